@@ -1,0 +1,57 @@
+//! Both ends of a real memfd in one process.
+
+use super::*;
+
+fn ends() -> (GatewayChannel, WorkerChannel) {
+    let (gateway, memory) = GatewayChannel::create(Capacities::default(), 9).unwrap();
+    (gateway, WorkerChannel::map(&memory).unwrap())
+}
+
+const TAG: Tag = Tag { slot: 3, generation: 41 };
+
+#[test]
+fn a_request_and_its_answer_cross_the_memory() {
+    let (mut gateway, mut worker) = ends();
+    assert_eq!(worker.epoch(), 9);
+    assert!(gateway.push(FrameKind::Request, TAG, &[b"head"]).unwrap());
+    let _ = gateway.publish();
+    let mut payload = Vec::new();
+    let header = worker.receive(&mut payload).unwrap().unwrap();
+    assert_eq!((header.kind, header.tag, &payload[..]), (FrameKind::Request, TAG, &b"head"[..]));
+    let _ = worker.release();
+    assert!(worker.push(FrameKind::Body, TAG, &[b"hello ", b"world"]).unwrap());
+    let _ = worker.publish();
+    let header = gateway.receive(&mut payload).unwrap().unwrap();
+    assert_eq!((header.kind, &payload[..]), (FrameKind::Body, &b"hello world"[..]));
+}
+
+#[test]
+fn an_abort_reaches_the_request_that_it_names_and_no_other() {
+    let (gateway, worker) = ends();
+    gateway.abort(TAG);
+    assert!(worker.is_aborted(TAG));
+    assert!(!worker.is_aborted(Tag { slot: 3, generation: 42 }));
+}
+
+#[test]
+fn a_backtrace_is_read_for_its_own_request_only_and_cut_to_its_room() {
+    let (gateway, worker) = ends();
+    let sink = worker.backtrace_sink();
+    assert_eq!(gateway.backtrace(TAG), None);
+    sink.write(0, b"#0 sleep()");
+    sink.publish(10, TAG);
+    assert_eq!(gateway.backtrace(TAG).as_deref(), Some("#0 sleep()"));
+    assert_eq!(gateway.backtrace(Tag { slot: 3, generation: 40 }), None);
+    sink.write(BACKTRACE_BYTES - 1, b"cut here");
+    sink.write(BACKTRACE_BYTES + 5, b"beyond");
+    sink.publish(usize::MAX >> 1, TAG);
+    assert_eq!(gateway.backtrace(TAG).unwrap().len(), BACKTRACE_BYTES);
+}
+
+#[test]
+fn foreign_memory_is_refused() {
+    let memory = memfd_create("foreign", MemfdFlags::CLOEXEC).unwrap();
+    assert!(WorkerChannel::map(&memory).is_err(), "empty");
+    ftruncate(&memory, Capacities::default().total_bytes() as u64).unwrap();
+    assert!(WorkerChannel::map(&memory).is_err(), "no magic");
+}

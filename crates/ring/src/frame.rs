@@ -1,0 +1,97 @@
+//! The frame header: kind, length and the request that a frame belongs to.
+//!
+//! Used by both ends of a ring. Invariant: an unknown kind is [`Corrupt`], never guessed.
+
+use crate::spsc::Corrupt;
+
+/// Size of an encoded [`FrameHeader`].
+pub const FRAME_HEADER_BYTES: usize = 16;
+
+/// What a frame carries. The payloads are in [`crate::request`] and [`crate::response`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Gateway → worker: a request begins ([`crate::request::RequestView`]).
+    Request = 1,
+    /// Gateway → worker: bytes of the request body, in order, up to its content length.
+    RequestBody = 2,
+    /// Gateway → worker: finish nothing more, leave.
+    Stop = 3,
+    /// Worker → gateway: booted, ready for the first request. Empty payload.
+    Ready = 16,
+    /// Worker → gateway: status and header lines ([`crate::response::ResponseHead`]).
+    Head = 17,
+    /// Worker → gateway: bytes of the response body.
+    Body = 18,
+    /// Worker → gateway: what came so far should reach the client now (PHP's `flush()`).
+    Flush = 19,
+    /// Worker → gateway: the answer is complete, the script goes on
+    /// (`fastcgi_finish_request()`).
+    End = 20,
+    /// Worker → gateway: the request is over and the worker free ([`crate::response::Done`]).
+    Done = 21,
+    /// Worker → gateway: a line for the error log ([`crate::response::LogLine`]).
+    Log = 22,
+}
+
+impl FrameKind {
+    fn from_wire(raw: u8) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Request,
+            2 => Self::RequestBody,
+            3 => Self::Stop,
+            16 => Self::Ready,
+            17 => Self::Head,
+            18 => Self::Body,
+            19 => Self::Flush,
+            20 => Self::End,
+            21 => Self::Done,
+            22 => Self::Log,
+            _ => return None,
+        })
+    }
+}
+
+/// Names one request: the gateway's slot and how often that slot was used before. A frame whose
+/// generation is not the slot's present one is late and is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Tag {
+    /// Index of the gateway's slot.
+    pub slot: u32,
+    /// Use count of that slot.
+    pub generation: u32,
+}
+
+/// The 16 bytes before each payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Payload length in bytes; set by the ring.
+    pub len: u32,
+    /// What the payload is.
+    pub kind: FrameKind,
+    /// The request that it belongs to.
+    pub tag: Tag,
+}
+
+impl FrameHeader {
+    /// A header for a frame of `kind` about `tag`.
+    pub fn new(kind: FrameKind, tag: Tag) -> Self {
+        Self { len: 0, kind, tag }
+    }
+
+    pub(crate) fn encode(&self) -> [u8; FRAME_HEADER_BYTES] {
+        let mut raw = [0; FRAME_HEADER_BYTES];
+        raw[0..4].copy_from_slice(&self.len.to_le_bytes());
+        raw[4] = self.kind as u8;
+        raw[8..12].copy_from_slice(&self.tag.slot.to_le_bytes());
+        raw[12..16].copy_from_slice(&self.tag.generation.to_le_bytes());
+        raw
+    }
+
+    pub(crate) fn decode(raw: &[u8; FRAME_HEADER_BYTES]) -> Result<Self, Corrupt> {
+        let word = |at: usize| u32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
+        let kind =
+            FrameKind::from_wire(raw[4]).ok_or(Corrupt { what: "a frame of an unknown kind" })?;
+        Ok(Self { len: word(0), kind, tag: Tag { slot: word(8), generation: word(12) } })
+    }
+}

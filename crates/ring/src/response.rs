@@ -1,0 +1,140 @@
+//! The payloads that a worker sends: response head, end of request, log line.
+//!
+//! The host encodes, the gateway decodes its own copy. Invariant: decoding checks every length;
+//! whether a header line may go to a client is the gateway's decision, not the wire's.
+
+use crate::spsc::Corrupt;
+
+const TRUNCATED: Corrupt = Corrupt { what: "a response frame is shorter than its lengths say" };
+
+/// Payload of a `Head` frame: `u16 status │ u16 reason length │ reason │ (u32 length │ line)*`.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseHead<'a> {
+    /// Status code as PHP gave it.
+    pub status: u16,
+    /// Reason phrase when the script set a status line of its own; empty otherwise.
+    pub reason: &'a [u8],
+    lines: &'a [u8],
+}
+
+impl<'a> ResponseHead<'a> {
+    /// Begins a payload in `out`; follow with [`ResponseHead::encode_line`].
+    pub fn encode_status(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
+        let reason = &reason[..reason.len().min(usize::from(u16::MAX))];
+        out.extend_from_slice(&status.to_le_bytes());
+        out.extend_from_slice(&(reason.len() as u16).to_le_bytes());
+        out.extend_from_slice(reason);
+    }
+
+    /// Appends a line of the form `Name: value`.
+    pub fn encode_line(out: &mut Vec<u8>, line: &[u8]) {
+        out.extend_from_slice(&(line.len() as u32).to_le_bytes());
+        out.extend_from_slice(line);
+    }
+
+    /// Checks every length of `payload`.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a length leads out of the payload.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        let (fixed, rest) = payload.split_at_checked(4).ok_or(TRUNCATED)?;
+        let status = u16::from_le_bytes([fixed[0], fixed[1]]);
+        let reason_len = usize::from(u16::from_le_bytes([fixed[2], fixed[3]]));
+        let (reason, lines) = rest.split_at_checked(reason_len).ok_or(TRUNCATED)?;
+        let mut unread = lines;
+        while !unread.is_empty() {
+            take_line(&mut unread).ok_or(TRUNCATED)?;
+        }
+        Ok(Self { status, reason, lines })
+    }
+
+    /// The header lines in the order in which PHP sent them.
+    pub fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut rest = self.lines;
+        std::iter::from_fn(move || take_line(&mut rest))
+    }
+}
+
+fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, tail) = rest.split_at_checked(4)?;
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    let (line, tail) = tail.split_at_checked(length)?;
+    *rest = tail;
+    Some(line)
+}
+
+/// How a request ended inside PHP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// The script ran to its end or called `exit`.
+    Finished = 0,
+    /// An uncaught error or exception ended it.
+    Failed = 1,
+    /// The host could not run it at all (script missing, engine refused to start a request).
+    Refused = 2,
+}
+
+/// Payload of a `Done` frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The worker leaves after this request by its own will (its state cannot be trusted).
+    pub leaving: bool,
+    /// Peak of PHP's heap during the request.
+    pub peak_memory_bytes: u64,
+}
+
+impl Done {
+    /// Size of the encoded form.
+    pub const BYTES: usize = 16;
+
+    /// The wire form.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut raw = [0; Self::BYTES];
+        raw[0] = self.outcome as u8;
+        raw[1] = u8::from(self.leaving);
+        raw[8..16].copy_from_slice(&self.peak_memory_bytes.to_le_bytes());
+        raw
+    }
+
+    /// Reads the wire form.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the length or the outcome is impossible.
+    pub fn decode(payload: &[u8]) -> Result<Self, Corrupt> {
+        let raw: &[u8; Self::BYTES] = payload.try_into().map_err(|_| TRUNCATED)?;
+        let outcome = match raw[0] {
+            0 => Outcome::Finished,
+            1 => Outcome::Failed,
+            2 => Outcome::Refused,
+            _ => return Err(Corrupt { what: "an unknown outcome" }),
+        };
+        let peak = raw[8..16].try_into().expect("eight bytes were sliced");
+        Ok(Self { outcome, leaving: raw[1] != 0, peak_memory_bytes: u64::from_le_bytes(peak) })
+    }
+}
+
+/// Payload of a `Log` frame: `u8 severity │ text`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLine<'a> {
+    /// As in `syslog(3)`: 0 emergency … 7 debug.
+    pub severity: u8,
+    /// One message, without a newline at its end.
+    pub text: &'a [u8],
+}
+
+impl<'a> LogLine<'a> {
+    /// Reads the wire form.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when it is empty.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        let (severity, text) = payload.split_first().ok_or(TRUNCATED)?;
+        Ok(Self { severity: (*severity).min(7), text })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Encoding and decoding are inverse, and decoding survives any bytes.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn a_head_comes_back_line_by_line() {
+    let mut payload = Vec::new();
+    ResponseHead::encode_status(&mut payload, 418, b"I'm a teapot");
+    ResponseHead::encode_line(&mut payload, b"A: 1");
+    ResponseHead::encode_line(&mut payload, b"");
+    let head = ResponseHead::decode(&payload).unwrap();
+    assert_eq!((head.status, head.reason), (418, &b"I'm a teapot"[..]));
+    assert_eq!(head.lines().collect::<Vec<_>>(), [&b"A: 1"[..], b""]);
+    for len in [1, 3, 8, payload.len() - 1] {
+        assert!(ResponseHead::decode(&payload[..len]).is_err(), "{len} bytes");
+    }
+}
+
+#[test]
+fn the_end_of_a_request_comes_back() {
+    let done = Done { outcome: Outcome::Failed, leaving: true, peak_memory_bytes: 2 << 20 };
+    assert_eq!(Done::decode(&done.encode()), Ok(done));
+    let mut raw = done.encode();
+    raw[0] = 9;
+    assert!(Done::decode(&raw).is_err());
+    assert!(Done::decode(b"").is_err());
+}
+
+#[test]
+fn a_log_line_needs_a_severity() {
+    assert!(LogLine::decode(b"").is_err());
+    assert_eq!(LogLine::decode(b"\xffhi"), Ok(LogLine { severity: 7, text: b"hi" }));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_decoded_or_refused(payload in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(head) = ResponseHead::decode(&payload) {
+            let bytes: usize = head.lines().map(|line| line.len() + 4).sum();
+            prop_assert_eq!(bytes + 4 + head.reason.len(), payload.len());
+        }
+    }
+}
