@@ -1,0 +1,185 @@
+//! The tasks of the loop and the queue of those that want to be polled.
+//!
+//! Called by [`crate::reactor`]. Invariant: a task is in the queue at most once.
+
+use slab::Slab;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
+
+/// Names a task; stale ids are recognised and ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TaskId {
+    index: u32,
+    generation: u32,
+}
+
+type BoxedFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Task {
+    /// Taken out while the task is polled.
+    future: Option<BoxedFuture>,
+    waker: Waker,
+    generation: u32,
+    queued: bool,
+    /// Monotonic ms after which the task is woken; `u64::MAX` for never.
+    deadline_ms: u64,
+}
+
+/// The task table.
+pub(crate) struct Executor {
+    tasks: Slab<Task>,
+    ready: VecDeque<TaskId>,
+    next_generation: u32,
+    remote: Arc<RemoteQueue>,
+}
+
+/// Wake-ups that came from wakers, possibly from other threads.
+#[derive(Debug)]
+pub(crate) struct RemoteQueue {
+    woken: Mutex<Vec<TaskId>>,
+    doorbell: rustix::fd::OwnedFd,
+}
+
+impl RemoteQueue {
+    pub(crate) fn new(doorbell: rustix::fd::OwnedFd) -> Self {
+        Self { woken: Mutex::new(Vec::new()), doorbell }
+    }
+
+    fn take(&self) -> Vec<TaskId> {
+        std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct RemoteWaker {
+    id: TaskId,
+    queue: Arc<RemoteQueue>,
+}
+
+impl Wake for RemoteWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.queue.woken.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+        // A full counter means that the loop is being woken already.
+        let _ = rustix::io::write(&self.queue.doorbell, &1_u64.to_ne_bytes());
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<TaskId>> = const { Cell::new(None) };
+}
+
+/// The task that is being polled.
+///
+/// # Panics
+/// Outside of a task.
+pub fn current_task() -> TaskId {
+    CURRENT.get().expect("called inside of a task of the reactor")
+}
+
+impl Executor {
+    pub(crate) fn new(remote: Arc<RemoteQueue>) -> Self {
+        Self { tasks: Slab::new(), ready: VecDeque::new(), next_generation: 0, remote }
+    }
+
+    pub(crate) fn spawn(&mut self, future: BoxedFuture) {
+        let entry = self.tasks.vacant_entry();
+        self.next_generation = self.next_generation.wrapping_add(1);
+        let id = TaskId { index: entry.key() as u32, generation: self.next_generation };
+        let waker = Waker::from(Arc::new(RemoteWaker { id, queue: self.remote.clone() }));
+        entry.insert(Task {
+            future: Some(future),
+            waker,
+            generation: id.generation,
+            queued: true,
+            deadline_ms: u64::MAX,
+        });
+        self.ready.push_back(id);
+    }
+
+    fn task(&mut self, id: TaskId) -> Option<&mut Task> {
+        self.tasks.get_mut(id.index as usize).filter(|task| task.generation == id.generation)
+    }
+
+    pub(crate) fn wake(&mut self, id: TaskId) {
+        if let Some(task) = self.task(id)
+            && !task.queued
+        {
+            task.queued = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    pub(crate) fn set_deadline(&mut self, id: TaskId, at_ms: u64) {
+        if let Some(task) = self.task(id) {
+            task.deadline_ms = at_ms;
+        }
+    }
+
+    pub(crate) fn deadline(&mut self, id: TaskId) -> u64 {
+        self.task(id).map_or(u64::MAX, |task| task.deadline_ms)
+    }
+
+    /// Wakes all tasks whose deadline has come.
+    pub(crate) fn sweep(&mut self, now_ms: u64) {
+        for (index, task) in &mut self.tasks {
+            if task.deadline_ms <= now_ms && !task.queued {
+                task.queued = true;
+                let generation = task.generation;
+                self.ready.push_back(TaskId { index: index as u32, generation });
+            }
+        }
+    }
+
+    pub(crate) fn collect_remote(&mut self) {
+        for id in self.remote.take() {
+            self.wake(id);
+        }
+    }
+
+    pub(crate) fn ready_count(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Takes the next task that wants to be polled out of the table.
+    pub(crate) fn start_poll(&mut self) -> Option<(TaskId, BoxedFuture, Waker)> {
+        while let Some(id) = self.ready.pop_front() {
+            if let Some(task) = self.task(id)
+                && let Some(future) = task.future.take()
+            {
+                task.queued = false;
+                return Some((id, future, task.waker.clone()));
+            }
+        }
+        None
+    }
+
+    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<BoxedFuture>) {
+        match pending {
+            Some(future) => {
+                if let Some(task) = self.task(id) {
+                    task.future = Some(future);
+                }
+            }
+            None => {
+                if self.task(id).is_some() {
+                    self.tasks.remove(id.index as usize);
+                }
+            }
+        }
+    }
+}
+
+/// Runs `poll` with `id` as the current task.
+pub(crate) fn as_current<T>(id: TaskId, poll: impl FnOnce() -> T) -> T {
+    let outer = CURRENT.replace(Some(id));
+    let result = poll();
+    CURRENT.set(outer);
+    result
+}

@@ -1,0 +1,210 @@
+//! The loop: poll tasks, run the idle hook, sleep in epoll, hand out readiness.
+//!
+//! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
+//! held while a task or a hook runs, so both may call anything of this crate.
+
+use crate::executor::{Executor, RemoteQueue, TaskId, as_current};
+use crate::source::{Sources, Token};
+use crate::timer::Timers;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+const EVENTS_A_TURN: usize = 512;
+/// How often deadlines of tasks are looked at: they are time-outs of seconds.
+const SWEEP_MS: u64 = 20;
+const DOORBELL: u64 = u64::MAX;
+
+/// The state of one loop.
+pub(crate) struct Reactor {
+    pub(crate) epoll: OwnedFd,
+    pub(crate) sources: RefCell<Sources>,
+    pub(crate) executor: RefCell<Executor>,
+    pub(crate) timers: RefCell<Timers>,
+    now_ms: Cell<u64>,
+    idle_hook: RefCell<Option<Box<dyn FnMut() -> bool>>>,
+    doorbell: OwnedFd,
+}
+
+thread_local! {
+    static REACTOR: RefCell<Option<Rc<Reactor>>> = const { RefCell::new(None) };
+}
+
+/// Gives access to the thread's loop.
+///
+/// # Panics
+/// On a thread without one.
+pub(crate) fn with<T>(f: impl FnOnce(&Reactor) -> T) -> T {
+    REACTOR.with_borrow(|reactor| f(reactor.as_ref().expect("called inside of `reactor::run`")))
+}
+
+/// Runs the loop on this thread until `main` is done.
+///
+/// # Errors
+/// What `epoll_create1(2)`, `eventfd(2)` or `epoll_pwait(2)` report.
+///
+/// # Panics
+/// When the thread runs a loop already.
+pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T> {
+    let reactor = Rc::new(Reactor::new()?);
+    REACTOR.with_borrow_mut(|current| {
+        assert!(current.is_none(), "one loop a thread");
+        *current = Some(reactor.clone());
+    });
+    let result = Rc::new(Cell::new(None));
+    let slot = result.clone();
+    reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }));
+    let outcome = reactor.turn_until(|| result.take());
+    // Tasks may own sources that look for their loop when dropped: end them while it exists.
+    reactor.idle_hook.take();
+    let left = std::mem::replace(
+        &mut *reactor.executor.borrow_mut(),
+        Executor::new(Arc::new(RemoteQueue::new(reactor.doorbell.try_clone()?))),
+    );
+    drop(left);
+    REACTOR.take();
+    outcome
+}
+
+/// Adds a task to the loop.
+pub fn spawn(future: impl Future<Output = ()> + 'static) {
+    with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future)));
+}
+
+/// Has a task polled again in this turn.
+pub fn wake(task: TaskId) {
+    with(|reactor| reactor.executor.borrow_mut().wake(task));
+}
+
+/// Monotonic milliseconds as of the beginning of this turn.
+pub fn now_ms() -> u64 {
+    with(|reactor| reactor.now_ms.get())
+}
+
+/// Sets what runs when no task wants to be polled, just before the loop would sleep. It returns
+/// whether it made work (woke a task); then the loop does not sleep.
+pub fn on_idle(hook: impl FnMut() -> bool + 'static) {
+    with(|reactor| *reactor.idle_hook.borrow_mut() = Some(Box::new(hook)));
+}
+
+fn monotonic_ms() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+impl Reactor {
+    fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let doorbell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(
+            &epoll,
+            &doorbell,
+            epoll::EventData::new_u64(DOORBELL),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )?;
+        let remote = Arc::new(RemoteQueue::new(doorbell.try_clone()?));
+        Ok(Self {
+            epoll,
+            sources: RefCell::new(Sources::default()),
+            executor: RefCell::new(Executor::new(remote)),
+            timers: RefCell::new(Timers::default()),
+            now_ms: Cell::new(monotonic_ms()),
+            idle_hook: RefCell::new(None),
+            doorbell,
+        })
+    }
+
+    fn turn_until<T>(&self, mut done: impl FnMut() -> Option<T>) -> io::Result<T> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_A_TURN);
+        let mut next_sweep_ms = 0;
+        loop {
+            self.poll_ready();
+            if let Some(result) = done() {
+                return Ok(result);
+            }
+            let made_work = self.run_idle_hook();
+            self.sleep(&mut events, made_work, next_sweep_ms)?;
+            let now_ms = monotonic_ms();
+            self.now_ms.set(now_ms);
+            for event in &events {
+                self.hand_out(event);
+            }
+            let mut executor = self.executor.borrow_mut();
+            self.timers.borrow_mut().expire(now_ms, |task| executor.wake(task));
+            if now_ms >= next_sweep_ms {
+                executor.sweep(now_ms);
+                next_sweep_ms = now_ms + SWEEP_MS;
+            }
+        }
+    }
+
+    /// Polls the tasks that are ready now; those that become ready meanwhile wait for the next
+    /// turn, so that a task that wakes itself cannot keep the loop from its sockets.
+    fn poll_ready(&self) {
+        let count = self.executor.borrow().ready_count();
+        for _ in 0..count {
+            let Some((id, mut future, waker)) = self.executor.borrow_mut().start_poll() else {
+                return;
+            };
+            let mut context = Context::from_waker(&waker);
+            let poll = as_current(id, || future.as_mut().poll(&mut context));
+            match poll {
+                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(future)),
+                Poll::Ready(()) => {
+                    // Dropped before the table is borrowed: its destructors may call the loop.
+                    as_current(id, || drop(future));
+                    self.executor.borrow_mut().finish_poll(id, None);
+                }
+            }
+        }
+    }
+
+    fn run_idle_hook(&self) -> bool {
+        let Some(mut hook) = self.idle_hook.take() else { return false };
+        let made_work = hook();
+        self.idle_hook.borrow_mut().get_or_insert(hook);
+        made_work
+    }
+
+    fn sleep(
+        &self,
+        events: &mut Vec<epoll::Event>,
+        made_work: bool,
+        next_sweep_ms: u64,
+    ) -> io::Result<()> {
+        let busy = made_work || self.executor.borrow().ready_count() > 0;
+        let until_ms = next_sweep_ms.min(self.timers.borrow().next_ms().unwrap_or(u64::MAX));
+        let wait_ms = if busy { 0 } else { until_ms.saturating_sub(monotonic_ms()) };
+        let timeout = rustix::event::Timespec {
+            tv_sec: (wait_ms / 1000) as i64,
+            tv_nsec: (wait_ms % 1000 * 1_000_000) as _,
+        };
+        events.clear();
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn hand_out(&self, event: &epoll::Event) {
+        let data = event.data.u64();
+        if data == DOORBELL {
+            self.executor.borrow_mut().collect_remote();
+            return;
+        }
+        let token = Token::unpack(data);
+        let woken = self.sources.borrow_mut().notice(&self.epoll, token, event.flags);
+        if let Some(task) = woken {
+            self.executor.borrow_mut().wake(task);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The loop with real sockets, timers and threads.
+
+use crate::*;
+use std::cell::Cell;
+use std::io::{IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+
+fn listener() -> (Listener, std::net::SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (Listener::new(listener.into()).unwrap(), address)
+}
+
+#[test]
+fn an_echo_serves_many_connections_at_once() {
+    let total = run(async {
+        let (listener, address) = listener();
+        let served = Rc::new(Cell::new(0));
+        let done = Rc::new(Event::default());
+        let clients = std::thread::spawn(move || {
+            let mut streams: Vec<_> =
+                (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
+            for round in 0..20_u8 {
+                for stream in &mut streams {
+                    stream.write_all(&[round; 100]).unwrap();
+                }
+                for stream in &mut streams {
+                    let mut answer = [0; 100];
+                    stream.read_exact(&mut answer).unwrap();
+                    assert_eq!(answer, [round; 100]);
+                }
+            }
+        });
+        for _ in 0..50 {
+            let Accepted { stream, peer } = listener.accept().await.unwrap();
+            assert!(matches!(peer, Peer::Tcp(_)));
+            let (served, done) = (served.clone(), done.clone());
+            spawn(async move {
+                let mut buffer = Vec::with_capacity(256);
+                while stream.read(&mut buffer).await.unwrap() > 0 {
+                    stream.write_all(&mut [IoSlice::new(&buffer)]).await.unwrap();
+                    buffer.clear();
+                }
+                served.set(served.get() + 1);
+                done.set();
+            });
+        }
+        blocking(move || clients.join().unwrap()).await;
+        while served.get() < 50 {
+            done.wait().await;
+        }
+        served.get()
+    });
+    assert_eq!(total.unwrap(), 50);
+}
+
+#[test]
+fn a_pipelined_message_is_masked_while_nobody_reads_and_found_later() {
+    run(async {
+        let (listener, address) = listener();
+        let mut client = TcpStream::connect(address).unwrap();
+        let Accepted { stream, .. } = listener.accept().await.unwrap();
+        client.write_all(b"one").unwrap();
+        let mut buffer = Vec::with_capacity(64);
+        stream.read(&mut buffer).await.unwrap();
+        client.write_all(b"two").unwrap();
+        let waited =
+            with_deadline(now_ms() + 60, std::future::poll_fn(|_| stream.source().poll_hangup()));
+        assert_eq!(waited.await, Err(Elapsed), "data is not a hang-up");
+        stream.read(&mut buffer).await.unwrap();
+        assert_eq!(buffer, b"onetwo");
+        drop(client);
+        std::future::poll_fn(|_| stream.source().poll_hangup()).await;
+        assert_eq!(stream.read(&mut buffer).await.unwrap(), 0);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_large_write_waits_for_a_slow_reader() {
+    run(async {
+        let (listener, address) = listener();
+        let mut client = TcpStream::connect(address).unwrap();
+        let Accepted { stream, .. } = listener.accept().await.unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).unwrap();
+            all
+        });
+        let (first, second) = (vec![1; 3_000_000], vec![2; 5_000_000]);
+        let slices = &mut [IoSlice::new(&first), IoSlice::new(&[]), IoSlice::new(&second)];
+        stream.write_all(slices).await.unwrap();
+        drop(stream);
+        let all = blocking(move || reader.join().unwrap()).await;
+        assert_eq!((all.len(), all[2_999_999], all[3_000_000]), (8_000_000, 1, 2));
+    })
+    .unwrap();
+}
+
+#[test]
+fn sleeps_end_in_the_order_of_their_times_and_deadlines_end_waits() {
+    run(async {
+        let order = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let done = Rc::new(Event::default());
+        for ms in [30, 10, 20] {
+            let (order, done) = (order.clone(), done.clone());
+            spawn(async move {
+                sleep(ms).await;
+                order.borrow_mut().push(ms);
+                done.set();
+            });
+        }
+        while order.borrow().len() < 3 {
+            done.wait().await;
+        }
+        assert_eq!(*order.borrow(), [10, 20, 30]);
+        let never = Event::default();
+        assert_eq!(with_deadline(now_ms() + 5, never.wait()).await, Err(Elapsed));
+        assert_eq!(with_deadline(now_ms() + 5_000, sleep(1)).await, Ok(()));
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_idle_hook_runs_before_each_sleep_and_its_work_is_done_first() {
+    run(async {
+        let event = Rc::new(Event::default());
+        let (hooked, left) = (event.clone(), Cell::new(3));
+        on_idle(move || {
+            if left.get() == 0 {
+                return false;
+            }
+            left.set(left.get() - 1);
+            hooked.set();
+            true
+        });
+        for _ in 0..3 {
+            event.wait().await;
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_caught_signal_is_delivered() {
+    run(async {
+        let signals = Signals::catch(signal_hook::consts::SIGUSR1).unwrap();
+        signal_hook::low_level::raise(signal_hook::consts::SIGUSR1).unwrap();
+        signals.arrival().await;
+    })
+    .unwrap();
+}
