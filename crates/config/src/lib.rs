@@ -1,1 +1,147 @@
-//! Placeholder until the crate's first module lands.
+//! Reads `outboard.toml`: what was written becomes what is true.
+//!
+//! A file goes through four steps, and every mistake of a step is reported before the next is
+//! given up:
+//!
+//! 1. [`structure`]: TOML, held against the schema; wrong parts are reported and left out.
+//! 2. [`inherit`]: apps take over what the sections at the top of the file say.
+//! 3. [`raw`]: serde makes typed values of it.
+//! 4. [`checked`]: what only several keys or the disk can tell; out comes a [`Config`].
+//!
+//! The command line and the gateway use [`Config`] and [`Diagnostics`]; nothing else is public but
+//! the types they are made of and the [`schema`]. No input makes this crate panic.
+
+#![forbid(unsafe_code)]
+
+mod checked;
+mod diagnostic;
+mod directory;
+mod disk;
+mod inherit;
+mod places;
+mod raw;
+mod scalar;
+mod shape;
+mod source;
+mod structure;
+
+pub use checked::*;
+pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
+pub use regex;
+pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern};
+pub use shape::schema;
+
+use disk::{Disk, RealDisk, reason};
+use source::Source;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// No configuration is larger; a device or a log given by mistake is.
+const FILE_MAX_BYTES: u64 = 4 << 20;
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Config, Diagnostics> {
+        let bytes = read(path).map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => Some("is the name right?".to_owned()),
+                _ => None,
+            };
+            refuse(path, format!("cannot be read: {}", reason(&error)), hint)
+        })?;
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Config::parse(text, path),
+            Err(error) => Err(not_utf8(path, &bytes, error.valid_up_to())),
+        }
+    }
+
+    /// Reads a text. `path_for_messages` names it in messages, and relative paths start from its
+    /// folder.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str, path_for_messages: &Path) -> Result<Config, Diagnostics> {
+        parse_on(&RealDisk, text, path_for_messages)
+    }
+
+    /// The configuration of `outboard serve DIR`: one app that answers every host, on one
+    /// listener. Its root is `dir`, or the `public` (`web`, `htdocs`, `webroot`) in it that holds
+    /// an index.php.
+    ///
+    /// # Errors
+    /// A folder that cannot be served or a bad address.
+    pub fn for_directory(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
+        let (Some(root), Some(_)) =
+            (directory::root_of(dir, &RealDisk).to_str().map(toml_string), dir.to_str())
+        else {
+            return Err(refuse(dir, "the path is not UTF-8".to_owned(), None));
+        };
+        let text = format!("listen = {}\n[app.default]\nroot = {root}\n", toml_string(listen));
+        let here = Path::new("./outboard.toml");
+        parse_on(&RealDisk, &text, here).map_err(|diagnostics| diagnostics.without_positions(dir))
+    }
+}
+
+fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnostics> {
+    let absolute = std::path::absolute(path)
+        .map_err(|error| refuse(path, format!("has no usable path: {error}"), None))?;
+    let source = Source { text };
+    let mut tree = structure::read(&source);
+    inherit::into_apps(&mut tree.root);
+    let root = serde_json::Value::Object(tree.root);
+    let raw: raw::File = match serde_json::from_value(root) {
+        Ok(raw) => raw,
+        // The schema and the types are made from each other, so this is not reached by a file
+        // that passed the first step; should they ever differ, it is still an answer.
+        Err(error) => return Err(refuse(path, error.to_string(), None)),
+    };
+    let mut desk = checked::Desk {
+        source: &source,
+        places: &tree.places,
+        disk,
+        folder: absolute.parent().unwrap_or(Path::new("/")),
+        diagnostics: tree.diagnostics,
+    };
+    let config = checked::file(&raw, &mut desk);
+    match desk.diagnostics {
+        none if none.is_empty() => Ok(config),
+        list => Err(Diagnostics::new(path, list)),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_MAX_BYTES {
+        return Err(io::Error::other("it is larger than 4 MiB"));
+    }
+    Ok(bytes)
+}
+
+fn refuse(path: &Path, message: String, hint: Option<String>) -> Diagnostics {
+    let kind = Kind::Unreadable;
+    Diagnostics::new(path, vec![Diagnostic { kind, position: None, message, hint }])
+}
+
+/// Points at the first byte that is not UTF-8.
+fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Diagnostics {
+    let text = String::from_utf8_lossy(bytes);
+    let source = Source { text: &text };
+    let diagnostic = Diagnostic {
+        kind: Kind::Unreadable,
+        // Up to the first bad byte the lossy text is the text itself.
+        position: Some(source.position(at..at + 1)),
+        message: "the file is not UTF-8 from here on".to_owned(),
+        hint: Some("save it as UTF-8".to_owned()),
+    };
+    Diagnostics::new(path, vec![diagnostic])
+}
+
+fn toml_string(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}

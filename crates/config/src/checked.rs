@@ -1,0 +1,118 @@
+//! What is true: the configuration as the rest of the server uses it.
+//!
+//! Every default is applied, every path is absolute, every unit is in the name, and what
+//! contradicts itself has been refused. One file per section; each turns its part of
+//! [`crate::raw`] into its part of [`Config`] and reports what only it can see to the [`Desk`].
+
+mod app;
+mod desk;
+mod headers;
+mod limits;
+mod listen;
+mod log;
+mod php;
+mod pool;
+mod rewrite;
+
+pub use app::{App, Sendfile, StaticFiles, Symlinks};
+pub(crate) use desk::Desk;
+pub use headers::HeaderRule;
+pub use limits::Limits;
+pub use listen::{Forwarding, ListenAddress, Listener};
+pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
+pub use php::{Php, PhpMode};
+pub use pool::Pool;
+pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen};
+
+use crate::raw;
+use crate::scalar::{Count, MetricsAt};
+use std::path::PathBuf;
+
+/// A valid configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where connections are accepted, in the order of the file; at least one.
+    pub listeners: Vec<Listener>,
+    /// The applications, by name; at least one.
+    pub apps: Vec<App>,
+    /// The limits that hold before a request's app is known.
+    pub limits: Limits,
+    /// Status and metrics.
+    pub admin: Admin,
+    /// The server's own logs.
+    pub log: Log,
+    /// The gateway's threads and files.
+    pub io: Io,
+    /// The user that PHP runs as unless an app says otherwise; `None`: the server's own.
+    pub user: Option<String>,
+    /// The group that PHP runs as unless an app says otherwise.
+    pub group: Option<String>,
+    /// How long requests may still run after a reload or a stop was asked for, in milliseconds.
+    pub drain_timeout_ms: u64,
+}
+
+/// Status and metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admin {
+    /// The admin socket; `None`: the command line chooses.
+    pub socket: Option<PathBuf>,
+    /// Where Prometheus metrics are served; `None`: nowhere.
+    pub metrics: Option<Metrics>,
+}
+
+/// Where Prometheus metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metrics {
+    /// Under this URL path on every listener.
+    Path(String),
+    /// On an address of their own.
+    Listen(ListenAddress),
+}
+
+/// The gateway's threads and files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Threads that serve connections, at least 1.
+    pub threads: Count,
+    /// Connections the kernel keeps waiting to be accepted, per listener.
+    pub backlog: u32,
+    /// The folder of request bodies that are too large for memory.
+    pub spool_dir: PathBuf,
+}
+
+/// Turns a whole file. Mistakes are left at the desk; with any there, the result is not used.
+pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
+    let log = log::log(&raw.log, &["log"], desk);
+    Config {
+        listeners: listen::listeners(raw, desk),
+        apps: app::apps(raw, desk),
+        limits: limits::merge(&raw.limits, &raw.limits.request),
+        admin: admin(&raw.admin, desk),
+        log,
+        io: Io {
+            threads: raw.io.threads,
+            backlog: raw.io.backlog,
+            spool_dir: desk.folder(&["io", "spool"], &raw.io.spool),
+        },
+        user: raw.user.as_ref().map(|user| user.0.clone()),
+        group: raw.group.as_ref().map(|group| group.0.clone()),
+        drain_timeout_ms: raw.drain_timeout.0,
+    }
+}
+
+fn admin(raw: &raw::Admin, desk: &mut Desk<'_>) -> Admin {
+    Admin {
+        socket: raw.socket.as_ref().map(|socket| {
+            let path = desk.absolute(socket);
+            listen::check_socket_path(&path, &["admin", "socket"], desk);
+            path
+        }),
+        metrics: raw.metrics.as_ref().map(|metrics| match metrics {
+            MetricsAt::Path(path) => Metrics::Path(path.clone()),
+            MetricsAt::Address(address) => {
+                let mode = listen::DEFAULT_SOCKET_MODE;
+                Metrics::Listen(listen::address(address, mode, &["admin", "metrics"], desk))
+            }
+        }),
+    }
+}

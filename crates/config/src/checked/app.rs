@@ -1,0 +1,267 @@
+//! An application and how requests find its files.
+
+use super::{Desk, HeaderRule, Limits, Log, Php, Pool, Rewrite};
+use super::{headers, limits, log, php, pool, rewrite};
+use crate::diagnostic::Kind;
+use crate::disk::Found;
+use crate::raw;
+use crate::scalar::{Fault, FileExtension, FilePath, HostPattern, PathPattern};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// An application.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// Its name in logs and metrics.
+    pub name: String,
+    /// The host names it answers to; empty: every host.
+    pub hosts: Vec<HostPattern>,
+    /// The beginning of its URL paths: `/`, or a path without a slash at its end, such as `/blog`.
+    pub path_prefix: String,
+    /// The folder its URLs lead to; absolute, exists. Links in it are not resolved, so that a
+    /// link that is moved to a new release takes effect.
+    pub root: PathBuf,
+    /// What is served for a folder: the first of these that is in it.
+    pub index: Vec<String>,
+    /// The URL path below the prefix of the script that gets what no file answers.
+    pub front_controller: Option<String>,
+    /// Rules that change paths before files are looked for.
+    pub rewrites: Vec<Rewrite>,
+    /// Rules that change the headers of responses.
+    pub headers: Vec<HeaderRule>,
+    /// Paths that are answered with 404.
+    pub deny: Vec<PathPattern>,
+    /// Files to send for errors that the server itself answers, by status.
+    pub error_pages: BTreeMap<u16, PathBuf>,
+    /// How files are served.
+    pub static_files: StaticFiles,
+    /// Files that PHP may have the server send.
+    pub sendfile: Sendfile,
+    /// Limits of its requests, with those of connections.
+    pub limits: Limits,
+    /// Its workers.
+    pub pool: Pool,
+    /// Its PHP.
+    pub php: Php,
+    /// Its logs.
+    pub log: Log,
+    /// The user that PHP runs as; `None`: the server's own.
+    pub user: Option<String>,
+    /// The group that PHP runs as; `None`: the user's own.
+    pub group: Option<String>,
+}
+
+/// How files are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticFiles {
+    /// Which symbolic links are followed.
+    pub symlinks: Symlinks,
+    /// Whether `.br`, `.zst` and `.gz` siblings are sent to clients that take them.
+    pub precompressed: bool,
+    /// Content types by lower-case file extension, without the dot.
+    pub mime: BTreeMap<String, String>,
+    /// The `Cache-Control` of files.
+    pub cache_control: Option<String>,
+    /// Names with a leading dot that are served all the same.
+    pub dot_names: Vec<String>,
+}
+
+/// Which symbolic links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symlinks {
+    /// None that leads out of the root.
+    Never,
+    /// Those whose target has the link's own owner.
+    Owner,
+    /// All.
+    Always,
+}
+
+/// Files that PHP may have the server send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sendfile {
+    /// Folders, besides the root, whose files `X-Sendfile` may name; absolute.
+    pub roots: Vec<PathBuf>,
+    /// Folders behind the URL prefixes that `X-Accel-Redirect` may name. A prefix starts and ends
+    /// with a slash.
+    pub accel: BTreeMap<String, PathBuf>,
+}
+
+pub(super) fn apps(raw: &raw::File, desk: &mut Desk<'_>) -> Vec<App> {
+    if raw.app.is_empty() && desk.diagnostics.is_empty() {
+        let fault = Fault::new("there is no app to serve")
+            .hint("add one: a line [app.site] and below it root = \"public\"");
+        desk.key(&["app"], Kind::MissingKey, fault);
+    }
+    let mut apps: Vec<App> = Vec::new();
+    for (name, one) in &raw.app {
+        let app = app(raw, name, one, desk);
+        report_duplicates(&apps, &app, desk);
+        apps.push(app);
+    }
+    apps
+}
+
+fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App {
+    let base = ["app", name];
+    let at = |key: &'static str| [&base[..], &[key]].concat();
+    let root = desk.folder(&at("root"), &raw.root);
+    let php = php::php(&raw.php, &at("php"), desk);
+    let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
+        own.as_ref().or(general.as_ref()).map(|text: &crate::scalar::PlainText| text.0.clone())
+    };
+    App {
+        name: name.to_owned(),
+        hosts: raw.hosts.as_slice().to_vec(),
+        path_prefix: prefix(&raw.path.0),
+        index: raw.index.iter().map(|name| name.0.clone()).collect(),
+        front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),
+        rewrites: rewrites(raw, &at("rewrite"), desk),
+        headers: raw.headers.iter().map(headers::rule).collect(),
+        deny: raw.deny.clone(),
+        error_pages: error_pages(raw, &root, &at("error_pages"), desk),
+        static_files: static_files(&raw.static_files),
+        sendfile: sendfile(&raw.sendfile, &at("sendfile"), desk),
+        limits: limits::merge(&file.limits, &raw.limits),
+        pool: pool::pool(&raw.pool, &at("pool"), desk),
+        log: log::log(&raw.log, &at("log"), desk),
+        user: text(&raw.user, &file.user),
+        group: text(&raw.group, &file.group),
+        php,
+        root,
+    }
+}
+
+/// Without the slash at its end, unless it is all there is.
+fn prefix(written: &str) -> String {
+    match written.trim_end_matches('/') {
+        "" => "/".to_owned(),
+        prefix => prefix.to_owned(),
+    }
+}
+
+fn front_controller(
+    raw: &raw::App,
+    root: &Path,
+    php: &Php,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> Option<String> {
+    match raw.front_controller.0.as_str() {
+        "none" => None,
+        "auto" => {
+            let found = desk.disk.look(&root.join("index.php"));
+            matches!(found, Ok(Found::File { .. })).then(|| "/index.php".to_owned())
+        }
+        written => {
+            let below = written.trim_start_matches('/');
+            let runs = php.extensions.iter().any(|extension| below.ends_with(extension.as_str()));
+            let plain = !below.split('/').any(|segment| matches!(segment, "" | "." | ".."));
+            if !runs || !plain {
+                let fault = Fault::new(format!("`{written}` is not a PHP script below the root"))
+                    .hint("write \"auto\", \"none\" or a path such as \"/index.php\"");
+                desk.value(place, Kind::BadValue, fault);
+            } else if desk.disk.look(root).is_ok() {
+                desk.look_for_file(place, &FilePath(format!("/{below}")), &root.join(below));
+            }
+            Some(format!("/{below}"))
+        }
+    }
+}
+
+fn rewrites(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Vec<Rewrite> {
+    let one = |(index, rule): (usize, &raw::Rewrite)| {
+        let step = index.to_string();
+        rewrite::rule(rule, &[place, &[step.as_str()]].concat(), desk)
+    };
+    raw.rewrite.iter().enumerate().filter_map(one).collect()
+}
+
+/// A class (`5xx`) stands for those of its statuses that have no page of their own.
+fn error_pages(
+    raw: &raw::App,
+    root: &Path,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> BTreeMap<u16, PathBuf> {
+    let mut pages = BTreeMap::new();
+    let mut classes = Vec::new();
+    for (status, written) in &raw.error_pages {
+        let page = root.join(written.0.trim_start_matches('/'));
+        desk.look_for_file(
+            &[place, &[status.as_str()]].concat(),
+            &FilePath(format!("/{}", written.0)),
+            &page,
+        );
+        match status.parse() {
+            Ok(status) => drop(pages.insert(status, page)),
+            Err(_) => classes.push((if status == "4xx" { 400 } else { 500 }, page)),
+        }
+    }
+    for (first, page) in classes {
+        for status in first..first + 100 {
+            pages.entry(status).or_insert_with(|| page.clone());
+        }
+    }
+    pages
+}
+
+fn static_files(raw: &raw::StaticFiles) -> StaticFiles {
+    let mime = |(extension, kind): (&String, &crate::scalar::HeaderValue)| {
+        (FileExtension::bare(extension).to_ascii_lowercase(), kind.0.clone())
+    };
+    StaticFiles {
+        symlinks: match raw.symlinks {
+            raw::Symlinks::Never => Symlinks::Never,
+            raw::Symlinks::Owner => Symlinks::Owner,
+            raw::Symlinks::Always => Symlinks::Always,
+        },
+        precompressed: raw.precompressed,
+        mime: raw.mime.iter().map(mime).collect(),
+        cache_control: raw.cache_control.as_ref().map(|value| value.0.clone()),
+        dot_names: raw.dot_names.iter().map(|name| name.0.clone()).collect(),
+    }
+}
+
+fn sendfile(raw: &raw::Sendfile, place: &[&str], desk: &mut Desk<'_>) -> Sendfile {
+    let mut roots = Vec::new();
+    for (index, root) in raw.roots.iter().enumerate() {
+        let step = index.to_string();
+        roots.push(desk.folder(&[place, &["roots", &step]].concat(), root));
+    }
+    let mut accel = BTreeMap::new();
+    for (url, folder) in &raw.accel {
+        let folder = desk.folder(&[place, &["accel", url.as_str()]].concat(), folder);
+        accel.insert(format!("{}/", url.trim_end_matches('/')), folder);
+    }
+    Sendfile { roots, accel }
+}
+
+/// Two apps must not claim the same host and path; which one would win is anyone's guess.
+fn report_duplicates(earlier: &[App], app: &App, desk: &mut Desk<'_>) {
+    let claims = |app: &App| match app.hosts.as_slice() {
+        [] => vec![None],
+        hosts => hosts.iter().cloned().map(Some).collect(),
+    };
+    let own = claims(app);
+    for other in earlier.iter().filter(|other| other.path_prefix == app.path_prefix) {
+        let Some(shared) = claims(other).into_iter().find(|claim| own.contains(claim)) else {
+            continue;
+        };
+        let host = match shared {
+            None => "every host".to_owned(),
+            Some(HostPattern::Exact(name)) => format!("`{name}`"),
+            Some(HostPattern::Wildcard(parent)) => format!("`*.{parent}`"),
+        };
+        let message = format!(
+            "the apps `{}` and `{}` both answer to {host} at `{}`",
+            other.name, app.name, app.path_prefix
+        );
+        let line = desk.line_of(&["app", &other.name]);
+        let hint = format!(
+            "give one of them other `hosts` or another `path`; `{}`{line} is the other",
+            other.name
+        );
+        desk.key(&["app", &app.name], Kind::Duplicate, Fault::new(message).hint(hint));
+    }
+}

@@ -1,0 +1,53 @@
+//! How much of everything.
+
+use crate::raw;
+
+/// Limits of connections and of one app's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections of the whole server.
+    pub max_connections: u32,
+    /// The longest request line; longer: 414.
+    pub request_line_bytes: u64,
+    /// All header lines together; more: 431.
+    pub header_bytes: u64,
+    /// Header lines; more: 431.
+    pub header_count: u32,
+    /// From the first byte of a request to the end of its header; longer: 408.
+    pub header_timeout_ms: u64,
+    /// Between two requests of a connection.
+    pub idle_timeout_ms: u64,
+    /// Requests on one connection; `None`: as many as come.
+    pub keepalive_requests: Option<u32>,
+    /// The largest request body; larger: 413.
+    pub body_bytes: u64,
+    /// The part of a body kept in memory; beyond it the body goes to disk. At most `body_bytes`.
+    pub body_memory_bytes: u64,
+    /// Between two pieces of a body; longer: 408.
+    pub body_timeout_ms: u64,
+    /// Between two pieces of a response that the client takes; longer: close.
+    pub write_timeout_ms: u64,
+    /// Wall-clock time of PHP's work on a request; longer: 504.
+    pub request_deadline_ms: u64,
+    /// The part of a response kept for a slow client before the worker has to wait.
+    pub response_buffer_bytes: u64,
+}
+
+/// The server's limits of connections with the `request` limits of an app.
+pub(super) fn merge(server: &raw::Limits, request: &raw::RequestLimits) -> Limits {
+    Limits {
+        max_connections: server.connections,
+        request_line_bytes: server.request_line.0,
+        header_bytes: server.header.0,
+        header_count: server.header_count,
+        header_timeout_ms: server.header_timeout.0,
+        idle_timeout_ms: server.idle_timeout.0,
+        keepalive_requests: Some(server.keepalive_requests).filter(|number| *number > 0),
+        body_bytes: request.body.0,
+        body_memory_bytes: request.body_memory.0.min(request.body.0),
+        body_timeout_ms: request.body_timeout.0,
+        write_timeout_ms: request.write_timeout.0,
+        request_deadline_ms: request.request_deadline.0,
+        response_buffer_bytes: request.response_buffer.0,
+    }
+}

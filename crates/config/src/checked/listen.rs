@@ -1,0 +1,162 @@
+//! Where connections are accepted, and whose word about the client is taken there.
+
+use super::Desk;
+use crate::diagnostic::Kind;
+use crate::raw::{self, ForwardedHeader, ListenEntry};
+use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// One place where connections are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// What logs call it; no two listeners have the same name.
+    pub name: String,
+    /// Where it is.
+    pub address: ListenAddress,
+    /// Whose `X-Forwarded-*` headers are believed, and which.
+    pub forwarding: Forwarding,
+}
+
+/// An address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// TCP; port 0 lets the kernel choose one.
+    Tcp(SocketAddr),
+    /// A Unix socket with the permission bits its file gets.
+    Unix {
+        /// Absolute.
+        path: PathBuf,
+        /// Such as `0o660`.
+        mode: u32,
+    },
+}
+
+/// Whose `X-Forwarded-*` headers are believed, and which.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forwarding {
+    /// Networks of trusted proxies.
+    pub trusted_proxies: Vec<Network>,
+    /// Whether peers on a Unix socket are trusted.
+    pub trust_unix_peers: bool,
+    /// `X-Forwarded-For` is believed.
+    pub client_address: bool,
+    /// `X-Forwarded-Proto` is believed.
+    pub scheme: bool,
+    /// `X-Forwarded-Host` is believed.
+    pub host: bool,
+}
+
+pub(super) const DEFAULT_SOCKET_MODE: u32 = 0o660;
+
+impl Forwarding {
+    /// Whether the peer is a trusted proxy; a peer on a Unix socket has no address.
+    pub fn trusts(&self, peer: Option<IpAddr>) -> bool {
+        match peer {
+            Some(peer) => self.trusted_proxies.iter().any(|network| network.contains(peer)),
+            None => self.trust_unix_peers,
+        }
+    }
+}
+
+/// As the configuration file writes it: `127.0.0.1:8080`, `unix:/run/outboard.sock`.
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenAddress::Tcp(address) => write!(f, "{address}"),
+            ListenAddress::Unix { path, .. } => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+pub(super) fn listeners(raw: &raw::File, desk: &mut Desk<'_>) -> Vec<Listener> {
+    let entries = raw.listen.as_slice();
+    if entries.is_empty() && desk.places.wrote(&["listen"]) {
+        let fault = Fault::new("`listen` is empty: the server would accept nothing");
+        desk.value(&["listen"], Kind::BadValue, fault);
+    }
+    let mut listeners: Vec<Listener> = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let listener = listener(raw, entry, index, desk);
+        report_duplicates(&listeners, &listener, index, desk);
+        listeners.push(listener);
+    }
+    listeners
+}
+
+fn listener(raw: &raw::File, entry: &ListenEntry, index: usize, desk: &mut Desk<'_>) -> Listener {
+    let step = index.to_string();
+    match entry {
+        ListenEntry::Address(written) => {
+            let address = address(written, DEFAULT_SOCKET_MODE, &["listen", &step], desk);
+            let forwarding = forwarding(&raw.trusted_proxies, &raw.forwarded_headers);
+            Listener { name: address.to_string(), address, forwarding }
+        }
+        ListenEntry::Table(table) => {
+            let place = ["listen", &step, "address"];
+            let address = address(&table.address, table.mode.0, &place, desk);
+            let proxies = table.trusted_proxies.as_ref().unwrap_or(&raw.trusted_proxies);
+            let headers = table.forwarded_headers.as_ref().unwrap_or(&raw.forwarded_headers);
+            let name = table.name.as_ref().map_or_else(|| address.to_string(), |n| n.0.clone());
+            Listener { name, address, forwarding: forwarding(proxies, headers) }
+        }
+    }
+}
+
+/// The address with an absolute socket path.
+pub(super) fn address(
+    written: &Address,
+    mode: u32,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> ListenAddress {
+    match written {
+        Address::Tcp(address) => ListenAddress::Tcp(*address),
+        Address::Unix(path) => {
+            let path = desk.absolute(&FilePath(path.to_string_lossy().into_owned()));
+            check_socket_path(&path, place, desk);
+            ListenAddress::Unix { path, mode }
+        }
+    }
+}
+
+pub(super) fn check_socket_path(path: &Path, place: &[&str], desk: &mut Desk<'_>) {
+    let length = path.as_os_str().len();
+    if length > UNIX_PATH_MAX_BYTES {
+        let message = format!("the socket's path has {length} bytes; {UNIX_PATH_MAX_BYTES} fit");
+        desk.value(place, Kind::BadValue, Fault::new(message).hint("choose a shorter folder"));
+    }
+}
+
+fn forwarding(proxies: &[Peer], headers: &[ForwardedHeader]) -> Forwarding {
+    let network = |peer: &Peer| match peer {
+        Peer::Network(network) => Some(*network),
+        Peer::Unix => None,
+    };
+    Forwarding {
+        trusted_proxies: proxies.iter().filter_map(network).collect(),
+        trust_unix_peers: proxies.contains(&Peer::Unix),
+        client_address: headers.contains(&ForwardedHeader::For),
+        scheme: headers.contains(&ForwardedHeader::Proto),
+        host: headers.contains(&ForwardedHeader::Host),
+    }
+}
+
+fn report_duplicates(earlier: &[Listener], one: &Listener, index: usize, desk: &mut Desk<'_>) {
+    let any_port = matches!(one.address, ListenAddress::Tcp(address) if address.port() == 0);
+    let same_place = |other: &Listener| match (&other.address, &one.address) {
+        (ListenAddress::Unix { path: a, .. }, ListenAddress::Unix { path: b, .. }) => a == b,
+        (a, b) => a == b && !any_port,
+    };
+    let step = index.to_string();
+    if let Some(first) = earlier.iter().position(same_place) {
+        let line = desk.line_of(&["listen", &first.to_string()]);
+        let message = format!("`{}` is listened on twice", one.address);
+        let fault = Fault::new(message).hint(format!("the first listener{line} has it already"));
+        desk.value(&["listen", &step, "address"], Kind::Duplicate, fault);
+    } else if !any_port && earlier.iter().any(|other| other.name == one.name) {
+        let fault = Fault::new(format!("two listeners are named `{}`", one.name));
+        desk.value(&["listen", &step, "name"], Kind::Duplicate, fault);
+    }
+}

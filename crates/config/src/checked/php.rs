@@ -1,0 +1,68 @@
+//! The interpreter and what it is told.
+
+use super::Desk;
+use crate::raw;
+use crate::scalar::FileExtension;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The PHP of one app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Php {
+    /// How scripts are run.
+    pub mode: PhpMode,
+    /// The PHP host to start; `None`: the one beside the gateway's own binary.
+    pub host_binary: Option<PathBuf>,
+    /// The php.ini to read; `None`: the one that PHP finds by itself.
+    pub ini_file: Option<PathBuf>,
+    /// The folder of further ini files; `None`: the one that PHP was built with.
+    pub ini_scan_dir: Option<PathBuf>,
+    /// php.ini settings by name.
+    pub ini: BTreeMap<String, String>,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Names of variables of the server's own environment that are passed on.
+    pub pass_env: Vec<String>,
+    /// Further entries of `$_SERVER`.
+    pub params: BTreeMap<String, String>,
+    /// Ends of names of files that are run as PHP, with the dot: `.php`.
+    pub extensions: Vec<String>,
+    /// `opcache.preload`.
+    pub preload: Option<PathBuf>,
+    /// `opcache.preload_user`.
+    pub preload_user: Option<String>,
+}
+
+/// How scripts are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PhpMode {
+    /// A script per request, as php-fpm runs it.
+    Classic,
+}
+
+pub(super) fn php(raw: &raw::Php, place: &[&str], desk: &mut Desk<'_>) -> Php {
+    let at = |key: &'static str| [place, &[key]].concat();
+    let strings = |map: &BTreeMap<String, crate::scalar::PlainText>| {
+        map.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
+    };
+    Php {
+        mode: match raw.mode {
+            raw::PhpMode::Classic => PhpMode::Classic,
+        },
+        host_binary: raw.host_binary.as_ref().map(|path| desk.program(&at("host_binary"), path)),
+        ini_file: raw.ini_file.as_ref().map(|path| desk.file(&at("ini_file"), path)),
+        ini_scan_dir: raw.ini_scan_dir.as_ref().map(|path| desk.folder(&at("ini_scan_dir"), path)),
+        ini: raw.ini.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect(),
+        env: strings(&raw.env),
+        pass_env: raw.pass_env.iter().map(|name| name.0.clone()).collect(),
+        params: strings(&raw.params),
+        extensions: raw.extensions.iter().map(dotted).collect(),
+        preload: raw.preload.as_ref().map(|path| desk.file(&at("preload"), path)),
+        preload_user: raw.preload_user.as_ref().map(|user| user.0.clone()),
+    }
+}
+
+fn dotted(extension: &FileExtension) -> String {
+    format!(".{}", FileExtension::bare(&extension.0))
+}

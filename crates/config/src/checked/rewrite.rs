@@ -1,0 +1,212 @@
+//! Rules that change the path of a request, or answer it.
+
+use super::Desk;
+use crate::diagnostic::Kind;
+use crate::raw;
+use crate::scalar::Fault;
+use regex::bytes::{Captures, Regex};
+
+/// A rewrite rule. The gateway asks the rules in order.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// Held against the decoded path below the app's prefix, `/` first.
+    pub pattern: Regex,
+    /// Which requests the rule is for.
+    pub when: RewriteWhen,
+    /// What happens to those that match.
+    pub action: RewriteAction,
+    /// Whether later rules are skipped once this one has matched.
+    pub last: bool,
+}
+
+/// Which requests a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewriteWhen {
+    /// All.
+    Always,
+    /// Those whose path is neither a file nor a folder.
+    Missing,
+    /// Those whose path is a file or a folder.
+    Exists,
+}
+
+/// What happens to a request that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RewriteAction {
+    /// It goes on inside with this path, which starts with `/`.
+    To(Replacement),
+    /// It is answered with a redirect.
+    Redirect {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// The `Location`.
+        to: Replacement,
+    },
+    /// It is answered with this error status, 400 to 599.
+    Status(u16),
+}
+
+/// A path or address with places for what the groups matched, and its query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The pieces, in order, up to a `?`.
+    pub parts: Vec<ReplacementPart>,
+    /// The pieces after a `?`; `None` without one: the request's own query stays. Empty: no query.
+    pub query: Option<Vec<ReplacementPart>>,
+}
+
+/// A piece of a replacement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplacementPart {
+    /// As it stands.
+    Text(String),
+    /// What this group matched, or nothing; 0 is the whole match. The group exists.
+    Group(usize),
+}
+
+impl Replacement {
+    /// The path (or address) for a match.
+    pub fn path(&self, captures: &Captures<'_>) -> Vec<u8> {
+        fill(&self.parts, captures)
+    }
+
+    /// The query for a match; `None`: the request's own stays.
+    pub fn query(&self, captures: &Captures<'_>) -> Option<Vec<u8>> {
+        self.query.as_ref().map(|parts| fill(parts, captures))
+    }
+}
+
+fn fill(parts: &[ReplacementPart], captures: &Captures<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts {
+        match part {
+            ReplacementPart::Text(text) => out.extend_from_slice(text.as_bytes()),
+            ReplacementPart::Group(group) => {
+                out.extend_from_slice(captures.get(*group).map_or(b"", |group| group.as_bytes()));
+            }
+        }
+    }
+    out
+}
+
+/// The rule, or `None` when it is wrong.
+pub(super) fn rule(raw: &raw::Rewrite, place: &[&str], desk: &mut Desk<'_>) -> Option<Rewrite> {
+    let at = |key: &'static str| [place, &[key]].concat();
+    let action = match (raw.status, &raw.to) {
+        (None, Some(to)) => {
+            let to = replacement(&to.0, &raw.pattern.0, &at("to"), desk)?;
+            RewriteAction::To(starting_with_slash(to, &at("to"), desk)?)
+        }
+        (Some(status @ (301 | 302 | 303 | 307 | 308)), Some(to)) => RewriteAction::Redirect {
+            status,
+            to: replacement(&to.0, &raw.pattern.0, &at("to"), desk)?,
+        },
+        (Some(status @ 400..=599), None) => RewriteAction::Status(status),
+        (status, _) => {
+            let fault = match status {
+                None => Fault::new("the rule says neither `to` nor `status`")
+                    .hint("`to` is the new path, `status` an answer"),
+                Some(301 | 302 | 303 | 307 | 308) => {
+                    Fault::new("a redirect needs `to`").hint("the address to go to")
+                }
+                Some(400..=599) => Fault::new("an error status has no `to`").hint("leave `to` out"),
+                Some(status) => Fault::new(format!("{status} is no status for a rule"))
+                    .hint("a redirect (301, 302, 303, 307, 308) or an error (400 to 599)"),
+            };
+            let key = if status.is_some() { at("status") } else { place.to_vec() };
+            desk.value(&key, Kind::Conflict, fault);
+            return None;
+        }
+    };
+    let when = match raw.when {
+        raw::RewriteWhen::Always => RewriteWhen::Always,
+        raw::RewriteWhen::Missing => RewriteWhen::Missing,
+        raw::RewriteWhen::Exists => RewriteWhen::Exists,
+    };
+    Some(Rewrite { pattern: raw.pattern.0.clone(), when, action, last: raw.last })
+}
+
+fn starting_with_slash(
+    to: Replacement,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> Option<Replacement> {
+    let fits = match to.parts.first() {
+        Some(ReplacementPart::Text(text)) => text.starts_with('/'),
+        Some(ReplacementPart::Group(_)) => true,
+        None => false,
+    };
+    if !fits {
+        let fault = Fault::new("the new path does not start with a slash")
+            .hint("to send the client elsewhere, add a `status` such as 302");
+        desk.value(place, Kind::BadValue, fault);
+    }
+    fits.then_some(to)
+}
+
+fn replacement(
+    text: &str,
+    pattern: &Regex,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> Option<Replacement> {
+    let (path, query) = match text.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (text, None),
+    };
+    let parsed = if text.chars().any(char::is_control) {
+        Err(Fault::new("control characters cannot be part of an address"))
+    } else {
+        parts(path, pattern).and_then(|parts| {
+            Ok(Replacement { parts, query: query.map(|q| self::parts(q, pattern)).transpose()? })
+        })
+    };
+    parsed.map_err(|fault| desk.value(place, Kind::BadValue, fault)).ok()
+}
+
+fn parts(mut text: &str, pattern: &Regex) -> Result<Vec<ReplacementPart>, Fault> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    while let Some(at) = text.find('$') {
+        literal.push_str(&text[..at]);
+        text = &text[at + 1..];
+        if let Some(rest) = text.strip_prefix('$') {
+            literal.push('$');
+            text = rest;
+            continue;
+        }
+        let (group, rest) = group(text, pattern)?;
+        if !literal.is_empty() {
+            parts.push(ReplacementPart::Text(std::mem::take(&mut literal)));
+        }
+        parts.push(ReplacementPart::Group(group));
+        text = rest;
+    }
+    literal.push_str(text);
+    if !literal.is_empty() {
+        parts.push(ReplacementPart::Text(literal));
+    }
+    Ok(parts)
+}
+
+/// The group that the text after a `$` names, and what follows it.
+fn group<'t>(text: &'t str, pattern: &Regex) -> Result<(usize, &'t str), Fault> {
+    let (name, rest) = match text.strip_prefix('{') {
+        Some(inner) => {
+            inner.split_once('}').ok_or_else(|| Fault::new("`${` is not closed by `}`"))?
+        }
+        None => text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())),
+    };
+    let group = match name.parse::<usize>() {
+        Ok(number) => Some(number).filter(|number| *number < pattern.captures_len()),
+        Err(_) => pattern.capture_names().position(|known| known == Some(name)),
+    };
+    match group {
+        Some(group) => Ok((group, rest)),
+        None if name.is_empty() => {
+            Err(Fault::new("a lone `$`").hint("`$1` is a group, `$$` is a dollar"))
+        }
+        None => Err(Fault::new(format!("`match` has no group `{name}`"))
+            .hint(format!("it has {} group(s)", pattern.captures_len() - 1))),
+    }
+}

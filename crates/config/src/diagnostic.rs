@@ -1,0 +1,152 @@
+//! What is wrong with a configuration: one [`Diagnostic`] per mistake, all of them together as
+//! [`Diagnostics`].
+//!
+//! The command line prints them (plain, coloured or as JSON) and exits with status 2. Text that
+//! comes from the file is made printable first, so a file cannot send escape sequences to a
+//! terminal.
+
+mod render;
+
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Every mistake found in one configuration, in the order of the file. Never empty.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    path: PathBuf,
+    list: Vec<Diagnostic>,
+}
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What sort of mistake it is; stable, for programs.
+    pub kind: Kind,
+    /// Where it is; `None` when it concerns the file as a whole.
+    pub position: Option<Position>,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// A place in the file, with the line of text that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Position {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// How many characters are meant, at least 1.
+    pub length: usize,
+    /// The whole line, without its end.
+    pub text: String,
+}
+
+/// The sorts of mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// The file cannot be opened or read, or is not UTF-8.
+    Unreadable,
+    /// Not TOML.
+    Syntax,
+    /// A key that does not exist.
+    UnknownKey,
+    /// A key that must be there and is not.
+    MissingKey,
+    /// A value of another type.
+    WrongType,
+    /// A value of the right type that is outside of its bounds or not one of the choices.
+    OutOfRange,
+    /// A value that cannot be understood: an address, a size, a pattern.
+    BadValue,
+    /// A named file or folder that is not there or cannot be used.
+    Path,
+    /// Two entries that say the same thing twice: listeners, apps.
+    Duplicate,
+    /// Two settings that contradict each other.
+    Conflict,
+}
+
+impl Diagnostics {
+    /// Sorts `list` into file order. The caller has at least one mistake to tell.
+    pub(crate) fn new(path: &Path, mut list: Vec<Diagnostic>) -> Self {
+        list.sort_by_key(|d| d.position.as_ref().map(|p| (p.line, p.column)));
+        list.dedup();
+        Diagnostics { path: path.to_owned(), list }
+    }
+
+    /// The same mistakes about something that is not a file.
+    pub(crate) fn without_positions(mut self, path: &Path) -> Self {
+        self.path = path.to_owned();
+        for diagnostic in &mut self.list {
+            diagnostic.position = None;
+        }
+        self
+    }
+
+    /// The mistakes, in the order of the file.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+
+    /// How many mistakes there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is always at least one")]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The configuration's path, as messages name it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Text for people: per mistake a line `file:line:column: message`, the line of the file with
+    /// the place underlined, and the hint. `color` adds ANSI colours.
+    pub fn render(&self, color: bool) -> String {
+        render::all(self, color)
+    }
+}
+
+impl<'d> IntoIterator for &'d Diagnostics {
+    type Item = &'d Diagnostic;
+    type IntoIter = std::slice::Iter<'d, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+impl Serialize for Diagnostics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Diagnostics", 2)?;
+        out.serialize_field("file", &self.path.to_string_lossy())?;
+        out.serialize_field("diagnostics", &self.list)?;
+        out.end()
+    }
+}
+
+impl Serialize for Diagnostic {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Diagnostic", 7)?;
+        out.serialize_field("kind", &self.kind)?;
+        out.serialize_field("line", &self.position.as_ref().map(|p| p.line))?;
+        out.serialize_field("column", &self.position.as_ref().map(|p| p.column))?;
+        out.serialize_field("length", &self.position.as_ref().map(|p| p.length))?;
+        out.serialize_field("text", &self.position.as_ref().map(|p| &p.text))?;
+        out.serialize_field("message", &self.message)?;
+        out.serialize_field("hint", &self.hint)?;
+        out.end()
+    }
+}

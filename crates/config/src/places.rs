@@ -1,0 +1,62 @@
+//! Where in the text each key and each value stands.
+//!
+//! Filled by [`crate::structure`] while it walks the file, asked by the checks that come later
+//! and know a value only by its path, such as `app.blog.pool.min`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A byte range in the text.
+pub(crate) type Span = Range<usize>;
+
+/// The spans of every key path that was written.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    spans: BTreeMap<Vec<String>, Place>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    key: Span,
+    value: Span,
+}
+
+impl Places {
+    pub(crate) fn record(&mut self, path: &[String], key: Span, value: Span) {
+        self.spans.insert(path.to_vec(), Place { key, value });
+    }
+
+    /// Whether this very path was written, in the app or in the section it inherits from.
+    pub(crate) fn wrote(&self, path: &[&str]) -> bool {
+        self.exact(path).is_some()
+    }
+
+    /// Where the value is; what an app inherits is where it was written. For something that was
+    /// not written, the nearest table around it. `None` when nothing of it is in a text.
+    pub(crate) fn value(&self, path: &[&str]) -> Option<Span> {
+        self.nearest(path)
+            .map(|(place, exact)| if exact { place.value.clone() } else { place.key.clone() })
+    }
+
+    /// Where the key is, found the same way.
+    pub(crate) fn key(&self, path: &[&str]) -> Option<Span> {
+        self.nearest(path).map(|(place, _)| place.key.clone())
+    }
+
+    fn exact(&self, path: &[&str]) -> Option<&Place> {
+        let find = |path: &[&str]| {
+            let owned: Vec<String> = path.iter().map(|step| (*step).to_owned()).collect();
+            self.spans.get(&owned)
+        };
+        find(path).or_else(|| match path {
+            ["app", _, inherited @ ..] if !inherited.is_empty() => find(inherited),
+            _ => None,
+        })
+    }
+
+    fn nearest(&self, path: &[&str]) -> Option<(&Place, bool)> {
+        (1..=path.len())
+            .rev()
+            .find_map(|len| self.exact(&path[..len]).map(|place| (place, len == path.len())))
+    }
+}

@@ -1,0 +1,144 @@
+//! What a file may say, key by key, with what holds when it says nothing.
+//!
+//! These types are the schema: their doc comments become its descriptions (and the reference's),
+//! their `Default` its defaults. They hold what was written; [`crate::checked`] turns them into
+//! what is true. Every struct refuses unknown keys.
+
+mod app;
+mod limits;
+mod listen;
+mod log;
+mod php;
+mod pool;
+
+pub(crate) use app::*;
+pub(crate) use limits::*;
+pub(crate) use listen::*;
+pub(crate) use log::*;
+pub(crate) use php::*;
+pub(crate) use pool::*;
+
+use crate::scalar::{AppName, Count, FilePath, MetricsAt, Peer, Period, PlainText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The configuration of an Outboard server.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct File {
+    /// Where to accept connections: an address, a list of them, or `[[listen]]` tables.
+    pub(crate) listen: OneOrMany<ListenEntry>,
+    /// Peers whose `X-Forwarded-*` headers are believed, for listeners that do not name their own.
+    #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
+    pub(crate) trusted_proxies: Vec<Peer>,
+    /// Which `X-Forwarded-*` headers are believed from trusted proxies.
+    #[schemars(extend("x-alias" = ["real_ip_header"]))]
+    pub(crate) forwarded_headers: Vec<ForwardedHeader>,
+    /// The user that PHP runs as when the server is started by root; absent: the one that started
+    /// the server.
+    #[schemars(extend("x-alias" = ["User"]))]
+    pub(crate) user: Option<PlainText>,
+    /// The group that PHP runs as; absent: the user's own.
+    #[schemars(extend("x-alias" = ["Group"]))]
+    pub(crate) group: Option<PlainText>,
+    /// How long requests may still run after a reload or a stop was asked for.
+    #[schemars(extend("x-alias" = ["process_control_timeout", "worker_shutdown_timeout", "GracefulShutdownTimeout"]))]
+    pub(crate) drain_timeout: Period,
+    /// The applications, each under its name: `[app.NAME]`.
+    #[schemars(extend(
+        "propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME },
+        "x-alias" = ["apps", "server", "VirtualHost", "site", "sites"],
+        "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
+    ))]
+    pub(crate) app: BTreeMap<String, App>,
+    /// Limits of connections, and of requests for apps that have none of their own.
+    pub(crate) limits: Limits,
+    /// The pool of apps that have none of their own.
+    pub(crate) pool: Pool,
+    /// The PHP settings of every app; an app adds to them.
+    pub(crate) php: Php,
+    /// How every app serves files; an app may differ.
+    #[serde(rename = "static")]
+    pub(crate) static_files: StaticFiles,
+    /// Logs of the server and of apps that have none of their own.
+    pub(crate) log: Log,
+    /// The gateway's own threads and files.
+    pub(crate) io: Io,
+    /// Status and metrics.
+    pub(crate) admin: Admin,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        File {
+            listen: OneOrMany::One(ListenEntry::default()),
+            trusted_proxies: Vec::new(),
+            forwarded_headers: ForwardedHeader::ALL.to_vec(),
+            user: None,
+            group: None,
+            drain_timeout: Period(30_000),
+            app: BTreeMap::new(),
+            limits: Limits::default(),
+            pool: Pool::default(),
+            php: Php::default(),
+            static_files: StaticFiles::default(),
+            log: Log::default(),
+            io: Io::default(),
+            admin: Admin::default(),
+        }
+    }
+}
+
+/// A value, or several in an array.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    pub(crate) fn as_slice(&self) -> &[T] {
+        match self {
+            OneOrMany::One(one) => std::slice::from_ref(one),
+            OneOrMany::Many(many) => many,
+        }
+    }
+}
+
+/// The gateway's own threads and files.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Io {
+    /// Threads that serve connections; `"auto"`: by the number of processors.
+    #[schemars(extend("x-alias" = ["worker_processes", "ThreadsPerChild"], "x-minimum" = 1, "x-maximum" = 256))]
+    pub(crate) threads: Count,
+    /// Connections that the kernel keeps waiting to be accepted, per listener.
+    #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
+    pub(crate) backlog: u32,
+    /// The folder of request bodies that are too large for memory.
+    #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
+    pub(crate) spool: FilePath,
+}
+
+impl Default for Io {
+    fn default() -> Self {
+        Io { threads: Count::Auto, backlog: 4096, spool: FilePath("/tmp".to_owned()) }
+    }
+}
+
+/// Status and metrics.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Admin {
+    /// The Unix socket that `outboard status` and `outboard reload` talk to; absent: the command
+    /// line chooses one.
+    #[schemars(extend("x-alias" = ["pid", "pm.status_listen"]))]
+    pub(crate) socket: Option<FilePath>,
+    /// Where Prometheus metrics are served: a URL path on every listener, or an address of their
+    /// own; absent: nowhere.
+    #[schemars(extend("x-alias" = ["pm.status_path", "stub_status"]))]
+    pub(crate) metrics: Option<MetricsAt>,
+}

@@ -1,0 +1,74 @@
+//! `[php]`: the interpreter and what it is told.
+
+use crate::scalar::{EnvName, FileExtension, FilePath, IniName, IniValue, PlainText, Scalar};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The interpreter and what it is told.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Php {
+    /// How scripts are run.
+    #[schemars(extend(
+        "x-hint" = "this version has \"classic\" alone: a script per request, as php-fpm runs it; worker mode is still to come",
+    ))]
+    pub(crate) mode: PhpMode,
+    /// The PHP host to start, which decides the PHP version; absent: the `outboard-php` beside
+    /// `outboard`.
+    pub(crate) host_binary: Option<FilePath>,
+    /// The php.ini to read; absent: the one that PHP finds by itself.
+    #[schemars(extend("x-alias" = ["PHPIniDir", "php_ini"]))]
+    pub(crate) ini_file: Option<FilePath>,
+    /// The folder of further ini files; absent: the one that PHP was built with.
+    pub(crate) ini_scan_dir: Option<FilePath>,
+    /// Settings of php.ini; they stand above the ini files, below `.user.ini` and `ini_set()`.
+    #[schemars(extend(
+        "propertyNames" = { "format": IniName::NAME },
+        "x-alias" = ["php_value", "php_flag", "php_admin_value", "php_admin_flag"],
+    ))]
+    pub(crate) ini: BTreeMap<String, IniValue>,
+    /// Environment variables for PHP.
+    #[schemars(extend("propertyNames" = { "format": EnvName::NAME }, "x-alias" = ["SetEnv"]))]
+    pub(crate) env: BTreeMap<String, PlainText>,
+    /// Variables of the server's own environment that PHP gets too.
+    #[schemars(extend("x-alias" = ["clear_env", "PassEnv"]))]
+    pub(crate) pass_env: Vec<EnvName>,
+    /// Further entries of `$_SERVER`, request by request the same.
+    #[schemars(extend("propertyNames" = { "format": EnvName::NAME }, "x-alias" = ["fastcgi_param", "include"]))]
+    pub(crate) params: BTreeMap<String, PlainText>,
+    /// Ends of names of the files that are run as PHP, without the dot.
+    #[schemars(extend("x-alias" = ["security.limit_extensions", "AddHandler"]))]
+    pub(crate) extensions: Vec<FileExtension>,
+    /// A script that is run once, before the first worker: `opcache.preload`.
+    pub(crate) preload: Option<FilePath>,
+    /// The user that runs it when the server is started by root: `opcache.preload_user`.
+    pub(crate) preload_user: Option<PlainText>,
+}
+
+/// How scripts are run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum PhpMode {
+    /// A script per request, as php-fpm runs it.
+    Classic,
+}
+
+impl Default for Php {
+    fn default() -> Self {
+        Php {
+            mode: PhpMode::Classic,
+            host_binary: None,
+            ini_file: None,
+            ini_scan_dir: None,
+            ini: BTreeMap::new(),
+            env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            params: BTreeMap::new(),
+            extensions: vec![FileExtension("php".to_owned())],
+            preload: None,
+            preload_user: None,
+        }
+    }
+}

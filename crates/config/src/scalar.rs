@@ -1,0 +1,205 @@
+//! Values as people write them: a size, a duration, an address, a pattern.
+//!
+//! Each kind of value is one type that implements [`Scalar`]. The same implementation answers
+//! three questions: what the JSON schema says about it, whether a written value is right (asked
+//! by [`crate::structure`], which knows a kind by its schema `format`), and what it means (asked
+//! by serde once everything is known to be right).
+
+mod address;
+mod expression;
+mod host;
+mod name;
+mod network;
+mod pattern;
+mod quantity;
+mod share;
+
+pub(crate) use address::{Address, FileMode, MetricsAt, UNIX_PATH_MAX_BYTES};
+pub(crate) use expression::Expression;
+pub use host::HostPattern;
+pub(crate) use name::*;
+pub use network::Network;
+pub(crate) use network::Peer;
+pub use pattern::PathPattern;
+pub(crate) use quantity::{ByteSize, Percent, Period};
+pub use share::{Count, MemoryBudget};
+
+/// A value as it stands in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Written<'t> {
+    Text(&'t str),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+}
+
+/// Why a written value is not what it should be.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Fault { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// One kind of value.
+pub(crate) trait Scalar: Sized {
+    /// Its name: the `format` in the schema and the type in the reference.
+    const NAME: &'static str;
+    /// What to write, for messages: "a size such as `64 MiB`".
+    const EXPECTED: &'static str;
+    /// The JSON types it may be written in.
+    const TYPES: &'static [&'static str] = &["string"];
+
+    /// Reads what was written.
+    fn read(written: Written<'_>) -> Result<Self, Fault>;
+
+    /// Writes it as a person would, for the defaults in the schema.
+    fn write(&self) -> String;
+
+    /// Its size on a scale, when there is one, to be compared with bounds.
+    fn magnitude(&self) -> Option<u64> {
+        None
+    }
+
+    /// What [`Scalar::read`] says to a value of a type it does not take.
+    fn unexpected() -> Fault {
+        Fault::new(format!("expected {}", Self::EXPECTED))
+    }
+}
+
+/// Looks at a written value without knowing its Rust type.
+pub(crate) struct Format {
+    pub(crate) name: &'static str,
+    pub(crate) expected: &'static str,
+    /// The value's magnitude, or what is wrong with it.
+    pub(crate) inspect: fn(Written<'_>) -> Result<Option<u64>, Fault>,
+}
+
+const fn format<S: Scalar>() -> Format {
+    Format {
+        name: S::NAME,
+        expected: S::EXPECTED,
+        inspect: |written| S::read(written).map(|value| value.magnitude()),
+    }
+}
+
+/// Gives each type its serde and schema implementations and a row in [`FORMATS`].
+macro_rules! scalars {
+    ($($kind:ty),+ $(,)?) => {
+        /// Every kind of value, found by its name.
+        pub(crate) const FORMATS: &[Format] = &[$(format::<$kind>()),+];
+
+        $(
+            impl serde::Serialize for $kind {
+                fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                    match self.write().parse::<u64>() {
+                        Ok(number) if <$kind>::TYPES.contains(&"integer") => s.serialize_u64(number),
+                        _ => s.serialize_str(&self.write()),
+                    }
+                }
+            }
+
+            impl<'de> serde::Deserialize<'de> for $kind {
+                fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                    deserialize(d)
+                }
+            }
+
+            impl schemars::JsonSchema for $kind {
+                fn inline_schema() -> bool {
+                    true
+                }
+
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    <$kind>::NAME.into()
+                }
+
+                fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                    let types = <$kind>::TYPES;
+                    let types = match types {
+                        [one] => serde_json::json!(one),
+                        many => serde_json::json!(many),
+                    };
+                    schemars::json_schema!({ "type": types, "format": <$kind>::NAME })
+                }
+            }
+        )+
+    };
+}
+
+scalars!(
+    ByteSize,
+    Period,
+    Percent,
+    Count,
+    MemoryBudget,
+    Address,
+    MetricsAt,
+    FileMode,
+    Peer,
+    HostPattern,
+    PathPattern,
+    Expression,
+    FilePath,
+    UrlPath,
+    HeaderName,
+    HeaderValue,
+    AppName,
+    EnvName,
+    IniName,
+    IniValue,
+    StatusClass,
+    FileExtension,
+    FileName,
+    PlainText,
+);
+
+fn deserialize<'de, S: Scalar, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<S, D::Error> {
+    struct Reader<S>(std::marker::PhantomData<S>);
+
+    impl<S: Scalar> serde::de::Visitor<'_> for Reader<S> {
+        type Value = S;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(S::EXPECTED)
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<S, E> {
+            read(Written::Text(text))
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<S, E> {
+            read(Written::Integer(number))
+        }
+
+        fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<S, E> {
+            read(Written::Integer(i64::try_from(number).map_err(E::custom)?))
+        }
+
+        fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<S, E> {
+            read(Written::Float(number))
+        }
+
+        fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<S, E> {
+            read(Written::Boolean(value))
+        }
+    }
+
+    fn read<S: Scalar, E: serde::de::Error>(written: Written<'_>) -> Result<S, E> {
+        S::read(written).map_err(|fault| E::custom(fault.message))
+    }
+
+    deserializer.deserialize_any(Reader(std::marker::PhantomData))
+}

@@ -1,0 +1,38 @@
+//! Regular expressions of rewrite rules.
+
+use super::{Fault, Scalar, Written};
+use regex::bytes::{Regex, RegexBuilder};
+
+/// A compiled regular expression over the bytes of a decoded URL path.
+#[derive(Clone, Debug)]
+pub(crate) struct Expression(pub(crate) Regex);
+
+/// More than any rule needs; keeps a hostile file from taking memory.
+pub(super) const REGEX_MAX_BYTES: usize = 1 << 20;
+
+impl Scalar for Expression {
+    const NAME: &'static str = "regular expression";
+    const EXPECTED: &'static str = "a regular expression such as \"^/old/(.*)$\"";
+
+    fn read(written: Written<'_>) -> Result<Self, Fault> {
+        let Written::Text(text) = written else { return Err(Self::unexpected()) };
+        match RegexBuilder::new(text).size_limit(REGEX_MAX_BYTES).build() {
+            Ok(regex) => Ok(Expression(regex)),
+            Err(regex::Error::CompiledTooBig(_)) => {
+                Err(Fault::new("the regular expression is too large"))
+            }
+            Err(error) => {
+                // The library draws the place over several lines; its last line says the reason.
+                let drawn = error.to_string();
+                let reason = drawn.lines().last().unwrap_or_default();
+                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+                Err(Fault::new(format!("not a regular expression: {reason}"))
+                    .hint("in TOML, single quotes ('…') keep backslashes as they are"))
+            }
+        }
+    }
+
+    fn write(&self) -> String {
+        self.0.as_str().to_owned()
+    }
+}

@@ -1,0 +1,81 @@
+//! Which host names an app answers to.
+
+use super::{Fault, Scalar, Written};
+
+/// A host name as an app claims it: lower case, without a port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostPattern {
+    /// Exactly this name or IP address (IPv6 in brackets).
+    Exact(String),
+    /// Every name below this one, at any depth: `*.example.org` holds `example.org` and matches
+    /// `a.example.org` and `b.a.example.org`, not `example.org` itself.
+    Wildcard(String),
+}
+
+impl HostPattern {
+    /// Whether the request's host is meant. `host` has no port; letter case and a final dot do
+    /// not matter.
+    pub fn matches(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        match self {
+            HostPattern::Exact(name) => name.eq_ignore_ascii_case(host),
+            HostPattern::Wildcard(parent) => {
+                let Some(at) = host.len().checked_sub(parent.len() + 1) else { return false };
+                at > 0
+                    && host.as_bytes()[at] == b'.'
+                    && host.as_bytes()[at + 1..].eq_ignore_ascii_case(parent.as_bytes())
+            }
+        }
+    }
+}
+
+impl Scalar for HostPattern {
+    const NAME: &'static str = "host name";
+    const EXPECTED: &'static str = "a host name such as \"example.org\" or \"*.example.org\"";
+
+    fn read(written: Written<'_>) -> Result<Self, Fault> {
+        let Written::Text(text) = written else { return Err(Self::unexpected()) };
+        let bad = || Fault::new(format!("`{text}` is not a host name")).hint(Self::EXPECTED);
+        if text.contains("://") {
+            return Err(bad().hint("write the name alone, without `http://`"));
+        }
+        if !text.is_ascii() {
+            return Err(bad().hint("write an international name in its ASCII form (xn--…)"));
+        }
+        if text.starts_with('[') && text.ends_with(']') {
+            let address: std::net::Ipv6Addr = text[1..text.len() - 1].parse().map_err(|_| bad())?;
+            return Ok(HostPattern::Exact(format!("[{address}]")));
+        }
+        if text.contains(':') {
+            return Err(bad().hint("leave the port out: listeners have ports, hosts do not"));
+        }
+        let lower = text.to_ascii_lowercase();
+        let lower = lower.strip_suffix('.').unwrap_or(&lower);
+        match lower.strip_prefix("*.") {
+            Some(parent) if is_name(parent) => Ok(HostPattern::Wildcard(parent.to_owned())),
+            None if is_name(lower) => Ok(HostPattern::Exact(lower.to_owned())),
+            _ if lower == "*" || lower == "_" => {
+                Err(bad().hint("leave `hosts` out to answer every host"))
+            }
+            _ => Err(bad()),
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            HostPattern::Exact(name) => name.clone(),
+            HostPattern::Wildcard(parent) => format!("*.{parent}"),
+        }
+    }
+}
+
+/// RFC 1123 names, and the underscore that real names have.
+fn is_name(name: &str) -> bool {
+    name.len() <= 253
+        && name.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        })
+}

@@ -1,0 +1,71 @@
+//! Patterns of URL paths, as shells and `.gitignore` write them.
+//!
+//! `*` and `?` stay within one segment, `**` crosses segments. A pattern that starts with `/`
+//! starts at the app's prefix; any other matches the end of the path, from a segment on. A
+//! pattern that ends in `/` means everything below that folder.
+
+use super::{Fault, Scalar, Written};
+use regex::bytes::{Regex, RegexBuilder};
+
+/// A pattern of URL paths such as `*.sql` or `/vendor/`.
+#[derive(Clone, Debug)]
+pub struct PathPattern {
+    text: String,
+    regex: Regex,
+}
+
+impl PathPattern {
+    /// Whether the decoded path, `/` first and without the app's prefix, is meant.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        self.regex.is_match(path)
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Scalar for PathPattern {
+    const NAME: &'static str = "path pattern";
+    const EXPECTED: &'static str = "a path pattern such as \"*.sql\", \"/vendor/\" or \"/api/**\"";
+
+    fn read(written: Written<'_>) -> Result<Self, Fault> {
+        let Written::Text(text) = written else { return Err(Self::unexpected()) };
+        if text.is_empty() {
+            return Err(Self::unexpected());
+        }
+        let regex = RegexBuilder::new(&translate(text))
+            .unicode(false)
+            .dot_matches_new_line(true)
+            .size_limit(super::expression::REGEX_MAX_BYTES)
+            .build()
+            .map_err(|_| Fault::new("the pattern is too long"))?;
+        Ok(PathPattern { text: text.to_owned(), regex })
+    }
+
+    fn write(&self) -> String {
+        self.text.clone()
+    }
+}
+
+fn translate(pattern: &str) -> String {
+    let mut regex = String::from(if pattern.starts_with('/') { r"\A" } else { r"(?:\A|/)" });
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let (token, piece) = if rest.starts_with("**") {
+            ("**", ".*".to_owned())
+        } else {
+            let token = &rest[..c.len_utf8()];
+            match c {
+                '*' => (token, "[^/]*".to_owned()),
+                '?' => (token, "[^/]".to_owned()),
+                _ => (token, regex::escape(token)),
+            }
+        };
+        regex.push_str(&piece);
+        rest = &rest[token.len()..];
+    }
+    regex.push_str(if pattern.ends_with('/') { "" } else { r"\z" });
+    regex
+}

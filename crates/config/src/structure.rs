@@ -1,0 +1,335 @@
+//! Holds the parsed TOML against the schema: unknown keys, missing keys, wrong types, values that
+//! cannot be understood or are out of bounds.
+//!
+//! What is right comes out as a clean tree for serde and its [`Places`]; what is wrong is left out
+//! and becomes a diagnostic, so that one mistake does not hide the others. Recursion is as deep as
+//! the schema, never as deep as the file.
+
+mod neighbour;
+
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::places::{Places, Span};
+use crate::scalar::{Fault, Format, Written};
+use crate::shape::Shape;
+use crate::source::Source;
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeArray, DeInteger, DeTable, DeValue};
+
+/// What is left of a file when its mistakes are taken out.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) root: Map<String, Value>,
+    pub(crate) places: Places,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses and walks the text.
+pub(crate) fn read(source: &Source<'_>) -> Tree {
+    let (table, errors) = DeTable::parse_recoverable(source.text);
+    let mut walk = Walk { source, path: Vec::new(), tree: Tree::default() };
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        walk.report(Kind::Syntax, &span, Fault::new(sentence(error.message())));
+    }
+    // What the parser stumbles over later on a line follows from its first mistake there.
+    walk.tree.diagnostics.dedup_by_key(|d| d.position.as_ref().map(|p| p.line));
+    // After a syntax error the rest of the tree is a guess; its mistakes might not be the user's.
+    if walk.tree.diagnostics.is_empty()
+        && let Some(root) = walk.table(Shape::file(), table.get_ref(), &(0..0))
+    {
+        walk.tree.root = root;
+    }
+    walk.tree
+}
+
+struct Walk<'s> {
+    source: &'s Source<'s>,
+    /// The keys that lead to where the walk is.
+    path: Vec<String>,
+    tree: Tree,
+}
+
+impl Walk<'_> {
+    fn report(&mut self, kind: Kind, span: &Span, fault: Fault) {
+        self.tree.diagnostics.push(Diagnostic {
+            kind,
+            position: Some(self.source.position(span.clone())),
+            message: fault.message,
+            hint: fault.hint,
+        });
+    }
+
+    /// The clean table, or `None` when a key that it needs is missing or wrong.
+    fn table(
+        &mut self,
+        shape: Shape,
+        table: &DeTable<'_>,
+        place: &Span,
+    ) -> Option<Map<String, Value>> {
+        let mut clean = Map::new();
+        for (key, value) in table {
+            if let Some(value) = self.entry(shape, key, value) {
+                clean.insert(key.get_ref().to_string(), value);
+            }
+        }
+        let mut whole = true;
+        for required in shape.required() {
+            whole &= clean.contains_key(required);
+            if !table.contains_key(required) {
+                let what = format!("`{required}` is missing in {}", self.here());
+                let hint = shape.key(required).and_then(Shape::hint);
+                self.report(
+                    Kind::MissingKey,
+                    place,
+                    Fault { message: what, hint: hint.map(str::to_owned) },
+                );
+            }
+        }
+        whole.then_some(clean)
+    }
+
+    fn entry(
+        &mut self,
+        shape: Shape,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Value> {
+        let name = key.get_ref().as_ref();
+        let Some(inner) = shape.key(name).or_else(|| shape.free_value()) else {
+            let message = format!("unknown key `{name}` in {}", self.here());
+            let hint = neighbour::hint(shape, &self.path, name);
+            self.report(Kind::UnknownKey, &key.span(), Fault { message, hint });
+            return None;
+        };
+        if shape.key(name).is_none()
+            && let Some(format) = shape.free_key().and_then(Shape::format)
+            && let Err(fault) = (format.inspect)(Written::Text(name))
+        {
+            self.report(Kind::BadValue, &key.span(), fault);
+            return None;
+        }
+        self.path.push(name.to_owned());
+        let clean = self.value(inner, value, &key.span());
+        if clean.is_some() {
+            self.tree.places.record(&self.path, key.span(), value.span());
+        }
+        self.path.pop();
+        clean
+    }
+
+    fn value(&mut self, shape: Shape, value: &Spanned<DeValue<'_>>, key: &Span) -> Option<Value> {
+        let found = json_type(value.get_ref());
+        let fits = |types: &[&str]| {
+            types.contains(&found) || (found == "integer" && types.contains(&"number"))
+        };
+        let variant = shape.variants().into_iter().find(|variant| fits(&variant.types()));
+        let Some(variant) = variant else {
+            self.wrong_type(shape, value);
+            return None;
+        };
+        let rules = Rules { outer: shape, inner: variant };
+        match value.get_ref() {
+            DeValue::Table(table) => self.table(variant, table, key).map(Value::Object),
+            DeValue::Array(array) => Some(self.array(variant, array, key)),
+            DeValue::String(text) => self.scalar(rules, Written::Text(text), value.span()),
+            DeValue::Boolean(yes) => self.scalar(rules, Written::Boolean(*yes), value.span()),
+            DeValue::Integer(digits) => match integer(digits) {
+                Some(number) => self.scalar(rules, Written::Integer(number), value.span()),
+                None => {
+                    self.report(
+                        Kind::OutOfRange,
+                        &value.span(),
+                        Fault::new("the number is too large"),
+                    );
+                    None
+                }
+            },
+            DeValue::Float(digits) => {
+                let number = digits.as_str().parse().unwrap_or(f64::NAN);
+                self.scalar(rules, Written::Float(number), value.span())
+            }
+            DeValue::Datetime(_) => {
+                self.wrong_type(shape, value);
+                None
+            }
+        }
+    }
+
+    /// Elements that are wrong are left out; the others move up, and so do their places.
+    fn array(&mut self, shape: Shape, array: &DeArray<'_>, key: &Span) -> Value {
+        let mut clean = Vec::new();
+        let Some(items) = shape.items() else { return Value::Array(clean) };
+        for element in array.iter() {
+            let place = if element.get_ref().is_table() { element.span() } else { key.clone() };
+            self.path.push(clean.len().to_string());
+            if let Some(value) = self.value(items, element, &place) {
+                self.tree.places.record(&self.path, place, element.span());
+                clean.push(value);
+            }
+            self.path.pop();
+        }
+        Value::Array(clean)
+    }
+
+    fn scalar(&mut self, rules: Rules, written: Written<'_>, span: Span) -> Option<Value> {
+        match rules.check(written) {
+            Ok(()) => Some(match written {
+                Written::Text(text) => text.into(),
+                Written::Integer(number) => number.into(),
+                Written::Float(number) => number.into(),
+                Written::Boolean(yes) => yes.into(),
+            }),
+            Err((kind, mut fault)) => {
+                if let Some(hint) = rules.outer.hint().or(rules.inner.hint()) {
+                    fault.hint = Some(hint.to_owned());
+                }
+                fault.message = format!("{}: {}", self.name(), fault.message);
+                self.report(kind, &span, fault);
+                None
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, shape: Shape, value: &Spanned<DeValue<'_>>) {
+        let expected: Vec<String> = shape.variants().into_iter().map(expectation).collect();
+        let message = format!(
+            "{}: expected {}, found {}",
+            self.name(),
+            expected.join(" or "),
+            spoken(json_type(value.get_ref()))
+        );
+        let hint = shape.hint().map(str::to_owned);
+        self.report(Kind::WrongType, &value.span(), Fault { message, hint });
+    }
+
+    /// The table the walk is in, as it is written: `[app.blog.pool]`.
+    fn here(&self) -> String {
+        if self.path.is_empty() {
+            "the file".to_owned()
+        } else {
+            format!("[{}]", self.path.join("."))
+        }
+    }
+
+    /// The key the walk is at, without the positions of array elements.
+    fn name(&self) -> String {
+        let key = self.path.iter().rev().find(|step| step.parse::<usize>().is_err());
+        format!("`{}`", key.map_or("", String::as_str))
+    }
+}
+
+/// The keywords that bind a scalar: those beside the key, and those of the variant it takes.
+#[derive(Clone, Copy)]
+struct Rules {
+    outer: Shape,
+    inner: Shape,
+}
+
+impl Rules {
+    fn keyword(self, name: &str) -> Option<&'static Value> {
+        self.outer.keyword(name).or_else(|| self.inner.keyword(name))
+    }
+
+    fn check(self, written: Written<'_>) -> Result<(), (Kind, Fault)> {
+        if let Some(format) = self.inner.format() {
+            let magnitude = (format.inspect)(written).map_err(|fault| (Kind::BadValue, fault))?;
+            return self.within_written(format, magnitude);
+        }
+        match written {
+            Written::Text(text) => self.chosen(text),
+            Written::Integer(number) => self.within(number),
+            Written::Float(_) | Written::Boolean(_) => Ok(()),
+        }
+    }
+
+    fn chosen(self, text: &str) -> Result<(), (Kind, Fault)> {
+        let choices = self.inner.choices();
+        if choices.is_empty() || choices.iter().any(|(word, _)| *word == text) {
+            return Ok(());
+        }
+        let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let fault = Fault::new(format!("\"{text}\" is not a choice here"));
+        let hint = match neighbour::nearest(text, choices.iter().map(|(word, _)| *word)) {
+            Some(word) => format!("did you mean \"{word}\"?"),
+            None => format!("choose {}", words.join(", ")),
+        };
+        Err((Kind::OutOfRange, fault.hint(hint)))
+    }
+
+    fn within(self, number: i64) -> Result<(), (Kind, Fault)> {
+        let minimum = self.keyword("minimum").and_then(Value::as_i64).unwrap_or(i64::MIN);
+        let maximum = self.keyword("maximum").and_then(Value::as_i64).unwrap_or(i64::MAX);
+        if (minimum..=maximum).contains(&number) {
+            return Ok(());
+        }
+        let bounds = match maximum {
+            i64::MAX => format!("at least {minimum}"),
+            _ => format!("from {minimum} to {maximum}"),
+        };
+        Err((Kind::OutOfRange, Fault::new(format!("{number} is out of range")).hint(bounds)))
+    }
+
+    fn within_written(self, format: &Format, magnitude: Option<u64>) -> Result<(), (Kind, Fault)> {
+        let Some(magnitude) = magnitude else { return Ok(()) };
+        let bound = |name: &str| {
+            let value = self.keyword(name)?;
+            let written = match value {
+                Value::String(text) => Written::Text(text),
+                other => Written::Integer(other.as_i64()?),
+            };
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            Some(((format.inspect)(written).ok()??, text))
+        };
+        let fault = |hint| {
+            Err((Kind::OutOfRange, Fault { message: "out of range".to_owned(), hint: Some(hint) }))
+        };
+        match (bound("x-minimum"), bound("x-maximum")) {
+            (Some((least, text)), _) if magnitude < least => fault(format!("at least {text}")),
+            (_, Some((most, text))) if magnitude > most => fault(format!("at most {text}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn json_type(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "string",
+        DeValue::Integer(_) => "integer",
+        DeValue::Float(_) => "number",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "date",
+        DeValue::Array(_) => "array",
+        DeValue::Table(_) => "object",
+    }
+}
+
+fn expectation(shape: Shape) -> String {
+    if let Some(format) = shape.format() {
+        return format.expected.to_owned();
+    }
+    let types: Vec<&str> = shape.types().into_iter().map(spoken).collect();
+    types.join(" or ")
+}
+
+/// A JSON type in TOML's words.
+fn spoken(json_type: &str) -> &'static str {
+    match json_type {
+        "string" => "a string",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "a boolean",
+        "array" => "an array",
+        "object" => "a table",
+        _ => "a date",
+    }
+}
+
+fn integer(digits: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(digits.as_str(), digits.radix()).ok()
+}
+
+/// The parser's message as one line.
+fn sentence(message: &str) -> String {
+    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}

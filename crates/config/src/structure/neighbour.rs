@@ -1,0 +1,62 @@
+//! What someone probably meant who wrote a key that does not exist.
+
+use crate::shape::Shape;
+
+/// Looks for `name` as a misspelling here, as another server's word, and in other sections;
+/// failing that, lists what could stand here.
+pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> {
+    if let Some(key) = nearest(name, shape.keys().map(|(key, _)| key)) {
+        return Some(format!("did you mean `{key}`?"));
+    }
+    if let Some((section, key)) = elsewhere(name, path) {
+        return Some(format!("write `{key}` in {section}"));
+    }
+    let known: Vec<&str> = shape.keys().map(|(key, _)| key).collect();
+    (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
+}
+
+/// The known word that `word` is probably meant to be.
+pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    // Comparing takes quadratic time; nothing this long is a misspelling.
+    if word.len() > 64 {
+        return None;
+    }
+    let word = word.to_lowercase().replace('-', "_");
+    let close = |known: &str| {
+        let edits = strsim::damerau_levenshtein(&word, known);
+        let prefix = word.len() >= 4 && known.starts_with(&word);
+        (prefix || edits <= (known.len().max(word.len()) / 3).min(3)).then_some(edits)
+    };
+    known.filter_map(|known| Some((close(known)?, known))).min().map(|(_, known)| known)
+}
+
+/// The section that has the key under this name or under another server's name for it.
+fn elsewhere(name: &str, path: &[String]) -> Option<(String, &'static str)> {
+    // In an app its own sections come first, then the top of the file.
+    let app = Shape::file().key("app").and_then(Shape::free_value)?;
+    let app_name = match path {
+        [first, app_name, ..] if first == "app" => app_name.as_str(),
+        _ => "NAME",
+    };
+    let in_app = || search(app, &format!("app.{app_name}"), name);
+    let on_top = || search(Shape::file(), "", name);
+    let found = if path.is_empty() { on_top().or_else(in_app) } else { in_app().or_else(on_top) };
+    found.map(|(section, key)| match section.as_str() {
+        "" => ("the top of the file".to_owned(), key),
+        section => (format!("[{section}]"), key),
+    })
+}
+
+/// Depth first through tables (not through maps, arrays and apps).
+fn search(table: Shape, section: &str, name: &str) -> Option<(String, &'static str)> {
+    let named = |(key, shape): &(&'static str, Shape)| {
+        *key == name || shape.aliases().any(|alias| alias == name)
+    };
+    if let Some((key, _)) = table.keys().find(named) {
+        return Some((section.to_owned(), key));
+    }
+    table.keys().find_map(|(key, shape)| {
+        let inner = if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
+        search(shape, &inner, name)
+    })
+}
