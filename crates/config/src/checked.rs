@@ -13,6 +13,8 @@ mod log;
 mod php;
 mod pool;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub(crate) use desk::Desk;

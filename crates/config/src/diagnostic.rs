@@ -6,6 +6,8 @@
 //! terminal.
 
 mod render;
+#[cfg(test)]
+mod tests;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use std::fmt;

@@ -53,6 +53,27 @@ impl Disk for RealDisk {
     }
 }
 
+/// A disk on which everything is that is looked for: names with a dot are files.
+#[cfg(test)]
+pub(crate) struct FullDisk;
+
+#[cfg(test)]
+impl Disk for FullDisk {
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let file = name.contains('.') || name.starts_with("outboard-php");
+        Ok(if file { Found::File { executable: true } } else { Found::Folder })
+    }
+
+    fn readable(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        Err(io::Error::other(path.display().to_string()))
+    }
+}
+
 /// The error without its number: "No such file or directory".
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();

@@ -20,6 +20,8 @@ mod disk;
 mod inherit;
 mod places;
 mod raw;
+#[cfg(test)]
+mod reference;
 mod scalar;
 mod shape;
 mod source;
@@ -38,7 +40,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// No configuration is larger; a device or a log given by mistake is.
-const FILE_MAX_BYTES: u64 = 4 << 20;
+const FILE_MAX_BYTES: u64 = 1 << 20;
 
 impl Config {
     /// Reads a file.
@@ -89,7 +91,7 @@ impl Config {
 fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnostics> {
     let absolute = std::path::absolute(path)
         .map_err(|error| refuse(path, format!("has no usable path: {error}"), None))?;
-    let source = Source { text };
+    let source = Source::new(text);
     let mut tree = structure::read(&source);
     inherit::into_apps(&mut tree.root);
     let root = serde_json::Value::Object(tree.root);
@@ -118,7 +120,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {
-        return Err(io::Error::other("it is larger than 4 MiB"));
+        return Err(io::Error::other("it is larger than 1 MiB, which no configuration is"));
     }
     Ok(bytes)
 }
@@ -131,7 +133,7 @@ fn refuse(path: &Path, message: String, hint: Option<String>) -> Diagnostics {
 /// Points at the first byte that is not UTF-8.
 fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Diagnostics {
     let text = String::from_utf8_lossy(bytes);
-    let source = Source { text: &text };
+    let source = Source::new(&text);
     let diagnostic = Diagnostic {
         kind: Kind::Unreadable,
         // Up to the first bad byte the lossy text is the text itself.

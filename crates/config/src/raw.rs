@@ -95,8 +95,9 @@ impl Default for File {
 #[serde(untagged)]
 #[schemars(inline)]
 pub(crate) enum OneOrMany<T> {
-    One(T),
+    // First, because serde would also read an array as a struct, field by field.
     Many(Vec<T>),
+    One(T),
 }
 
 impl<T> OneOrMany<T> {

@@ -13,6 +13,8 @@ mod network;
 mod pattern;
 mod quantity;
 mod share;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use address::{Address, FileMode, MetricsAt, UNIX_PATH_MAX_BYTES};
 pub(crate) use expression::Expression;
@@ -102,9 +104,11 @@ macro_rules! scalars {
         $(
             impl serde::Serialize for $kind {
                 fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                    match self.write().parse::<u64>() {
-                        Ok(number) if <$kind>::TYPES.contains(&"integer") => s.serialize_u64(number),
-                        _ => s.serialize_str(&self.write()),
+                    // A number is written as one: `1` and not `"1"`; "0660" is not a number.
+                    let text = self.write();
+                    match text.parse::<u64>() {
+                        Ok(number) if number.to_string() == text => s.serialize_u64(number),
+                        _ => s.serialize_str(&text),
                     }
                 }
             }

@@ -6,6 +6,8 @@
 //! the schema, never as deep as the file.
 
 mod neighbour;
+#[cfg(test)]
+mod tests;
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::places::{Places, Span};
@@ -15,6 +17,9 @@ use crate::source::Source;
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
+
+/// Nobody reads more, and a large file that is something else would produce millions.
+const MISTAKES_MAX: usize = 100;
 
 /// What is left of a file when its mistakes are taken out.
 #[derive(Debug, Default)]
@@ -28,12 +33,7 @@ pub(crate) struct Tree {
 pub(crate) fn read(source: &Source<'_>) -> Tree {
     let (table, errors) = DeTable::parse_recoverable(source.text);
     let mut walk = Walk { source, path: Vec::new(), tree: Tree::default() };
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        walk.report(Kind::Syntax, &span, Fault::new(sentence(error.message())));
-    }
-    // What the parser stumbles over later on a line follows from its first mistake there.
-    walk.tree.diagnostics.dedup_by_key(|d| d.position.as_ref().map(|p| p.line));
+    walk.syntax(errors);
     // After a syntax error the rest of the tree is a guess; its mistakes might not be the user's.
     if walk.tree.diagnostics.is_empty()
         && let Some(root) = walk.table(Shape::file(), table.get_ref(), &(0..0))
@@ -51,6 +51,17 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
+    /// The first mistake of each line: what the parser stumbles over later follows from it.
+    fn syntax(&mut self, mut errors: Vec<toml::de::Error>) {
+        let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+        errors.sort_by_key(start);
+        errors.dedup_by_key(|error| self.source.line(start(error)));
+        for error in errors.iter().take(MISTAKES_MAX) {
+            let fault = Fault::new(sentence(error.message()));
+            self.report(Kind::Syntax, &error.span().unwrap_or(0..0), fault);
+        }
+    }
+
     fn report(&mut self, kind: Kind, span: &Span, fault: Fault) {
         self.tree.diagnostics.push(Diagnostic {
             kind,
@@ -69,6 +80,9 @@ impl Walk<'_> {
     ) -> Option<Map<String, Value>> {
         let mut clean = Map::new();
         for (key, value) in table {
+            if self.tree.diagnostics.len() >= MISTAKES_MAX {
+                return None;
+            }
             if let Some(value) = self.entry(shape, key, value) {
                 clean.insert(key.get_ref().to_string(), value);
             }

@@ -12,7 +12,10 @@ use std::collections::BTreeMap;
 /// An application.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(extend("required" = ["root"]))]
+#[schemars(extend(
+    "required" = ["root"],
+    "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
+))]
 pub(crate) struct App {
     /// The folder that the app's URLs lead to.
     #[schemars(extend(

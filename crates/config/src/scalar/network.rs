@@ -56,6 +56,7 @@ impl Scalar for Peer {
         let widest = if address.is_ipv4() { 32 } else { 128 };
         let prefix_bits = match bits {
             None => widest,
+            Some(bits) if bits.starts_with('+') => return Err(bad()),
             Some(bits) => bits.parse().ok().filter(|bits| *bits <= widest).ok_or_else(|| {
                 bad().hint(format!("the number after the slash goes from 0 to {widest}"))
             })?,

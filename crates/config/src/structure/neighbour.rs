@@ -32,19 +32,26 @@ pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> O
 
 /// The section that has the key under this name or under another server's name for it.
 fn elsewhere(name: &str, path: &[String]) -> Option<(String, &'static str)> {
-    // In an app its own sections come first, then the top of the file.
     let app = Shape::file().key("app").and_then(Shape::free_value)?;
-    let app_name = match path {
-        [first, app_name, ..] if first == "app" => app_name.as_str(),
-        _ => "NAME",
-    };
-    let in_app = || search(app, &format!("app.{app_name}"), name);
-    let on_top = || search(Shape::file(), "", name);
-    let found = if path.is_empty() { on_top().or_else(in_app) } else { in_app().or_else(on_top) };
-    found.map(|(section, key)| match section.as_str() {
-        "" => ("the top of the file".to_owned(), key),
-        section => (format!("[{section}]"), key),
-    })
+    let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+    let (section, key) = match steps[..] {
+        [] => search(Shape::file(), "", name).or_else(|| search(app, "app.NAME", name)),
+        // In an app the server-wide section of the same name comes first, then the app's others.
+        ["app", app_name, ref inner @ ..] => same_section(inner, name)
+            .or_else(|| search(app, &format!("app.{app_name}"), name))
+            .or_else(|| search(Shape::file(), "", name)),
+        _ => search(app, "app.NAME", name).or_else(|| search(Shape::file(), "", name)),
+    }?;
+    match section.as_str() {
+        "" => Some(("the top of the file".to_owned(), key)),
+        section => Some((format!("[{section}]"), key)),
+    }
+}
+
+fn same_section(inner: &[&str], name: &str) -> Option<(String, &'static str)> {
+    let [section] = inner else { return None };
+    let (key, _) = Shape::file().key(section)?.keys().find(|(key, _)| *key == name)?;
+    Some(((*section).to_owned(), key))
 }
 
 /// Depth first through tables (not through maps, arrays and apps).

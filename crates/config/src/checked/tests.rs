@@ -1,0 +1,257 @@
+use crate::disk::FullDisk;
+use crate::*;
+use std::path::{Path, PathBuf};
+
+const APP: &str = "[app.site]\nroot = \"public\"\n";
+
+fn parse(text: &str) -> Result<Config, Diagnostics> {
+    parse_on(&FullDisk, text, Path::new("/srv/www/outboard.toml"))
+}
+
+fn valid(text: &str) -> Config {
+    parse(text).unwrap_or_else(|mistakes| panic!("{mistakes}\nin\n{text}"))
+}
+
+fn site(text: &str) -> App {
+    valid(&format!("{APP}{text}")).apps.remove(0)
+}
+
+fn assert_mistake(text: &str, kind: Kind, line: usize, words: &str) {
+    let all = parse(text).unwrap_err();
+    let found = all.iter().any(|mistake| {
+        let hint = mistake.hint.as_deref().unwrap_or_default();
+        mistake.kind == kind
+            && mistake.position.as_ref().is_some_and(|position| position.line == line)
+            && format!("{} / {hint}", mistake.message).contains(words)
+    });
+    assert!(found, "no {kind:?} in line {line} with `{words}` in:\n{all}");
+}
+
+#[test]
+fn a_root_is_a_whole_configuration() {
+    let config = valid(APP);
+    assert_eq!(config.listeners.len(), 1);
+    assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
+    assert!(!config.listeners[0].forwarding.trusts(Some([127, 0, 0, 1].into())));
+    let app = &config.apps[0];
+    assert_eq!((app.name.as_str(), app.path_prefix.as_str()), ("site", "/"));
+    assert_eq!(app.root, Path::new("/srv/www/public"));
+    assert_eq!(app.front_controller.as_deref(), Some("/index.php"));
+    assert_eq!(app.php.extensions, [".php"]);
+    assert_eq!(app.limits, config.limits);
+    assert_eq!(app.limits.request_deadline_ms, 60_000);
+    assert_eq!(app.log, config.log);
+}
+
+#[test]
+fn a_file_without_an_app_is_refused() {
+    for text in ["", "# nothing\n", "[app]\n"] {
+        let all = parse(text).unwrap_err();
+        assert_eq!(all.len(), 1, "{all}");
+        assert_eq!(all.iter().next().unwrap().kind, Kind::MissingKey);
+    }
+}
+
+#[test]
+fn an_app_inherits_key_by_key() {
+    let config = valid(
+        "user = \"www\"\n\
+         [limits]\nbody = \"1m\"\nbody_timeout = \"7s\"\nheader_timeout = \"9s\"\n\
+         [php.ini]\nmemory_limit = \"1M\"\ndisplay_errors = true\n\
+         [pool]\nmax = 3\nmin = 2\n\
+         [log.slow]\nafter = \"2s\"\n\
+         [static]\nmime = { a = \"x/y\" }\n\
+         [app.one]\nroot = \"one\"\nlimits.body = \"2m\"\nphp.ini.memory_limit = \"2M\"\n\
+         pool.max = 9\nlog.slow.to = \"off\"\nstatic.mime = { B = \"x/z\" }\n\
+         [app.two]\nroot = \"two\"\npath = \"/two/\"\nuser = \"other\"\n",
+    );
+    let (one, two) = (&config.apps[0], &config.apps[1]);
+    assert_eq!((one.limits.body_bytes, two.limits.body_bytes), (2 << 20, 1 << 20));
+    assert_eq!((one.limits.body_timeout_ms, one.limits.header_timeout_ms), (7_000, 9_000));
+    assert_eq!(
+        (one.php.ini["memory_limit"].as_str(), two.php.ini["memory_limit"].as_str()),
+        ("2M", "1M")
+    );
+    assert_eq!(one.php.ini["display_errors"], "1");
+    assert_eq!((one.pool.min, one.pool.max), (Count::Fixed(2), Count::Fixed(9)));
+    assert_eq!((&one.log.slow.to, one.log.slow.after_ms), (&LogTarget::Off, 2_000));
+    assert_eq!(one.static_files.mime.len(), 2);
+    assert_eq!(one.static_files.mime["b"], "x/z");
+    assert_eq!((one.user.as_deref(), two.user.as_deref()), (Some("www"), Some("other")));
+    assert_eq!(two.path_prefix, "/two");
+}
+
+#[test]
+fn a_mistake_in_what_is_inherited_is_told_where_it_was_written() {
+    let text = "[pool]\nmin = 9\n[app.site]\nroot = \"public\"\npool.max = 2\n";
+    assert_mistake(text, Kind::Conflict, 2, "`min` is 9 and `max` is 2");
+}
+
+#[test]
+fn defaults_give_way_to_a_small_pool_but_what_is_written_does_not() {
+    let pool = site("pool.max = 1\n").pool;
+    assert_eq!((pool.max, pool.loopback_slots, pool.spare), (Count::Fixed(1), 0, 1));
+    assert_mistake(
+        &format!("{APP}pool = {{ max = 2, loopback_slots = 2 }}\n"),
+        Kind::Conflict,
+        3,
+        "no worker",
+    );
+    assert_mistake(
+        &format!("{APP}pool = {{ max = 2, spare = 3 }}\n"),
+        Kind::Conflict,
+        3,
+        "`spare`",
+    );
+    assert_mistake(&format!("{APP}pool = {{ max = 2, min = 3 }}\n"), Kind::Conflict, 3, "`min`");
+}
+
+#[test]
+fn zero_means_without_end_where_the_reference_says_so() {
+    let app = site("pool = { recycle_requests = 0, recycle_memory = 0 }\n");
+    assert_eq!((app.pool.recycle_requests, app.pool.recycle_memory_bytes), (None, None));
+    assert_eq!(app.limits.keepalive_requests, None);
+}
+
+#[test]
+fn listeners_are_addresses_or_tables() {
+    let config = valid(&format!(
+        "trusted_proxies = [\"10.0.0.0/8\"]\nforwarded_headers = [\"for\"]\n\
+         listen = [\"[::]:80\", {{ address = \"unix:run/a.sock\", mode = \"0600\", \
+         trusted_proxies = [\"unix\"], forwarded_headers = [\"proto\", \"host\"], name = \"local\" }}]\n{APP}"
+    ));
+    let [tcp, unix] = &config.listeners[..] else { panic!("{:?}", config.listeners) };
+    assert_eq!((tcp.name.as_str(), unix.name.as_str()), ("[::]:80", "local"));
+    assert!(tcp.forwarding.trusts(Some([10, 1, 1, 1].into())) && !tcp.forwarding.trusts(None));
+    assert!(tcp.forwarding.client_address && !tcp.forwarding.scheme && !tcp.forwarding.host);
+    assert!(unix.forwarding.trusts(None) && !unix.forwarding.trusts(Some([10, 1, 1, 1].into())));
+    assert!(!unix.forwarding.client_address && unix.forwarding.scheme && unix.forwarding.host);
+    let path = PathBuf::from("/srv/www/run/a.sock");
+    assert_eq!(unix.address, ListenAddress::Unix { path, mode: 0o600 });
+}
+
+#[test]
+fn two_listeners_cannot_share_an_address_or_a_name() {
+    let text = format!("listen = [\"127.0.0.1:80\", \"localhost:80\"]\n{APP}");
+    assert_mistake(&text, Kind::Duplicate, 1, "twice");
+    let text =
+        format!("{APP}[[listen]]\naddress = \"unix:a\"\n[[listen]]\naddress = \"unix:./a\"\n");
+    assert_mistake(&text, Kind::Duplicate, 6, "(line 3)");
+    let text = format!(
+        "{APP}[[listen]]\naddress = \":1\"\nname = \"x\"\n[[listen]]\naddress = \":2\"\nname = \"x\"\n"
+    );
+    assert_mistake(&text, Kind::Duplicate, 8, "named `x`");
+    assert_mistake(&format!("listen = []\n{APP}"), Kind::BadValue, 1, "empty");
+    assert_eq!(valid(&format!("listen = [\":0\", \":0\"]\n{APP}")).listeners.len(), 2);
+}
+
+#[test]
+fn a_socket_path_that_the_kernel_cannot_hold_is_refused() {
+    let text = format!("listen = \"unix:/{}\"\n{APP}", "x".repeat(107));
+    assert_mistake(&text, Kind::BadValue, 1, "107 fit");
+    let text = format!("admin.socket = \"/{}\"\n{APP}", "x".repeat(107));
+    assert_mistake(&text, Kind::BadValue, 1, "107 fit");
+}
+
+#[test]
+fn two_apps_cannot_claim_the_same_host_and_path() {
+    let second = "[app.two]\nroot = \"two\"\n";
+    assert_mistake(&format!("{APP}{second}"), Kind::Duplicate, 3, "every host at `/`");
+    let text = format!("{APP}hosts = [\"a.b\", \"*.c\"]\n{second}hosts = \"*.C\"\n");
+    assert_mistake(&text, Kind::Duplicate, 4, "`*.c`");
+    assert_eq!(valid(&format!("{APP}{second}path = \"/two\"\n")).apps.len(), 2);
+    assert_eq!(valid(&format!("{APP}{second}hosts = \"two.org\"\n")).apps.len(), 2);
+}
+
+#[test]
+fn a_front_controller_is_a_script_below_the_root() {
+    assert_eq!(site("front_controller = \"none\"\n").front_controller, None);
+    let app = site("front_controller = \"app/front.php\"\n");
+    assert_eq!(app.front_controller.as_deref(), Some("/app/front.php"));
+    for bad in ["index.html", "../x.php", "/"] {
+        let text = format!("{APP}front_controller = \"{bad}\"\n");
+        assert_mistake(&text, Kind::BadValue, 3, "not a PHP script");
+    }
+}
+
+#[test]
+fn a_rewrite_fills_in_what_its_groups_matched() {
+    let app = site(
+        "[[app.site.rewrite]]\nmatch = '^/p/(?<id>\\d+)(x)?'\nto = '/i.php?id=${id}&x=$2&c=$$1'\n",
+    );
+    let rule = &app.rewrites[0];
+    let RewriteAction::To(to) = &rule.action else { panic!("{:?}", rule.action) };
+    let captures = rule.pattern.captures(b"/p/42").unwrap();
+    assert_eq!(to.path(&captures), b"/i.php");
+    assert_eq!(to.query(&captures).unwrap(), b"id=42&x=&c=$1");
+    assert!(rule.last && rule.when == RewriteWhen::Always);
+}
+
+#[test]
+fn a_query_stays_unless_the_rule_has_one() {
+    let query = |to: &str| {
+        let app = site(&format!("[[app.site.rewrite]]\nmatch = '^/a'\nto = '{to}'\n"));
+        let RewriteAction::To(to) = app.rewrites[0].action.clone() else { panic!() };
+        to.query(&app.rewrites[0].pattern.captures(b"/a").unwrap())
+    };
+    assert_eq!(query("/b"), None);
+    assert_eq!(query("/b?"), Some(Vec::new()));
+}
+
+#[test]
+fn a_rewrite_redirects_or_answers() {
+    let rule = |keys: &str| {
+        site(&format!("[[app.site.rewrite]]\nmatch = '^/(a)'\n{keys}\n")).rewrites.remove(0).action
+    };
+    let redirect = rule("status = 308\nto = 'https://b/$1'");
+    assert!(matches!(redirect, RewriteAction::Redirect { status: 308, .. }), "{redirect:?}");
+    assert_eq!(rule("status = 410"), RewriteAction::Status(410));
+}
+
+#[test]
+fn a_rewrite_that_makes_no_sense_is_refused() {
+    for (keys, kind, line, words) in [
+        ("last = false", Kind::Conflict, 3, "neither"),
+        ("status = 301", Kind::Conflict, 5, "needs `to`"),
+        ("status = 404\nto = '/b'", Kind::Conflict, 5, "leave `to` out"),
+        ("status = 304", Kind::Conflict, 5, "304 is no status"),
+        ("to = 'b'", Kind::BadValue, 5, "slash"),
+        ("to = '/$2'", Kind::BadValue, 5, "no group `2`"),
+        ("to = '/${x}'", Kind::BadValue, 5, "no group `x`"),
+        ("to = '/${x'", Kind::BadValue, 5, "not closed"),
+        ("to = '/$'", Kind::BadValue, 5, "lone"),
+        ("to = \"/a\\r\\nb\"", Kind::BadValue, 5, "control"),
+    ] {
+        let text = format!("{APP}[[app.site.rewrite]]\nmatch = '^/(a)'\n{keys}\n");
+        assert_mistake(&text, kind, line, words);
+    }
+}
+
+#[test]
+fn an_error_page_of_a_status_goes_before_that_of_its_class() {
+    let pages = site("error_pages = { 404 = \"/a.html\", 4xx = \"b.html\" }\n").error_pages;
+    assert_eq!(pages[&404], Path::new("/srv/www/public/a.html"));
+    assert_eq!(pages[&400], Path::new("/srv/www/public/b.html"));
+    assert!(!pages.contains_key(&500));
+}
+
+#[test]
+fn the_body_in_memory_is_never_more_than_the_body() {
+    assert_eq!(site("limits.body = \"1k\"\n").limits.body_memory_bytes, 1024);
+}
+
+#[test]
+fn metrics_are_a_path_or_an_address() {
+    let metrics = |value: &str| valid(&format!("admin.metrics = \"{value}\"\n{APP}")).admin.metrics;
+    assert_eq!(metrics("/metrics"), Some(Metrics::Path("/metrics".to_owned())));
+    let tcp = ListenAddress::Tcp(([127, 0, 0, 1], 9100).into());
+    assert_eq!(metrics("127.0.0.1:9100"), Some(Metrics::Listen(tcp)));
+}
+
+#[test]
+fn an_internal_folder_has_slashes_at_both_ends() {
+    let accel =
+        site("sendfile.accel = { \"/a\" = \"/files\", \"/b/\" = \"more\" }\n").sendfile.accel;
+    assert_eq!(accel["/a/"], Path::new("/files"));
+    assert_eq!(accel["/b/"], Path::new("/srv/www/more"));
+}

@@ -1,0 +1,131 @@
+//! What the configuration says about the files and folders of a real disk.
+
+use outboard_config::{Config, Diagnostics, Kind};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// A fresh folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn load(folder: &Path, text: &str) -> Result<Config, Diagnostics> {
+    let file = folder.join("outboard.toml");
+    fs::write(&file, text).unwrap();
+    Config::load(&file)
+}
+
+fn touch(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "<?php").unwrap();
+}
+
+fn only(result: Result<Config, Diagnostics>) -> (Kind, String) {
+    let all = result.unwrap_err();
+    assert_eq!(all.len(), 1, "{all}");
+    let one = all.iter().next().unwrap();
+    (one.kind, format!("{} / {}", one.message, one.hint.as_deref().unwrap_or_default()))
+}
+
+#[test]
+fn a_folder_that_is_missing_is_told_with_where_it_was_looked_for() {
+    let here = folder("missing-root");
+    let (kind, words) = only(load(&here, "[app.a]\nroot = \"public\"\n"));
+    assert_eq!(kind, Kind::Path);
+    assert!(words.contains(&format!("no folder `{}`", here.join("public").display())), "{words}");
+    assert!(words.contains("relative paths start from"), "{words}");
+}
+
+#[test]
+fn a_file_is_no_folder_and_a_folder_no_file() {
+    let here = folder("wrong-kind");
+    touch(&here.join("public/index.php"));
+    let (_, words) = only(load(&here, "[app.a]\nroot = \"public/index.php\"\n"));
+    assert!(words.contains("is not a folder"), "{words}");
+    let (_, words) = only(load(&here, "[php]\nini_file = \".\"\n[app.a]\nroot = \"public\"\n"));
+    assert!(words.contains("is not a file"), "{words}");
+    let (_, words) =
+        only(load(&here, "[log.access]\nto = \"public\"\n[app.a]\nroot = \"public\"\n"));
+    assert!(words.contains("is a folder, not a file"), "{words}");
+}
+
+#[test]
+fn a_host_that_cannot_be_started_is_told() {
+    let here = folder("host");
+    touch(&here.join("public/index.php"));
+    let text = "[app.a]\nroot = \"public\"\nphp.host_binary = \"public/index.php\"\n";
+    let (kind, words) = only(load(&here, text));
+    assert_eq!(kind, Kind::Path);
+    assert!(words.contains("is not executable / chmod +x"), "{words}");
+}
+
+#[test]
+fn the_front_controller_is_found_by_itself_or_looked_for_by_name() {
+    let here = folder("front");
+    touch(&here.join("with/index.php"));
+    touch(&here.join("without/a.php"));
+    let front = |root: &str| {
+        load(&here, &format!("[app.a]\nroot = \"{root}\"\n")).unwrap().apps[0]
+            .front_controller
+            .clone()
+    };
+    assert_eq!(front("with").as_deref(), Some("/index.php"));
+    assert_eq!(front("without"), None);
+    let text = "[app.a]\nroot = \"with\"\nfront_controller = \"/b.php\"\n";
+    assert!(only(load(&here, text)).1.contains("no file"));
+}
+
+#[test]
+fn a_root_that_is_a_link_stays_one_and_dots_go_where_the_disk_says() {
+    let here = folder("links");
+    touch(&here.join("releases/1/public/index.php"));
+    touch(&here.join("releases/shared/index.php"));
+    symlink(here.join("releases/1"), here.join("current")).unwrap();
+    let root = |text: &str| load(&here, text).unwrap().apps[0].root.clone();
+    assert_eq!(root("[app.a]\nroot = \"./current/public\"\n"), here.join("current/public"));
+    let shared = here.join("releases/shared").canonicalize().unwrap();
+    assert_eq!(root("[app.a]\nroot = \"current/../shared\"\n"), shared);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let here = folder("unreadable");
+    assert!(only(Config::load(&here.join("none.toml"))).1.contains("No such file"));
+    assert!(only(Config::load(&here)).1.contains("cannot be read"));
+    assert!(only(Config::load(Path::new("/dev/zero"))).1.contains("larger than"));
+    fs::write(here.join("latin1.toml"), b"# ok\nuser = \"w\xe9\"\n").unwrap();
+    let all = Config::load(&here.join("latin1.toml")).unwrap_err();
+    let position = all.iter().next().unwrap().position.as_ref().unwrap();
+    assert_eq!((position.line, position.column), (2, 10), "{all}");
+}
+
+#[test]
+fn a_directory_needs_no_configuration() {
+    let here = folder("directory");
+    let root = |app: &str| {
+        Config::for_directory(&here.join(app), "127.0.0.1:0").unwrap().apps[0].root.clone()
+    };
+    touch(&here.join("framework/public/index.php"));
+    touch(&here.join("framework/index.php"));
+    assert_eq!(root("framework"), here.join("framework/public"));
+    touch(&here.join("plain/index.php"));
+    touch(&here.join("plain/web/index.php"));
+    assert_eq!(root("plain"), here.join("plain"));
+    touch(&here.join("drupal/web/index.php"));
+    assert_eq!(root("drupal"), here.join("drupal/web"));
+    touch(&here.join("static \"quoted\"\\/index.html"));
+    assert_eq!(root("static \"quoted\"\\"), here.join("static \"quoted\"\\"));
+}
+
+#[test]
+fn a_directory_that_cannot_be_served_is_told_without_a_line() {
+    let here = folder("no-directory");
+    let all = Config::for_directory(&here.join("none"), "80").unwrap_err();
+    assert!(all.iter().all(|mistake| mistake.position.is_none()), "{all}");
+    let text = all.to_string();
+    assert!(text.contains("no folder") && text.contains("not an address"), "{text}");
+}
