@@ -24,7 +24,7 @@ pub use listen::{Forwarding, ListenAddress, Listener};
 pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
 pub use php::{Php, PhpMode};
 pub use pool::Pool;
-pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen};
+pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 
 use crate::raw;
 use crate::scalar::{Count, MetricsAt};

@@ -29,7 +29,6 @@ mod structure;
 
 pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
-pub use regex;
 pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern};
 pub use shape::schema;
 
@@ -77,20 +76,22 @@ impl Config {
     /// # Errors
     /// A folder that cannot be served or a bad address.
     pub fn for_directory(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
-        let (Some(root), Some(_)) =
-            (directory::root_of(dir, &RealDisk).to_str().map(toml_string), dir.to_str())
-        else {
+        let absolute = std::path::absolute(dir).map_err(|error| {
+            refuse(dir, format!("has no usable path: {}", reason(&error)), None)
+        })?;
+        let root = directory::root_of(&absolute, &RealDisk);
+        let Some(root) = root.to_str().map(toml_string) else {
             return Err(refuse(dir, "the path is not UTF-8".to_owned(), None));
         };
         let text = format!("listen = {}\n[app.default]\nroot = {root}\n", toml_string(listen));
-        let here = Path::new("./outboard.toml");
-        parse_on(&RealDisk, &text, here).map_err(|diagnostics| diagnostics.without_positions(dir))
+        parse_on(&RealDisk, &text, &absolute)
+            .map_err(|diagnostics| diagnostics.without_positions(dir))
     }
 }
 
 fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnostics> {
     let absolute = std::path::absolute(path)
-        .map_err(|error| refuse(path, format!("has no usable path: {error}"), None))?;
+        .map_err(|error| refuse(path, format!("has no usable path: {}", reason(&error)), None))?;
     let source = Source::new(text);
     let mut tree = structure::read(&source);
     inherit::into_apps(&mut tree.root);

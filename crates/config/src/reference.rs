@@ -167,7 +167,10 @@ fn kind(shape: Shape) -> String {
             return format!("array of {}", kind(items));
         }
         if let Some(values) = shape.free_value() {
-            return format!("table of {}", kind(values));
+            return match kind(values).as_str() {
+                "table" => "tables by name".to_owned(),
+                kind => format!("table of {kind}"),
+            };
         }
         let choices: Vec<String> =
             shape.choices().iter().map(|(word, _)| format!("`\"{word}\"`")).collect();

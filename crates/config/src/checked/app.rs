@@ -188,11 +188,11 @@ fn error_pages(
     let mut classes = Vec::new();
     for (status, written) in &raw.error_pages {
         let page = root.join(written.0.trim_start_matches('/'));
-        desk.look_for_file(
-            &[place, &[status.as_str()]].concat(),
-            &FilePath(format!("/{}", written.0)),
-            &page,
-        );
+        // Of a root that is missing that alone is told.
+        if desk.disk.look(root).is_ok() {
+            let place = [place, &[status.as_str()]].concat();
+            desk.look_for_file(&place, &FilePath(format!("/{}", written.0)), &page);
+        }
         match status.parse() {
             Ok(status) => drop(pages.insert(status, page)),
             Err(_) => classes.push((if status == "4xx" { 400 } else { 500 }, page)),

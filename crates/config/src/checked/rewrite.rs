@@ -1,4 +1,7 @@
 //! Rules that change the path of a request, or answer it.
+//!
+//! Patterns see the decoded path, so what a group matched may be any bytes. In a redirect and in a
+//! query it is percent-encoded: it can neither break the response header nor add a parameter.
 
 use super::Desk;
 use crate::diagnostic::Kind;
@@ -64,25 +67,93 @@ pub enum ReplacementPart {
     Group(usize),
 }
 
-impl Replacement {
-    /// The path (or address) for a match.
-    pub fn path(&self, captures: &Captures<'_>) -> Vec<u8> {
-        fill(&self.parts, captures)
-    }
+/// What a rule makes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rewritten {
+    /// Go on with this path.
+    To {
+        /// Decoded, `/` first; not normalised.
+        path: Vec<u8>,
+        /// Encoded; `None`: the request's own query stays.
+        query: Option<Vec<u8>>,
+    },
+    /// Answer with a redirect.
+    Redirect {
+        /// 301, 302, 303, 307 or 308.
+        status: u16,
+        /// The `Location` up to its query, fit for a header.
+        location: Vec<u8>,
+        /// Encoded; `None`: the request's own query goes along.
+        query: Option<Vec<u8>>,
+    },
+    /// Answer with this error status.
+    Status(u16),
+}
 
-    /// The query for a match; `None`: the request's own stays.
-    pub fn query(&self, captures: &Captures<'_>) -> Option<Vec<u8>> {
-        self.query.as_ref().map(|parts| fill(parts, captures))
+impl Rewrite {
+    /// Holds the rule against a decoded path; `None` when it does not match. The caller has asked
+    /// `when` before.
+    pub fn apply(&self, path: &[u8]) -> Option<Rewritten> {
+        let captures = self.pattern.captures(path)?;
+        Some(match &self.action {
+            RewriteAction::To(to) => Rewritten::To {
+                path: fill(&to.parts, &captures, Encoding::None),
+                query: to.query(&captures),
+            },
+            RewriteAction::Redirect { status, to } => Rewritten::Redirect {
+                status: *status,
+                location: fill(&to.parts, &captures, Encoding::Path),
+                query: to.query(&captures),
+            },
+            RewriteAction::Status(status) => Rewritten::Status(*status),
+        })
     }
 }
 
-fn fill(parts: &[ReplacementPart], captures: &Captures<'_>) -> Vec<u8> {
+impl Replacement {
+    fn query(&self, captures: &Captures<'_>) -> Option<Vec<u8>> {
+        self.query.as_ref().map(|parts| fill(parts, captures, Encoding::Query))
+    }
+}
+
+/// How what a group matched is put in.
+#[derive(Clone, Copy)]
+enum Encoding {
+    None,
+    Path,
+    Query,
+}
+
+impl Encoding {
+    /// RFC 3986: of what a group matched, unreserved characters and those that have no meaning at
+    /// the place; of the rule's own text, all but spaces and what is not ASCII.
+    fn keeps(self, byte: u8, own: bool) -> bool {
+        let special: &[u8] = match self {
+            Encoding::None => return true,
+            Encoding::Path => b"-._~/!$'()*,;:@&=+",
+            Encoding::Query => b"-._~/!$'()*,:@",
+        };
+        byte.is_ascii_alphanumeric() || special.contains(&byte) || (own && byte.is_ascii_graphic())
+    }
+
+    fn push(self, out: &mut Vec<u8>, bytes: &[u8], own: bool) {
+        for byte in bytes {
+            match self.keeps(*byte, own) {
+                true => out.push(*byte),
+                false => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            }
+        }
+    }
+}
+
+fn fill(parts: &[ReplacementPart], captures: &Captures<'_>, encoding: Encoding) -> Vec<u8> {
     let mut out = Vec::new();
     for part in parts {
         match part {
-            ReplacementPart::Text(text) => out.extend_from_slice(text.as_bytes()),
+            ReplacementPart::Text(text) => encoding.push(&mut out, text.as_bytes(), true),
             ReplacementPart::Group(group) => {
-                out.extend_from_slice(captures.get(*group).map_or(b"", |group| group.as_bytes()));
+                let matched = captures.get(*group).map_or(&b""[..], |group| group.as_bytes());
+                encoding.push(&mut out, matched, false);
             }
         }
     }

@@ -174,38 +174,52 @@ fn a_front_controller_is_a_script_below_the_root() {
     }
 }
 
+/// What the only rule of an app makes of a path.
+fn rewrite(keys: &str, path: &str) -> Option<Rewritten> {
+    let app = site(&format!("[[app.site.rewrite]]\n{keys}\n"));
+    assert!(app.rewrites[0].last && app.rewrites[0].when == RewriteWhen::Always);
+    app.rewrites[0].apply(path.as_bytes())
+}
+
+fn to(path: &str, query: Option<&str>) -> Option<Rewritten> {
+    Some(Rewritten::To { path: path.into(), query: query.map(Into::into) })
+}
+
 #[test]
 fn a_rewrite_fills_in_what_its_groups_matched() {
-    let app = site(
-        "[[app.site.rewrite]]\nmatch = '^/p/(?<id>\\d+)(x)?'\nto = '/i.php?id=${id}&x=$2&c=$$1'\n",
-    );
-    let rule = &app.rewrites[0];
-    let RewriteAction::To(to) = &rule.action else { panic!("{:?}", rule.action) };
-    let captures = rule.pattern.captures(b"/p/42").unwrap();
-    assert_eq!(to.path(&captures), b"/i.php");
-    assert_eq!(to.query(&captures).unwrap(), b"id=42&x=&c=$1");
-    assert!(rule.last && rule.when == RewriteWhen::Always);
+    let rule = "match = '^/p/(?<id>\\d+)(x)?'\nto = '/i.php?id=${id}&x=$2&c=$$1'";
+    assert_eq!(rewrite(rule, "/p/42"), to("/i.php", Some("id=42&x=&c=$1")));
+    assert_eq!(rewrite(rule, "/q/42"), None);
+    assert_eq!(rewrite("match = '^/(.*)'\nto = '/a/$1'", "/ü b"), to("/a/ü b", None));
 }
 
 #[test]
 fn a_query_stays_unless_the_rule_has_one() {
-    let query = |to: &str| {
-        let app = site(&format!("[[app.site.rewrite]]\nmatch = '^/a'\nto = '{to}'\n"));
-        let RewriteAction::To(to) = app.rewrites[0].action.clone() else { panic!() };
-        to.query(&app.rewrites[0].pattern.captures(b"/a").unwrap())
-    };
-    assert_eq!(query("/b"), None);
-    assert_eq!(query("/b?"), Some(Vec::new()));
+    assert_eq!(rewrite("match = '^/a'\nto = '/b'", "/a"), to("/b", None));
+    assert_eq!(rewrite("match = '^/a'\nto = '/b?'", "/a"), to("/b", Some("")));
 }
 
 #[test]
 fn a_rewrite_redirects_or_answers() {
-    let rule = |keys: &str| {
-        site(&format!("[[app.site.rewrite]]\nmatch = '^/(a)'\n{keys}\n")).rewrites.remove(0).action
+    let redirect = Rewritten::Redirect {
+        status: 308,
+        location: b"https://b/x/y".to_vec(),
+        query: Some(b"z=1".to_vec()),
     };
-    let redirect = rule("status = 308\nto = 'https://b/$1'");
-    assert!(matches!(redirect, RewriteAction::Redirect { status: 308, .. }), "{redirect:?}");
-    assert_eq!(rule("status = 410"), RewriteAction::Status(410));
+    let rule = "match = '^/a/(.*)'\nstatus = 308\nto = 'https://b/$1?z=1'";
+    assert_eq!(rewrite(rule, "/a/x/y"), Some(redirect));
+    assert_eq!(rewrite("match = '^/a'\nstatus = 410", "/a"), Some(Rewritten::Status(410)));
+}
+
+#[test]
+fn a_path_cannot_break_a_header_or_add_a_parameter() {
+    let rule = "match = '(?s)^/(.*)'\nstatus = 302\nto = '/é $1?q=$1'";
+    let redirect = Rewritten::Redirect {
+        status: 302,
+        location: b"/%C3%A9%20a%0D%0AX:%3F%23&b=%C3%BC".to_vec(),
+        query: Some(b"q=a%0D%0AX:%3F%23%26b%3D%C3%BC".to_vec()),
+    };
+    assert_eq!(rewrite(rule, "/a\r\nX:?#&b=ü"), Some(redirect));
 }
 
 #[test]
