@@ -68,6 +68,29 @@ fn every_example_of_the_reference_is_valid() {
     assert!(count > 5, "the reference has {count} examples");
 }
 
+#[test]
+fn every_default_can_be_written_down() {
+    let mut sections = vec![String::new()];
+    collect(Shape::file(), "", &mut sections);
+    let mut count = 0;
+    for section in
+        sections.iter().filter(|section| !section.contains("NAME") && *section != "listen")
+    {
+        let shape = find(if section.is_empty() { "the top of the file" } else { section });
+        for (key, inner) in shape.keys() {
+            let Some(default) = inner.keyword("default") else { continue };
+            let header = if section.is_empty() { String::new() } else { format!("[{section}]") };
+            let text = format!("{header}\n{key} = {default}\n[app.site]\nroot = \"public\"\n");
+            if let Err(mistakes) = crate::parse_on(&FullDisk, &text, "/srv/outboard.toml".as_ref())
+            {
+                panic!("{mistakes}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count} defaults");
+}
+
 /// The names of all tables, `app.NAME.rewrite` and the like. What an app inherits whole is
 /// described once, at the top.
 fn collect(shape: Shape, section: &str, found: &mut Vec<String>) {
@@ -197,7 +220,8 @@ fn meaning(shape: Shape) -> String {
     }
     let bound = |names: [&str; 2]| names.iter().find_map(|name| shape.keyword(name)).map(plain);
     let least = bound(["x-minimum", "minimum"]).filter(|least| least != "0");
-    match (least, bound(["x-maximum", "maximum"])) {
+    let most = bound(["x-maximum", "maximum"]).filter(|most| *most != u32::MAX.to_string());
+    match (least, most) {
         (Some(least), Some(most)) => write!(out, " From {least} to {most}.").unwrap(),
         (Some(least), None) => write!(out, " At least {least}.").unwrap(),
         (None, Some(most)) => write!(out, " At most {most}.").unwrap(),

@@ -37,6 +37,7 @@ fn tidy(node: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(tidy),
         Value::Object(object) => {
             remove_null(object);
+            bound_integer(object);
             let says_nothing = |value: &Value| value.is_null() || value.is_object() || value == "";
             if object.get("default").is_some_and(says_nothing) {
                 object.remove("default");
@@ -48,6 +49,17 @@ fn tidy(node: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// The generator names an integer's width in `format`; here it becomes a bound like any other.
+fn bound_integer(object: &mut Map<String, Value>) {
+    let largest = match object.get("format").and_then(Value::as_str) {
+        Some("uint16") => u32::from(u16::MAX),
+        Some("uint32") => u32::MAX,
+        _ => return,
+    };
+    object.remove("format");
+    object.entry("maximum").or_insert_with(|| largest.into());
 }
 
 fn remove_null(object: &mut Map<String, Value>) {

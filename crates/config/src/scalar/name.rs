@@ -131,7 +131,8 @@ impl Scalar for IniValue {
                 PlainText::read(Written::Text(text)).map(|text| IniValue(text.0))
             }
             Written::Integer(number) => Ok(IniValue(number.to_string())),
-            Written::Float(number) => Ok(IniValue(number.to_string())),
+            Written::Float(number) if number.is_finite() => Ok(IniValue(number.to_string())),
+            Written::Float(number) => Err(Fault::new(format!("{number} is not a number"))),
             Written::Boolean(value) => Ok(IniValue(if value { "1" } else { "0" }.to_owned())),
         }
     }

@@ -202,4 +202,5 @@ fn ini_values_become_what_php_ini_has() {
     assert_eq!(ini(Written::Integer(-1)), "-1");
     assert_eq!(ini(Written::Float(0.5)), "0.5");
     assert_eq!(ini(Written::Text("256M")), "256M");
+    assert!(IniValue::read(Written::Float(f64::NAN)).is_err());
 }

@@ -98,6 +98,7 @@ fn a_value_outside_of_its_bounds_says_the_bounds() {
         ("limits.header = \"2 MiB\"\n", 17, "at most 1 MiB"),
         ("log.error.level = \"inof\"\n", 19, "did you mean \"info\"?"),
         ("static.symlinks = \"perhaps\"\n", 19, "choose \"never\", \"owner\", \"always\""),
+        ("limits.keepalive_requests = 4294967296\n", 29, "from 0 to 4294967295"),
         ("limits.header_count = 9223372036854775808\n", 23, "too large"),
     ] {
         assert_one(&format!("{text}{APP}"), Kind::OutOfRange, (1, column), &[words]);
