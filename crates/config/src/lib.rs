@@ -3,13 +3,13 @@
 //! A file goes through four steps, and every mistake of a step is reported before the next is
 //! given up:
 //!
-//! 1. [`structure`]: TOML, held against the schema; wrong parts are reported and left out.
-//! 2. [`inherit`]: apps take over what the sections at the top of the file say.
-//! 3. [`raw`]: serde makes typed values of it.
-//! 4. [`checked`]: what only several keys or the disk can tell; out comes a [`Config`].
+//! 1. `structure`: TOML, held against the schema; wrong parts are reported and left out.
+//! 2. `inherit`: apps take over what the sections at the top of the file say.
+//! 3. `raw`: serde makes typed values of it.
+//! 4. `checked`: what only several keys or the disk can tell; out comes a [`Config`].
 //!
 //! The command line and the gateway use [`Config`] and [`Diagnostics`]; nothing else is public but
-//! the types they are made of and the [`schema`]. No input makes this crate panic.
+//! the types they are made of and the `schema`. No input makes this crate panic.
 
 #![forbid(unsafe_code)]
 
