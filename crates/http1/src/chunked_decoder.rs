@@ -333,3 +333,6 @@ fn hex_digit(byte: u8) -> Option<u8> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

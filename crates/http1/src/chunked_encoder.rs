@@ -58,3 +58,32 @@ pub fn write_last_chunk<'t>(
     out.extend_from_slice(b"\r\n");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_carry_their_length_in_hexadecimal() {
+        let mut out = Vec::new();
+        write_chunk(&mut out, b"abc");
+        write_chunk(&mut out, b"");
+        write_chunk_head(&mut out, 0x1f0);
+        write_chunk_head(&mut out, usize::MAX);
+        assert_eq!(out, b"3\r\nabc\r\n1f0\r\nffffffffffffffff\r\n");
+    }
+
+    #[test]
+    fn the_last_chunk_carries_trailers_or_nothing_is_written() {
+        let mut out = Vec::new();
+        assert_eq!(write_last_chunk(&mut out, []), Ok(()));
+        assert_eq!(out, LAST_CHUNK);
+        out.clear();
+        let trailers = [(&b"A"[..], &b"b"[..]), (b"C", b"d")];
+        assert_eq!(write_last_chunk(&mut out, trailers), Ok(()));
+        assert_eq!(out, b"0\r\nA: b\r\nC: d\r\n\r\n");
+        let split = [(&b"A"[..], &b"b"[..]), (b"C", b"d\r\n")];
+        assert_eq!(write_last_chunk(&mut out, split), Err(InvalidHeader::Value));
+        assert_eq!(out, b"0\r\nA: b\r\nC: d\r\n\r\n");
+    }
+}
