@@ -112,12 +112,12 @@ impl FieldTable {
         self.spans.len()
     }
 
-    pub(crate) fn iter<'b>(&'b self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
+    pub(crate) fn iter<'b>(&self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.spans.iter().map(|(name, value)| (name.of(buf), value.of(buf)))
     }
 
     /// The value of the first field called `wanted`, whatever its case.
-    pub(crate) fn find<'b>(&'b self, buf: &'b [u8], wanted: &[u8]) -> Option<&'b [u8]> {
+    pub(crate) fn find<'b>(&self, buf: &'b [u8], wanted: &[u8]) -> Option<&'b [u8]> {
         let found = self.iter(buf).find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found.map(|(_, value)| value)
     }

@@ -64,6 +64,18 @@ impl Method {
 /// The head of one request, as spans of the buffer that it was parsed from.
 ///
 /// Accessors panic if they are given a shorter buffer than the one that was parsed.
+///
+/// ```
+/// use outboard_http1::{HeadError, HeadLimits, HeadStatus, RequestHead};
+///
+/// let mut head = RequestHead::new();
+/// let buf = b"GET /a?b HTTP/1.1\r\nHost: example.com\r\n\r\nnext";
+/// let status = head.parse(buf, &HeadLimits::default())?;
+/// assert_eq!(status, HeadStatus::Complete { head_len: buf.len() - 4 });
+/// assert_eq!(head.path_and_query(buf), (&b"/a"[..], Some(&b"b"[..])));
+/// assert_eq!(head.header(buf, b"host"), Some(&b"example.com"[..]));
+/// # Ok::<(), HeadError>(())
+/// ```
 #[derive(Debug)]
 pub struct RequestHead {
     parts: HeadParts,
@@ -213,7 +225,8 @@ impl RequestHead {
 
     /// Whether any byte of a request has come, beyond empty lines before it.
     ///
-    /// Tells a request that stalls (408) from a connection that is idle.
+    /// Tells a request that stalls (408) from a connection that is idle. Asks about the head that
+    /// was parsed last: after `Complete`, parse or [`reset`](Self::reset) first.
     pub fn has_started(&self, buf: &[u8]) -> bool {
         self.parts.progress.stage != Stage::StartLine || buf.len() > self.parts.progress.next
     }
@@ -272,7 +285,7 @@ impl RequestHead {
     }
 
     /// The fields in order, names as received, values without the white space around them.
-    pub fn headers<'b>(&'b self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
+    pub fn headers<'b>(&self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.parts.fields.iter(buf)
     }
 
@@ -282,7 +295,7 @@ impl RequestHead {
     }
 
     /// The value of the first field called `name`, whatever its case.
-    pub fn header<'b>(&'b self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
+    pub fn header<'b>(&self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
         self.parts.fields.find(buf, name)
     }
 

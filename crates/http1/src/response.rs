@@ -151,12 +151,12 @@ impl ResponseParser {
     }
 
     /// The fields in order, names as received, values without the white space around them.
-    pub fn headers<'b>(&'b self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
+    pub fn headers<'b>(&self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.parts.fields.iter(buf)
     }
 
     /// The value of the first field called `name`, whatever its case.
-    pub fn header<'b>(&'b self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
+    pub fn header<'b>(&self, buf: &'b [u8], name: &[u8]) -> Option<&'b [u8]> {
         self.parts.fields.find(buf, name)
     }
 

@@ -21,7 +21,7 @@ fn http_like(pieces: &'static [&'static [u8]]) -> impl Strategy<Value = Vec<u8>>
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-fn request_bytes() -> impl Strategy<Value = Vec<u8>> {
+fn broken_request() -> impl Strategy<Value = Vec<u8>> {
     let tail = http_like(&[
         b"GET",
         b" ",
@@ -56,6 +56,38 @@ fn request_bytes() -> impl Strategy<Value = Vec<u8>> {
     ];
     let start = prop::sample::select(STARTS);
     (start, tail).prop_map(|(start, tail)| [start, &tail].concat())
+}
+
+/// A valid head, in which one byte may have been overwritten, and what may follow it.
+fn almost_valid_request() -> impl Strategy<Value = Vec<u8>> {
+    const LINES: &[&[u8]] = &[
+        b"GET / HTTP/1.1\r\nHost: a\r\n",
+        b"POST /a?b HTTP/1.0\r\n",
+        b"\r\nPUT http://b:8/c HTTP/1.1\r\nhost:\r\n",
+        b"CONNECT [::1]:1 HTTP/1.1\r\nHOST:\t[::1]\r\n",
+    ];
+    const FRAMING: &[&[u8]] = &[b"", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n"];
+    let field = ("[!#-'*+.^-z|~-]{1,8}", "[ \t]{0,2}[ -~\t\u{80}-\u{ff}]{0,12}")
+        .prop_map(|(name, value)| format!("{name}:{value}\r\n").into_bytes());
+    let damage = prop::option::of((any::<prop::sample::Index>(), any::<u8>()));
+    (
+        prop::sample::select(LINES),
+        prop::collection::vec(field, 0..5).prop_map(|fields| fields.concat()),
+        prop::sample::select(FRAMING),
+        damage,
+    )
+        .prop_map(|(line, fields, framing, damage)| {
+            let mut bytes = [line, &fields, framing, b"\r\nabc"].concat();
+            if let Some((at, byte)) = damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            bytes
+        })
+}
+
+fn request_bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![broken_request(), almost_valid_request()]
 }
 
 fn response_bytes() -> impl Strategy<Value = Vec<u8>> {
