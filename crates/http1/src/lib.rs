@@ -1,1 +1,53 @@
-//! Placeholder until the crate's first module lands.
+//! The HTTP/1.1 wire format (RFC 9112) without I/O.
+//!
+//! Called by the gateway's connection loop, by the upstream client and by the load generator:
+//! they own the sockets and the buffers, this crate says what the bytes mean. A parsed head keeps
+//! spans into the caller's buffer and not references, so that the connection can own both.
+//!
+//! Invariants: no allocation per message once the vectors have grown; no input panics; wherever
+//! RFC 9112 leaves two readings of a message, the message is refused.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `head`, `head_reader` | limits, spans, the loop over lines and its progress |
+//! | `request`, `response` | [`RequestHead`], [`ResponseParser`] |
+//! | `field` | one field line; the table of a head's fields |
+//! | `framing` | body length and persistence, from the fields that decide them |
+//! | `target`, `authority`, `path` | the request target and its parts |
+//! | `chunked_decoder`, `chunked_encoder` | the chunked transfer coding |
+//! | `head_writer`, `status`, `date` | the outgoing head |
+//! | `scan` | byte classes and the search for control bytes |
+#![forbid(unsafe_code)]
+
+mod authority;
+mod chunked_decoder;
+mod chunked_encoder;
+mod date;
+mod error;
+mod field;
+mod framing;
+mod head;
+mod head_reader;
+mod head_writer;
+mod path;
+mod request;
+mod response;
+mod scan;
+mod status;
+mod target;
+
+pub use authority::split_host_port;
+pub use chunked_decoder::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder};
+pub use chunked_encoder::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_last_chunk};
+pub use date::DateCache;
+pub use error::HeadError;
+pub use framing::BodyFraming;
+pub use head::{HeadLimits, HeadStatus, Version};
+pub use head_writer::{
+    InvalidHeader, write_content_length, write_head_end, write_header, write_request_line,
+    write_status_line, write_status_line_with_reason, write_u64,
+};
+pub use path::{PathError, normalize_path};
+pub use request::{Method, RequestHead};
+pub use response::{ResponseBody, ResponseParser};
+pub use status::reason_phrase;

@@ -1,0 +1,338 @@
+//! [`ChunkedDecoder`]: takes the chunked transfer coding apart (RFC 9112 7.1).
+//!
+//! Called by whoever reads a body, with whatever bytes have come. Invariants: every byte of input
+//! is looked at once and never needed again; how the input is split changes nothing; framing may
+//! not outweigh the body without bound.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::error::HeadError;
+use crate::field::{self, FieldLine, FieldTable};
+use crate::framing::KnownField;
+use crate::head::Step;
+use crate::scan;
+
+/// Extensions of all chunks together may exceed the body by so much. A signature per chunk of
+/// 64 KiB passes; one-byte chunks with an extension each do not last.
+const EXTENSION_EXCESS_BYTES: u64 = 16 * 1024;
+
+/// Bounds on what is not body in a chunked message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkLimits {
+    /// Longest extension of one chunk, in bytes, with its `;`.
+    pub extension_bytes: usize,
+    /// All trailer lines together, in bytes, with their CRLFs and the empty line after them.
+    pub trailer_bytes: usize,
+    /// Most trailer lines.
+    pub trailer_count: usize,
+}
+
+impl Default for ChunkLimits {
+    fn default() -> Self {
+        Self { extension_bytes: 1024, trailer_bytes: 8 * 1024, trailer_count: 32 }
+    }
+}
+
+/// What one call of [`ChunkedDecoder::decode`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Chunk {
+    /// All input is consumed; call again when there is more.
+    NeedMore,
+    /// `range` of the input is body. Input is consumed up to `range.end`; call again with the rest.
+    Data {
+        /// Not empty.
+        range: Range<usize>,
+    },
+    /// The body is over; the next message starts `consumed` bytes into the input.
+    End {
+        /// Bytes of the input that still belong to this body.
+        consumed: usize,
+    },
+}
+
+/// Why a chunked body is refused; the connection closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChunkError {
+    /// The chunk size is not hexadecimal digits, or something else than `;` or CRLF follows it.
+    InvalidSize,
+    /// The chunk size has more than 16 digits, or the body exceeds `i64::MAX` bytes.
+    SizeOverflow,
+    /// CR that LF does not follow.
+    BareCr,
+    /// LF that CR does not precede.
+    BareLf,
+    /// A control byte in a chunk extension.
+    InvalidExtension,
+    /// Chunk extensions exceed their limit, or outweigh the body.
+    ExtensionTooLong,
+    /// Chunk data is not followed by CRLF.
+    MissingDataEnd,
+    /// The trailer section exceeds its limit.
+    TrailersTooLong,
+    /// A trailer line that would be refused in a head.
+    InvalidTrailer(HeadError),
+    /// A trailer field that decides framing or routing (RFC 9110 6.5.1).
+    ForbiddenTrailer,
+}
+
+impl ChunkError {
+    /// The status code that a server answers before it closes the connection.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::TrailersTooLong => 431,
+            Self::InvalidTrailer(error) => error.status(),
+            _ => 400,
+        }
+    }
+
+    /// A stable name in snake case, for logs and counters.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::InvalidSize => "chunk_invalid_size",
+            Self::SizeOverflow => "chunk_size_overflow",
+            Self::BareCr => "chunk_bare_cr",
+            Self::BareLf => "chunk_bare_lf",
+            Self::InvalidExtension => "chunk_invalid_extension",
+            Self::ExtensionTooLong => "chunk_extension_too_long",
+            Self::MissingDataEnd => "chunk_missing_data_end",
+            Self::TrailersTooLong => "trailers_too_long",
+            Self::InvalidTrailer(_) => "invalid_trailer",
+            Self::ForbiddenTrailer => "forbidden_trailer",
+        }
+    }
+}
+
+impl fmt::Display for ChunkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidTrailer(error) => write!(f, "{}: {error}", self.reason()),
+            _ => f.write_str(self.reason()),
+        }
+    }
+}
+
+impl std::error::Error for ChunkError {}
+
+/// What the next byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Size { size: u64, digits: u8 },
+    Extension { size: u64, bytes: usize },
+    SizeLf { size: u64 },
+    Data { left: u64 },
+    DataCr,
+    DataLf,
+    Trailers,
+    End,
+}
+
+const START: State = State::Size { size: 0, digits: 0 };
+
+/// Decodes one chunked body, then another after [`reset`](Self::reset).
+#[derive(Debug)]
+pub struct ChunkedDecoder {
+    state: State,
+    limits: ChunkLimits,
+    body_bytes: u64,
+    extension_bytes: u64,
+    /// The trailer section as received.
+    trailer: Vec<u8>,
+    /// Where the trailer line that is not whole yet starts.
+    trailer_line: usize,
+    trailer_fields: FieldTable,
+}
+
+impl ChunkedDecoder {
+    /// A decoder at the start of a body.
+    pub fn new(limits: ChunkLimits) -> Self {
+        Self {
+            state: START,
+            limits,
+            body_bytes: 0,
+            extension_bytes: 0,
+            trailer: Vec::new(),
+            trailer_line: 0,
+            trailer_fields: FieldTable::default(),
+        }
+    }
+
+    /// Starts a new body, keeping the memory of the trailers.
+    pub fn reset(&mut self) {
+        self.state = START;
+        self.body_bytes = 0;
+        self.extension_bytes = 0;
+        self.trailer.clear();
+        self.trailer_line = 0;
+        self.trailer_fields.clear();
+    }
+
+    /// Body bytes announced by the chunks so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// Whether the body is over.
+    pub fn is_end(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// The trailer fields, once the body is over.
+    pub fn trailers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.trailer_fields.iter(&self.trailer)
+    }
+
+    /// Reads `input` up to the end of the next run of body bytes, of the body, or of `input`.
+    ///
+    /// After an error only [`reset`](Self::reset) makes sense.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Chunk, ChunkError> {
+        let mut at = 0;
+        loop {
+            match self.state {
+                State::Data { left } => {
+                    let end =
+                        at + usize::try_from(left).unwrap_or(usize::MAX).min(input.len() - at);
+                    if end == at {
+                        return Ok(Chunk::NeedMore);
+                    }
+                    let left = left - (end - at) as u64;
+                    self.state = if left == 0 { State::DataCr } else { State::Data { left } };
+                    return Ok(Chunk::Data { range: at..end });
+                }
+                State::End => return Ok(Chunk::End { consumed: at }),
+                _ if at == input.len() => return Ok(Chunk::NeedMore),
+                State::Extension { size, bytes } => {
+                    at += self.read_extension(&input[at..], size, bytes)?;
+                }
+                State::Trailers => at += self.read_trailers(&input[at..])?,
+                _ => {
+                    self.state = self.after_byte(input[at])?;
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// The state after one byte of framing outside extensions and trailers.
+    fn after_byte(&mut self, byte: u8) -> Result<State, ChunkError> {
+        match (self.state, byte) {
+            (State::Size { size, digits }, _) => self.after_size_byte(size, digits, byte),
+            (State::SizeLf { size }, b'\n') => self.start_data(size),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => Ok(START),
+            (State::SizeLf { .. }, _) => Err(ChunkError::BareCr),
+            _ => Err(ChunkError::MissingDataEnd),
+        }
+    }
+
+    /// RFC 9112 7.1: hexadecimal digits, then at once an extension or CRLF.
+    fn after_size_byte(&self, size: u64, digits: u8, byte: u8) -> Result<State, ChunkError> {
+        if let Some(digit) = hex_digit(byte) {
+            // Sixteen digits fit 64 bits; leading zeros count, so that they have an end.
+            if digits == 16 {
+                return Err(ChunkError::SizeOverflow);
+            }
+            return Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 });
+        }
+        match byte {
+            b'\n' => Err(ChunkError::BareLf),
+            _ if digits == 0 => Err(ChunkError::InvalidSize),
+            b'\r' => Ok(State::SizeLf { size }),
+            b';' => Ok(State::Extension { size, bytes: 1 }),
+            _ => Err(ChunkError::InvalidSize),
+        }
+    }
+
+    /// The line of a chunk size is over.
+    fn start_data(&mut self, size: u64) -> Result<State, ChunkError> {
+        if size == 0 {
+            return Ok(State::Trailers);
+        }
+        let total = self.body_bytes.checked_add(size).filter(|&total| total <= i64::MAX as u64);
+        self.body_bytes = total.ok_or(ChunkError::SizeOverflow)?;
+        Ok(State::Data { left: size })
+    }
+
+    /// Passes over a chunk extension (RFC 9112 7.1.1); gives how much of `input` it took.
+    fn read_extension(
+        &mut self,
+        input: &[u8],
+        size: u64,
+        bytes: usize,
+    ) -> Result<usize, ChunkError> {
+        let stop = scan::find_control(input);
+        let len = stop.unwrap_or(input.len());
+        let bytes = bytes + len;
+        self.extension_bytes += len as u64;
+        let outweighs = self.extension_bytes > self.body_bytes + EXTENSION_EXCESS_BYTES;
+        if bytes > self.limits.extension_bytes || outweighs {
+            return Err(ChunkError::ExtensionTooLong);
+        }
+        let Some(stop) = stop else {
+            self.state = State::Extension { size, bytes };
+            return Ok(len);
+        };
+        match input[stop] {
+            b'\r' => self.state = State::SizeLf { size },
+            b'\n' => return Err(ChunkError::BareLf),
+            _ => return Err(ChunkError::InvalidExtension),
+        }
+        Ok(stop + 1)
+    }
+
+    /// Collects trailers up to the end of a line (RFC 9112 7.1.2); gives how much of `input` that
+    /// took.
+    fn read_trailers(&mut self, input: &[u8]) -> Result<usize, ChunkError> {
+        let line_end = memchr::memchr(b'\n', input);
+        let len = line_end.map_or(input.len(), |at| at + 1);
+        if self.trailer.len() + len > self.limits.trailer_bytes {
+            return Err(ChunkError::TrailersTooLong);
+        }
+        self.trailer.extend_from_slice(&input[..len]);
+        if line_end.is_some() {
+            self.read_trailer_line()?;
+        }
+        Ok(len)
+    }
+
+    fn read_trailer_line(&mut self) -> Result<(), ChunkError> {
+        let line = field::read_field_line(&self.trailer, self.trailer_line);
+        match line.map_err(ChunkError::InvalidTrailer)? {
+            Step::Line(FieldLine::Field { name, value, next }) => {
+                if is_forbidden_trailer(name.of(&self.trailer)) {
+                    return Err(ChunkError::ForbiddenTrailer);
+                }
+                self.trailer_fields
+                    .push(name, value, self.limits.trailer_count)
+                    .map_err(|_| ChunkError::TrailersTooLong)?;
+                self.trailer_line = next;
+            }
+            Step::Line(FieldLine::End { .. }) => self.state = State::End,
+            Step::NeedMore => {}
+        }
+        Ok(())
+    }
+}
+
+/// RFC 9110 6.5.1: fields that a recipient must have before the body.
+fn is_forbidden_trailer(name: &[u8]) -> bool {
+    use KnownField::{Connection, ContentLength, Expect, Host, TransferEncoding, Upgrade};
+    match KnownField::of(name) {
+        Some(Host | Expect | Upgrade | Connection | ContentLength | TransferEncoding) => true,
+        None => name.eq_ignore_ascii_case(b"trailer") || name.eq_ignore_ascii_case(b"te"),
+    }
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

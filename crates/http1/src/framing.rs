@@ -1,0 +1,142 @@
+//! Where a body ends and whether the connection lives on (RFC 9112 6 and 9.3).
+//!
+//! Fed by `request` and `response` with each field as it is read. Invariant: either one framing
+//! follows from the fields, or the head is refused.
+
+use crate::error::HeadError;
+use crate::head::Version;
+use crate::scan;
+
+/// How the body of a request is delimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// No body.
+    None,
+    /// So many bytes, as Content-Length says; may be 0.
+    Length(u64),
+    /// Chunks; see [`ChunkedDecoder`](crate::ChunkedDecoder).
+    Chunked,
+}
+
+/// The fields that this crate acts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KnownField {
+    Host,
+    Expect,
+    Upgrade,
+    Connection,
+    ContentLength,
+    TransferEncoding,
+}
+
+impl KnownField {
+    /// The field called `name`, found by its length first: most names need no comparison.
+    pub(crate) fn of(name: &[u8]) -> Option<Self> {
+        let (spelling, field): (&[u8], _) = match name.len() {
+            4 => (b"host", Self::Host),
+            6 => (b"expect", Self::Expect),
+            7 => (b"upgrade", Self::Upgrade),
+            10 => (b"connection", Self::Connection),
+            14 => (b"content-length", Self::ContentLength),
+            17 => (b"transfer-encoding", Self::TransferEncoding),
+            _ => return None,
+        };
+        name.eq_ignore_ascii_case(spelling).then_some(field)
+    }
+}
+
+/// What the fields read so far say about framing and persistence.
+#[derive(Debug, Default)]
+pub(crate) struct Framing {
+    content_length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    keep_alive: bool,
+    upgrade: bool,
+}
+
+impl Framing {
+    pub(crate) fn note_content_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        if self.content_length.is_some() {
+            return Err(HeadError::DuplicateContentLength);
+        }
+        self.content_length = Some(read_length(value).ok_or(HeadError::MalformedContentLength)?);
+        Ok(())
+    }
+
+    pub(crate) fn note_transfer_encoding(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        if self.chunked {
+            return Err(HeadError::DuplicateTransferEncoding);
+        }
+        if !value.eq_ignore_ascii_case(b"chunked") {
+            return Err(refusal_of_transfer_encoding(value));
+        }
+        self.chunked = true;
+        Ok(())
+    }
+
+    /// RFC 9110 7.6.1: a list of options; options not known here are left alone.
+    pub(crate) fn note_connection(&mut self, value: &[u8]) {
+        for option in value.split(|&byte| byte == b',').map(scan::trim_ows) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade |= option.eq_ignore_ascii_case(b"upgrade");
+        }
+    }
+
+    /// Checks the rules between fields once all are read.
+    pub(crate) fn finish(&self, version: Version) -> Result<(), HeadError> {
+        if self.chunked && version == Version::Http10 {
+            return Err(HeadError::TransferEncodingInHttp10);
+        }
+        if self.chunked && self.content_length.is_some() {
+            return Err(HeadError::LengthWithTransferEncoding);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn body(&self) -> BodyFraming {
+        match self.content_length {
+            _ if self.chunked => BodyFraming::Chunked,
+            Some(length) => BodyFraming::Length(length),
+            None => BodyFraming::None,
+        }
+    }
+
+    /// RFC 9112 9.3.
+    pub(crate) fn keep_alive(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+
+    /// Whether Connection names `upgrade` (RFC 9110 7.8).
+    pub(crate) fn upgrade(&self) -> bool {
+        self.upgrade
+    }
+}
+
+/// RFC 9110 8.6: digits alone. Up to `i64::MAX`, so that sums and file offsets stay in range.
+fn read_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    let length = value.iter().try_fold(0u64, |length, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        length.checked_mul(10)?.checked_add(digit)
+    })?;
+    (length <= i64::MAX as u64).then_some(length)
+}
+
+/// Which rule a Transfer-Encoding other than `chunked` breaks (RFC 9112 6.1, 6.3 and 7).
+#[cold]
+fn refusal_of_transfer_encoding(value: &[u8]) -> HeadError {
+    let mut codings = value.split(|&byte| byte == b',').map(scan::trim_ows);
+    if !codings.clone().all(scan::is_token) {
+        return HeadError::MalformedTransferEncoding;
+    }
+    let last = codings.next_back();
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    if codings.any(is_chunked) && last.is_some() {
+        return HeadError::ChunkedNotLast;
+    }
+    HeadError::UnknownTransferCoding
+}

@@ -1,0 +1,127 @@
+//! The loop that reads a head line by line, for requests and responses alike.
+//!
+//! Called by `request` and `response`, which supply the start line and the meaning of fields
+//! through [`Head`]. Invariant: errors come in the order of the bytes, so that a head gives the
+//! same error however it was split.
+
+use crate::error::HeadError;
+use crate::field::{self, FieldLine, FieldTable};
+use crate::framing::{Framing, KnownField};
+use crate::head::{HeadLimits, HeadStatus, Progress, Span, Stage, Step};
+
+/// What every head has.
+#[derive(Debug, Default)]
+pub(crate) struct HeadParts {
+    pub(crate) progress: Progress,
+    pub(crate) fields: FieldTable,
+    pub(crate) framing: Framing,
+}
+
+impl HeadParts {
+    /// Everything anew, but for the memory of the field table.
+    pub(crate) fn reset(&mut self) {
+        self.progress = Progress::default();
+        self.fields.clear();
+        self.framing = Framing::default();
+    }
+}
+
+/// What a request and a response head do differently.
+pub(crate) trait Head {
+    fn parts(&mut self) -> &mut HeadParts;
+
+    /// Reads a line before the fields; calls [`Progress::start_fields`] after the start line.
+    fn read_start(&mut self, visible: &[u8]) -> Result<Step<()>, HeadError>;
+
+    /// Acts on a field that decides something for this kind of head alone.
+    fn note(&mut self, field: KnownField, value: Span, buf: &[u8]) -> Result<(), HeadError>;
+
+    /// Checks the rules between the parts of the head.
+    fn finish(&mut self, buf: &[u8]) -> Result<(), HeadError>;
+
+    /// Forgets everything but memory.
+    fn reset(&mut self);
+}
+
+/// Reads as much of `head` as `buf` holds.
+pub(crate) fn parse<H: Head>(
+    head: &mut H,
+    buf: &[u8],
+    limits: &HeadLimits,
+) -> Result<HeadStatus, HeadError> {
+    if head.parts().progress.stage == Stage::Complete {
+        head.reset();
+    }
+    if !head.parts().progress.worth_reading(buf, limits) {
+        return Ok(HeadStatus::Partial);
+    }
+    let result = read_lines(head, buf, limits);
+    if result.is_err() {
+        head.reset();
+    }
+    result
+}
+
+fn read_lines<H: Head>(
+    head: &mut H,
+    buf: &[u8],
+    limits: &HeadLimits,
+) -> Result<HeadStatus, HeadError> {
+    while head.parts().progress.stage == Stage::StartLine {
+        let visible = head.parts().progress.visible(buf, limits);
+        if let Step::NeedMore = head.read_start(visible)? {
+            return pause(head, buf, limits, HeadError::RequestLineTooLong);
+        }
+    }
+    let visible = head.parts().progress.visible(buf, limits);
+    loop {
+        match field::read_field_line(visible, head.parts().progress.next) {
+            Ok(Step::Line(FieldLine::Field { name, value, next })) => {
+                head.parts().fields.push(name, value, limits.header_count)?;
+                note(head, name, value, visible)?;
+                head.parts().progress.next = next;
+            }
+            Ok(Step::Line(FieldLine::End { next })) => {
+                head.finish(visible)?;
+                head.parts().progress.stage = Stage::Complete;
+                return Ok(HeadStatus::Complete { head_len: next });
+            }
+            Ok(Step::NeedMore) => return pause(head, buf, limits, HeadError::HeadersTooLong),
+            Err(HeadError::ObsFold) if head.parts().fields.len() == 0 => {
+                return Err(HeadError::WhitespaceBeforeHeaders);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Acts on a field that decides something: most do not.
+fn note<H: Head>(head: &mut H, name: Span, value: Span, buf: &[u8]) -> Result<(), HeadError> {
+    let Some(known) = KnownField::of(name.of(buf)) else {
+        return Ok(());
+    };
+    let framing = &mut head.parts().framing;
+    match known {
+        KnownField::Connection => framing.note_connection(value.of(buf)),
+        KnownField::ContentLength => framing.note_content_length(value.of(buf))?,
+        KnownField::TransferEncoding => framing.note_transfer_encoding(value.of(buf))?,
+        KnownField::Host | KnownField::Expect | KnownField::Upgrade => {
+            head.note(known, value, buf)?;
+        }
+    }
+    Ok(())
+}
+
+/// The next line is not whole: waits for more, unless it has filled its limit.
+fn pause<H: Head>(
+    head: &mut H,
+    buf: &[u8],
+    limits: &HeadLimits,
+    too_long: HeadError,
+) -> Result<HeadStatus, HeadError> {
+    if head.parts().progress.may_continue(buf, limits) {
+        Ok(HeadStatus::Partial)
+    } else {
+        Err(too_long)
+    }
+}

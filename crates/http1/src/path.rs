@@ -1,0 +1,174 @@
+//! [`normalize_path`]: from the path as received to the path of a file or route.
+//!
+//! Called by the gateway once per request, before routing. Invariant: the result starts with `/`
+//! and has no `.`, `..` or empty segment and no NUL, so joining it below a root stays below it.
+
+use std::fmt;
+
+/// Why a path is refused; the answer is 400.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathError {
+    /// The path does not start with `/`.
+    NotAbsolute,
+    /// A `%` without two hexadecimal digits after it.
+    InvalidPercent,
+    /// A NUL byte, plain or as `%00`.
+    NulByte,
+    /// `..` above the root.
+    AboveRoot,
+}
+
+impl PathError {
+    /// The status code of the answer.
+    pub fn status(self) -> u16 {
+        400
+    }
+
+    /// A stable name in snake case, for logs and counters.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotAbsolute => "path_not_absolute",
+            Self::InvalidPercent => "path_invalid_percent",
+            Self::NulByte => "path_nul_byte",
+            Self::AboveRoot => "path_above_root",
+        }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// Decodes and normalizes the path `raw` of a request target into `out`, which is cleared first.
+///
+/// As nginx does it, so that an application sees the path it is used to: percent-encoding is
+/// decoded once and first, so `%2F` separates segments and `%2e%2e` is a dot segment; repeated
+/// slashes count as one; dot segments are removed (RFC 3986 5.2.4); a last slash stays. Going
+/// above the root is an error: clients resolve `..` themselves, so only an attacker sends it.
+pub fn normalize_path(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
+    out.clear();
+    if raw.first() != Some(&b'/') {
+        return Err(PathError::NotAbsolute);
+    }
+    out.reserve(raw.len());
+    let mut at = 0;
+    while let Some(&byte) = raw.get(at) {
+        let decoded = match byte {
+            b'%' => decode_percent(raw, at + 1)?,
+            _ => byte,
+        };
+        at += if byte == b'%' { 3 } else { 1 };
+        match decoded {
+            0 => return Err(PathError::NulByte),
+            b'/' => {
+                close_segment(out)?;
+                if out.last() != Some(&b'/') {
+                    out.push(b'/');
+                }
+            }
+            _ => out.push(decoded),
+        }
+    }
+    close_segment(out)
+}
+
+/// Resolves the last segment of `out` if it is a dot segment; what stays then ends with `/`.
+fn close_segment(out: &mut Vec<u8>) -> Result<(), PathError> {
+    if out.ends_with(b"/.") {
+        out.pop();
+    } else if out.ends_with(b"/..") {
+        out.truncate(out.len() - 3);
+        let parent = out.iter().rposition(|&byte| byte == b'/').ok_or(PathError::AboveRoot)?;
+        out.truncate(parent + 1);
+    }
+    Ok(())
+}
+
+fn decode_percent(raw: &[u8], at: usize) -> Result<u8, PathError> {
+    let digit = |at: usize| {
+        let byte = raw.get(at).copied().ok_or(PathError::InvalidPercent)?;
+        char::from(byte).to_digit(16).ok_or(PathError::InvalidPercent)
+    };
+    Ok((digit(at)? << 4 | digit(at + 1)?) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalized(raw: &str) -> Result<String, PathError> {
+        let mut out = b"left over".to_vec();
+        normalize_path(raw.as_bytes(), &mut out)?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    #[test]
+    fn paths_are_decoded_and_dot_segments_removed() {
+        for (raw, path) in [
+            ("/", "/"),
+            ("/a/b", "/a/b"),
+            ("/a/b/", "/a/b/"),
+            ("//a///b//", "/a/b/"),
+            ("/./a/./b", "/a/b"),
+            ("/a/.", "/a/"),
+            ("/a/..", "/"),
+            ("/a/../b", "/b"),
+            ("/a/b/../../c", "/c"),
+            // Slashes merge before the dots count.
+            ("/a//../b", "/b"),
+            // RFC 3986 5.2.4's own example.
+            ("/a/b/c/./../../g", "/a/g"),
+            // Dots that are no dot segments.
+            ("/.a/..b/c./d../...", "/.a/..b/c./d../..."),
+            // Encoded separators and dots count as if plain, once.
+            ("/a%2Fb", "/a/b"),
+            ("/a/%2e%2E/b", "/b"),
+            ("/a%2f..%2fb", "/b"),
+            ("/a%252e%252e/b", "/a%2e%2e/b"),
+            ("/%41%20%3F%23%25", "/A ?#%"),
+            ("/a\\..\\b", "/a\\..\\b"),
+            ("/a;x=../b", "/a;x=../b"),
+        ] {
+            assert_eq!(normalized(raw).as_deref(), Ok(path), "{raw}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_pass() {
+        let mut out = Vec::new();
+        assert_eq!(normalize_path(b"/%ff\xfe", &mut out), Ok(()));
+        assert_eq!(out, b"/\xff\xfe");
+    }
+
+    #[test]
+    fn what_leaves_the_root_or_is_malformed_is_refused() {
+        for (raw, error) in [
+            ("", PathError::NotAbsolute),
+            ("*", PathError::NotAbsolute),
+            ("a/b", PathError::NotAbsolute),
+            ("%2Fa", PathError::NotAbsolute),
+            ("/..", PathError::AboveRoot),
+            ("/../a", PathError::AboveRoot),
+            ("/a/../..", PathError::AboveRoot),
+            ("/a/../../b", PathError::AboveRoot),
+            ("//..", PathError::AboveRoot),
+            ("/%2e%2e/%2e%2e/etc/passwd", PathError::AboveRoot),
+            ("/..%2f..%2fetc", PathError::AboveRoot),
+            ("/%00", PathError::NulByte),
+            ("/a.php%00.jpg", PathError::NulByte),
+            ("/a\0", PathError::NulByte),
+            ("/%", PathError::InvalidPercent),
+            ("/%4", PathError::InvalidPercent),
+            ("/%4g", PathError::InvalidPercent),
+            ("/%-1", PathError::InvalidPercent),
+            ("/%+1", PathError::InvalidPercent),
+            ("/%u0041", PathError::InvalidPercent),
+        ] {
+            assert_eq!(normalized(raw), Err(error), "{raw}");
+        }
+    }
+}
