@@ -128,8 +128,16 @@ impl Executor {
 
     /// Wakes all tasks whose deadline has come.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
+        self.wake_if(|task| task.deadline_ms <= now_ms);
+    }
+
+    pub(crate) fn wake_all(&mut self) {
+        self.wake_if(|_| true);
+    }
+
+    fn wake_if(&mut self, wanted: impl Fn(&Task) -> bool) {
         for (index, task) in &mut self.tasks {
-            if task.deadline_ms <= now_ms && !task.queued {
+            if !task.queued && wanted(task) {
                 task.queued = true;
                 let generation = task.generation;
                 self.ready.push_back(TaskId { index: index as u32, generation });

@@ -19,6 +19,8 @@ use std::task::{Context, Poll};
 const EVENTS_A_TURN: usize = 512;
 /// How often deadlines of tasks are looked at: they are time-outs of seconds.
 const SWEEP_MS: u64 = 20;
+/// How often tasks and the idle hook may give each other work before the sockets' turn.
+const ROUNDS_A_TURN: usize = 4;
 const DOORBELL: u64 = u64::MAX;
 
 /// The state of one loop.
@@ -82,6 +84,11 @@ pub fn wake(task: TaskId) {
     with(|reactor| reactor.executor.borrow_mut().wake(task));
 }
 
+/// Has every task polled again in this turn: something changed that all look at.
+pub fn wake_all() {
+    with(|reactor| reactor.executor.borrow_mut().wake_all());
+}
+
 /// Monotonic milliseconds as of the beginning of this turn.
 pub fn now_ms() -> u64 {
     with(|reactor| reactor.now_ms.get())
@@ -124,11 +131,17 @@ impl Reactor {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_A_TURN);
         let mut next_sweep_ms = 0;
         loop {
-            self.poll_ready();
-            if let Some(result) = done() {
-                return Ok(result);
+            let mut made_work = true;
+            for _ in 0..ROUNDS_A_TURN {
+                self.poll_ready();
+                if let Some(result) = done() {
+                    return Ok(result);
+                }
+                made_work = self.run_idle_hook();
+                if !made_work {
+                    break;
+                }
             }
-            let made_work = self.run_idle_hook();
             self.sleep(&mut events, made_work, next_sweep_ms)?;
             let now_ms = monotonic_ms();
             self.now_ms.set(now_ms);

@@ -6,6 +6,14 @@ use crate::source::{Interest, Source};
 use signal_hook::low_level::{pipe, unregister};
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::task::Poll;
+
+/// The numbers of the signals that servers act on.
+pub mod signals {
+    pub use signal_hook::consts::{
+        SIGHUP as HANGUP, SIGINT as INTERRUPT, SIGTERM as TERMINATE, SIGUSR1 as USER_1,
+    };
+}
 
 /// Waits for one signal number; the signal keeps being caught until this is dropped.
 #[derive(Debug)]
@@ -26,21 +34,20 @@ impl Signals {
         Ok(Self { source: Source::new(ours.into(), Interest::Read)?, registration })
     }
 
-    /// Waits for the next arrival; several that came meanwhile count as one.
-    pub async fn arrival(&self) {
+    /// Whether the signal has arrived; several arrivals count as one. The current task is woken
+    /// by the next otherwise.
+    pub fn poll(&self) -> Poll<()> {
         let mut bytes = [0; 64];
-        loop {
-            self.source.readable().await;
-            match rustix::io::read(&self.source, &mut bytes) {
-                Ok(count) => {
-                    if count < bytes.len() {
-                        self.source.clear_readable();
-                    }
-                    return;
-                }
-                Err(_) => self.source.clear_readable(),
+        while self.source.poll_readable().is_ready() {
+            let arrived = rustix::io::read(&self.source, &mut bytes);
+            if !matches!(arrived, Ok(count) if count == bytes.len()) {
+                self.source.clear_readable();
+            }
+            if arrived.is_ok() {
+                return Poll::Ready(());
             }
         }
+        Poll::Pending
     }
 }
 

@@ -147,7 +147,7 @@ fn a_caught_signal_is_delivered() {
     run(async {
         let signals = Signals::catch(signal_hook::consts::SIGUSR1).unwrap();
         signal_hook::low_level::raise(signal_hook::consts::SIGUSR1).unwrap();
-        signals.arrival().await;
+        std::future::poll_fn(|_| signals.poll()).await;
     })
     .unwrap();
 }
