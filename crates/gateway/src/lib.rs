@@ -1,1 +1,43 @@
-//! Placeholder until the crate's first module lands.
+//! The gateway: sockets, HTTP/1.1, static files, routing, admission, and the PHP workers' other
+//! end. No PHP is in it.
+//!
+//! One I/O thread runs everything here on the loop of `outboard_reactor`; state is shared as `Rc`
+//! and never locked. The way of a request:
+//!
+//! ```text
+//! listener ─▶ connection ─▶ turn ─▶ route ─▶ files ───────────────▶ answer ─▶ client
+//!                                      └───▶ script ─▶ pool ═ring═ worker
+//! ```
+//!
+//! The command line calls [`server::serve`]; everything else is wired from there.
+
+#![forbid(unsafe_code)]
+
+mod admin;
+mod answer;
+mod app;
+mod body;
+mod buffers;
+mod client;
+mod connection;
+mod counters;
+mod exchange;
+mod files;
+mod gateway;
+mod generation;
+mod header_block;
+mod listener;
+mod log;
+mod metrics;
+mod php_head;
+mod php_settings;
+mod pool;
+mod reason;
+mod receive;
+mod route;
+mod script;
+pub mod server;
+mod status;
+mod turn;
+
+pub use reason::Reason;

@@ -1,0 +1,139 @@
+//! One app at run time: its configuration, its files, its pool.
+//!
+//! Made when a generation starts; shared by the requests that it serves until the last is over.
+
+use crate::generation::Logs;
+use crate::log::{Event, Level};
+use crate::pool::Pool;
+use outboard_config as config;
+use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// An app that requests are routed to.
+#[derive(Debug)]
+pub struct App {
+    /// What was configured.
+    pub config: config::App,
+    /// The document root.
+    pub(crate) files: Root,
+    /// Folders for `X-Sendfile` and `X-Accel-Redirect`.
+    pub(crate) sendfile: SendfileRoots,
+    /// Bodies of error answers by status.
+    pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
+    /// Its PHP workers.
+    pub(crate) pool: Rc<Pool>,
+    /// Its logs.
+    pub(crate) logs: Rc<Logs>,
+    /// `DOCUMENT_ROOT`, spelled once.
+    pub(crate) document_root: Box<[u8]>,
+}
+
+/// Opened folders whose files PHP may have the gateway send.
+#[derive(Debug)]
+pub(crate) struct SendfileRoots {
+    /// By absolute path.
+    pub(crate) disk: Vec<(PathBuf, Root)>,
+    /// By URL prefix.
+    pub(crate) accel: Vec<(String, Root)>,
+}
+
+impl App {
+    /// Opens the app's folders.
+    ///
+    /// # Errors
+    /// The folder that cannot be opened.
+    pub(crate) fn open(
+        config: config::App,
+        pool: Rc<Pool>,
+        logs: Rc<Logs>,
+    ) -> Result<Self, RootError> {
+        let files = Root::open(&config.root, root_options(&config))?;
+        let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
+        for path in &config.sendfile.roots {
+            disk.push((path.clone(), open_for_sendfile(path)?));
+        }
+        let mut accel = Vec::new();
+        for (prefix, path) in &config.sendfile.accel {
+            accel.push((prefix.clone(), open_for_sendfile(path)?));
+        }
+        // The longest prefix decides, as with apps.
+        accel.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        let error_pages = config
+            .error_pages
+            .iter()
+            .filter_map(|(status, path)| Some((*status, std::fs::read(path).ok()?.into())))
+            .collect();
+        let document_root = config.root.as_os_str().as_encoded_bytes().into();
+        let sendfile = SendfileRoots { disk, accel };
+        Ok(Self { config, files, sendfile, error_pages, pool, logs, document_root })
+    }
+
+    /// Writes to the app's error log about one of its requests.
+    pub(crate) fn log_text(&self, level: Level, request_id: u64, text: &str) {
+        let event = Event {
+            app: Some(&self.config.name),
+            request: Some(request_id),
+            text,
+            ..Event::default()
+        };
+        self.logs.error.write(level, event);
+    }
+
+    /// The path without the app's prefix, a slash first.
+    pub(crate) fn below_prefix<'p>(&self, path: &'p [u8]) -> &'p [u8] {
+        match self.config.path_prefix.as_str() {
+            "/" => path,
+            prefix => match &path[prefix.len()..] {
+                b"" => b"/",
+                below => below,
+            },
+        }
+    }
+
+    /// Whether the app answers to `host`, which has no port.
+    pub(crate) fn has_host(&self, host: &str) -> bool {
+        self.config.hosts.is_empty() || self.config.hosts.iter().any(|name| name.matches(host))
+    }
+
+    /// How exactly the app names its hosts: exact names go before wildcards before none.
+    pub(crate) fn host_rank(&self) -> u8 {
+        let hosts = &self.config.hosts;
+        if hosts.iter().any(|host| matches!(host, config::HostPattern::Exact(_))) {
+            2
+        } else {
+            u8::from(!hosts.is_empty())
+        }
+    }
+
+    /// Whether the app answers for `path` (of any host).
+    pub(crate) fn has_path(&self, path: &[u8]) -> bool {
+        match self.config.path_prefix.as_str() {
+            "/" => true,
+            prefix => path
+                .strip_prefix(prefix.as_bytes())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")),
+        }
+    }
+}
+
+fn root_options(config: &config::App) -> RootOptions {
+    RootOptions {
+        symlinks: match config.static_files.symlinks {
+            config::Symlinks::Never => Symlinks::InsideRoot,
+            config::Symlinks::Owner => Symlinks::SameOwner,
+            config::Symlinks::Always => Symlinks::Always,
+        },
+        php_suffixes: config.php.extensions.clone(),
+        precompressed: config.static_files.precompressed,
+        mime_overrides: config.static_files.mime.clone().into_iter().collect(),
+        cache_control: config.static_files.cache_control.clone(),
+        dot_names: config.static_files.dot_names.clone(),
+        ..RootOptions::default()
+    }
+}
+
+fn open_for_sendfile(path: &Path) -> Result<Root, RootError> {
+    Root::open(path, RootOptions::for_sendfile())
+}

@@ -1,0 +1,119 @@
+//! Who asks: the peer of the connection, or whom a trusted proxy says that it speaks for.
+//!
+//! Called once a connection and, behind a trusted proxy, once a request. Invariant: forwarding
+//! headers of untrusted peers are never looked at.
+
+use outboard_config::Forwarding;
+use outboard_http1::RequestHead;
+use outboard_reactor::{Peer, Stream};
+use std::cell::OnceCell;
+use std::net::{IpAddr, SocketAddr};
+
+/// The two ends of a connection, spelled for the CGI variables and logs.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) peer: Peer,
+    pub(crate) peer_text: Box<str>,
+    local: OnceCell<(Box<str>, u16)>,
+}
+
+impl Ends {
+    pub(crate) fn new(peer: Peer) -> Self {
+        let peer_text = match peer {
+            Peer::Tcp(address) => address.ip().to_canonical().to_string().into(),
+            Peer::Unix => "unix:".into(),
+        };
+        Self { peer, peer_text, local: OnceCell::new() }
+    }
+
+    /// Address and port that the client connected to; asked for once.
+    pub(crate) fn local(&self, stream: &Stream) -> (&str, u16) {
+        let (address, port) = self.local.get_or_init(|| match stream.local_address() {
+            Some(local) => (local.ip().to_canonical().to_string().into(), local.port()),
+            None => ("".into(), 0),
+        });
+        (address, *port)
+    }
+
+    pub(crate) fn peer_port(&self) -> u16 {
+        match self.peer {
+            Peer::Tcp(address) => address.port(),
+            Peer::Unix => 0,
+        }
+    }
+
+    fn peer_ip(&self) -> Option<IpAddr> {
+        match self.peer {
+            Peer::Tcp(address) => Some(address.ip().to_canonical()),
+            Peer::Unix => None,
+        }
+    }
+
+    /// The peer's address when it is on this machine and could be one of our own workers.
+    pub(crate) fn local_peer(&self, stream: &Stream) -> Option<SocketAddr> {
+        let Peer::Tcp(address) = self.peer else { return None };
+        let ip = address.ip().to_canonical();
+        let same = ip.is_loopback() || *self.peer_text == *self.local(stream).0;
+        same.then_some(SocketAddr::new(ip, address.port()))
+    }
+}
+
+/// What a trusted proxy said about the request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Forwarded {
+    pub(crate) client: Option<Box<str>>,
+    pub(crate) https: bool,
+    pub(crate) host: Option<Vec<u8>>,
+}
+
+impl Forwarded {
+    /// Reads the headers that `forwarding` believes from this peer.
+    pub(crate) fn read(
+        forwarding: &Forwarding,
+        ends: &Ends,
+        head: &RequestHead,
+        input: &[u8],
+    ) -> Self {
+        if !forwarding.trusts(ends.peer_ip()) {
+            return Self::default();
+        }
+        let believed = |wanted: bool, name: &[u8]| {
+            if wanted { head.header(input, name) } else { None }
+        };
+        let chain: Vec<&[u8]> = if forwarding.client_address {
+            head.headers(input)
+                .filter(|(name, _)| name.eq_ignore_ascii_case(b"x-forwarded-for"))
+                .flat_map(|(_, value)| value.split(|&byte| byte == b','))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Self {
+            client: rightmost_untrusted(forwarding, &chain),
+            https: believed(forwarding.scheme, b"x-forwarded-proto")
+                .is_some_and(|value| value.eq_ignore_ascii_case(b"https")),
+            host: believed(forwarding.host, b"x-forwarded-host").map(<[u8]>::to_vec),
+        }
+    }
+}
+
+/// Each proxy appends whom it saw, so the truth is read from the right: the first address that is
+/// not a trusted proxy is the client. An entry that is no address ends the chain of trust.
+fn rightmost_untrusted(forwarding: &Forwarding, chain: &[&[u8]]) -> Option<Box<str>> {
+    let mut client = None;
+    for entry in chain.iter().rev() {
+        let Some(ip) = parse_entry(entry) else { break };
+        client = Some(ip.to_string().into());
+        if !forwarding.trusts(Some(ip)) {
+            break;
+        }
+    }
+    client
+}
+
+fn parse_entry(entry: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(entry).ok()?.trim();
+    let address = text.parse::<SocketAddr>().map(|address| address.ip());
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    address.or_else(|_| bare.parse()).ok().map(|ip| ip.to_canonical())
+}

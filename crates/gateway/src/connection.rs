@@ -1,0 +1,280 @@
+//! One client connection: reads request heads, has each answered, and goes on or closes.
+//!
+//! Spawned by the listener as one task. Invariants: requests are answered in the order in which
+//! they came (RFC 9112 9.3.2); an idle connection holds no buffers; after an answer that left
+//! request bytes unread the connection is closed, with a lingering close so that the client can
+//! read the answer first (RFC 9112 9.6).
+
+use crate::admin;
+use crate::answer::Sent;
+use crate::buffers::Buffers;
+use crate::client::Ends;
+use crate::gateway::Gateway;
+use crate::listener::{ListenerFacts, Serves};
+use crate::log::Wall;
+use crate::reason::Reason;
+use crate::turn;
+use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
+use outboard_reactor::{self as reactor, Stream, with_deadline};
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Time and bytes that a lingering close spends on what the client still sends.
+const LINGER_MS: u64 = 2_000;
+const LINGER_BYTES: usize = 1 << 20;
+
+/// A connection and what its requests share.
+pub(crate) struct Connection {
+    pub(crate) gateway: Rc<Gateway>,
+    pub(crate) listener: Rc<ListenerFacts>,
+    pub(crate) stream: Stream,
+    pub(crate) ends: Ends,
+    /// Present while a request is worked on.
+    pub(crate) buffers: Option<Box<Buffers>>,
+    /// Length of the present request's head in the input.
+    pub(crate) head_len: usize,
+    /// Bytes of the input that belong to the present request; more are the next one's.
+    pub(crate) consumed: usize,
+    served: u32,
+}
+
+/// What waiting for a head came to.
+enum Next {
+    Request,
+    Refuse(Reason),
+    Close,
+}
+
+/// What becomes of the connection after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next request may come.
+    KeepAlive,
+    /// Everything was read and written: close.
+    Close,
+    /// The client may still be sending: close gently.
+    Linger,
+    /// The answer could not be finished: close at once, so that the client notices.
+    Abort,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        gateway: Rc<Gateway>,
+        listener: Rc<ListenerFacts>,
+        stream: Stream,
+        ends: Ends,
+    ) -> Self {
+        Self { gateway, listener, stream, ends, buffers: None, head_len: 0, consumed: 0, served: 0 }
+    }
+
+    /// Serves requests until the connection ends.
+    pub(crate) async fn serve(mut self) {
+        loop {
+            let after = match self.next_head().await {
+                Next::Request => self.answer().await,
+                Next::Refuse(reason) => self.refuse_unread(reason).await,
+                Next::Close => After::Close,
+            };
+            match after {
+                After::KeepAlive if self.may_go_on() => self.forget_request(),
+                After::Linger => {
+                    self.linger().await;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        if let Some(buffers) = self.buffers.take() {
+            self.gateway.buffers.give_back(buffers);
+        }
+        self.gateway.connection_closed();
+    }
+
+    /// The working memory; there is some from the first byte of a request to the end of its
+    /// answer.
+    pub(crate) fn buffers(&mut self) -> &mut Buffers {
+        self.buffers.get_or_insert_with(|| self.gateway.buffers.take())
+    }
+
+    fn may_go_on(&self) -> bool {
+        let most = self.gateway.limits().keepalive_requests;
+        !self.gateway.is_draining() && most.is_none_or(|most| self.served < most)
+    }
+
+    fn forget_request(&mut self) {
+        let consumed = self.consumed;
+        let input = &mut self.buffers().input;
+        if consumed >= input.len() {
+            input.clear();
+        } else {
+            input.drain(..consumed);
+        }
+        self.consumed = 0;
+    }
+
+    /// Reads until a whole head is in the input.
+    async fn next_head(&mut self) -> Next {
+        if self.buffers.as_ref().is_none_or(|buffers| buffers.input.is_empty()) {
+            if let Some(buffers) = self.buffers.take() {
+                self.gateway.buffers.give_back(buffers);
+            }
+            if !self.wait_for_first_byte().await {
+                return Next::Close;
+            }
+        }
+        let limits = self.gateway.head_limits();
+        let header_timeout_ms = self.gateway.limits().header_timeout_ms;
+        reactor::set_deadline(reactor::now_ms() + header_timeout_ms);
+        let next = loop {
+            if let Some(next) = self.try_parse(&limits) {
+                break next;
+            }
+            let started = {
+                let buffers = self.buffers();
+                buffers.head.has_started(&buffers.input)
+            };
+            match self.read_more().await {
+                Read::Some => {}
+                Read::Closed if started => break Next::Refuse(Reason::BadRequest),
+                Read::TimedOut if started => break Next::Refuse(Reason::HeaderTimeout),
+                Read::Closed | Read::TimedOut => break Next::Close,
+            }
+        };
+        reactor::clear_deadline();
+        next
+    }
+
+    fn try_parse(&mut self, limits: &HeadLimits) -> Option<Next> {
+        let buffers = self.buffers();
+        if buffers.input.is_empty() {
+            return None;
+        }
+        match buffers.head.parse(&buffers.input, limits) {
+            Ok(HeadStatus::Complete { head_len }) => {
+                self.head_len = head_len;
+                self.consumed = head_len;
+                self.served += 1;
+                Some(Next::Request)
+            }
+            Ok(HeadStatus::Partial) => None,
+            Err(error) => {
+                let reason = Reason::from(error);
+                self.gateway.log_refusal(
+                    None,
+                    0,
+                    reason,
+                    &format!("{} from {}", error.reason(), self.ends.peer_text),
+                );
+                Some(Next::Refuse(reason))
+            }
+        }
+    }
+
+    /// Waits without holding any buffer. False when the connection should be closed.
+    async fn wait_for_first_byte(&self) -> bool {
+        let idle_timeout_ms = self.gateway.limits().idle_timeout_ms;
+        let readable = std::future::poll_fn(|_| {
+            if self.gateway.is_draining() {
+                return Poll::Ready(false);
+            }
+            self.stream.source().poll_readable().map(|()| true)
+        });
+        with_deadline(reactor::now_ms() + idle_timeout_ms, readable).await.unwrap_or(false)
+    }
+
+    /// Reads once; the caller has set the deadline.
+    async fn read_more(&mut self) -> Read {
+        let stream = &self.stream;
+        let input = &mut self.buffers.get_or_insert_with(|| self.gateway.buffers.take()).input;
+        if input.capacity() == input.len() {
+            input.reserve(input.len().max(4096));
+        }
+        std::future::poll_fn(|_| {
+            while stream.source().poll_readable().is_ready() {
+                match stream.try_read(input) {
+                    Ok(Some(0)) | Err(_) => return Poll::Ready(Read::Closed),
+                    Ok(Some(_)) => return Poll::Ready(Read::Some),
+                    Ok(None) => {}
+                }
+            }
+            if reactor::deadline_passed() { Poll::Ready(Read::TimedOut) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Reads once, waiting `timeout_ms` at most.
+    pub(crate) async fn read_within(&mut self, timeout_ms: u64) -> Read {
+        reactor::set_deadline(reactor::now_ms() + timeout_ms);
+        let read = self.read_more().await;
+        reactor::clear_deadline();
+        read
+    }
+
+    async fn answer(&mut self) -> After {
+        let started = Wall::now();
+        let sent = match self.listener.serves {
+            Serves::Apps => turn::answer(self, started).await,
+            Serves::Admin | Serves::Metrics => admin::answer(self).await,
+        };
+        let unread = self.has_unread_body();
+        match sent {
+            Sent::Broken => After::Abort,
+            Sent::Whole { keep_alive: true } if !unread => After::KeepAlive,
+            Sent::Whole { .. } if unread => After::Linger,
+            Sent::Whole { .. } => After::Close,
+        }
+    }
+
+    /// Whether the body of the present request was left on the wire.
+    fn has_unread_body(&mut self) -> bool {
+        let head_len = self.head_len;
+        let consumed = self.consumed;
+        match self.buffers().head.body() {
+            BodyFraming::None => false,
+            BodyFraming::Length(0) => false,
+            BodyFraming::Length(_) | BodyFraming::Chunked => consumed == head_len,
+        }
+    }
+
+    /// Answers a request whose head could not be read; nothing of it is known.
+    async fn refuse_unread(&mut self, reason: Reason) -> After {
+        self.gateway.counters.borrow_mut().refused(reason);
+        match crate::answer::refuse_unparsed(self, reason).await {
+            Sent::Broken => After::Abort,
+            Sent::Whole { .. } => After::Linger,
+        }
+    }
+
+    /// Writes bytes that fit no other place (`100 Continue`).
+    pub(crate) async fn write_plain(&self, bytes: &[u8]) -> bool {
+        let timeout_ms = self.gateway.limits().write_timeout_ms;
+        let mut slices = [IoSlice::new(bytes)];
+        let write = self.stream.write_all(&mut slices);
+        matches!(with_deadline(reactor::now_ms() + timeout_ms, write).await, Ok(Ok(())))
+    }
+
+    /// Ends the sending side and reads what still comes for a while: closing with unread bytes
+    /// makes the kernel send a reset, which can destroy the answer on its way.
+    async fn linger(&mut self) {
+        self.stream.shutdown_write();
+        let until_ms = reactor::now_ms() + LINGER_MS;
+        let mut total = 0;
+        while total < LINGER_BYTES && reactor::now_ms() < until_ms {
+            self.buffers().input.clear();
+            match self.read_within(until_ms - reactor::now_ms()).await {
+                Read::Some => total += self.buffers().input.len(),
+                Read::Closed | Read::TimedOut => return,
+            }
+        }
+    }
+}
+
+/// What a read came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    Some,
+    Closed,
+    TimedOut,
+}

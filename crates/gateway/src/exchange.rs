@@ -1,0 +1,146 @@
+//! One request on its way through PHP: what the connection gave, what the worker answered.
+//!
+//! Shared by the connection's task (which submits it and takes the answer) and the pool (which
+//! moves it to a worker and fills it from the ring). Invariants: once `end` is set nothing is
+//! added; an abandoned exchange takes nothing more, and the worker is told.
+
+use crate::body::RequestBody;
+use crate::reason::Reason;
+use outboard_reactor::{TaskId, current_task, wake};
+use outboard_ring::response::Done;
+use std::cell::{Cell, RefCell};
+
+/// How the answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All of it has come.
+    Complete,
+    /// It will never be complete.
+    Failed(Reason),
+}
+
+/// What the connection takes out at once.
+#[derive(Debug, Default)]
+pub struct Arrived {
+    /// Payload of the `Head` frame, when it has come since the last look.
+    pub head: Option<Vec<u8>>,
+    /// Body bytes since the last look.
+    pub body: Vec<u8>,
+    /// PHP asked for what came so far to be sent.
+    pub flush: bool,
+    /// Whether and how the answer has ended.
+    pub end: Option<End>,
+}
+
+impl Arrived {
+    fn is_empty(&self) -> bool {
+        self.head.is_none() && self.body.is_empty() && !self.flush && self.end.is_none()
+    }
+}
+
+/// A request between a connection and a worker.
+#[derive(Debug)]
+pub struct Exchange {
+    task: TaskId,
+    /// Payload of the `Request` frame.
+    pub frame: Vec<u8>,
+    /// What follows it, in `RequestBody` frames.
+    pub body: RefCell<RequestBody>,
+    /// For logs and the status page: method and target.
+    pub label: Box<str>,
+    /// For logs.
+    pub request_id: u64,
+    /// Monotonic ms of submission.
+    pub submitted_ms: u64,
+    /// Monotonic ms at which a worker took it.
+    pub started_ms: Cell<Option<u64>>,
+    /// What the worker reported at its end.
+    pub done: Cell<Option<Done>>,
+    arrived: RefCell<Arrived>,
+    ended: Cell<bool>,
+    abandoned: Cell<bool>,
+    buffer_bytes: usize,
+}
+
+impl Exchange {
+    /// A request of the current task. Beyond `buffer_bytes` of untaken answer, the worker waits.
+    pub fn new(
+        frame: Vec<u8>,
+        body: RequestBody,
+        label: Box<str>,
+        request_id: u64,
+        now_ms: u64,
+        buffer_bytes: usize,
+    ) -> Self {
+        Self {
+            task: current_task(),
+            frame,
+            body: RefCell::new(body),
+            label,
+            request_id,
+            submitted_ms: now_ms,
+            started_ms: Cell::new(None),
+            done: Cell::new(None),
+            arrived: RefCell::default(),
+            ended: Cell::new(false),
+            abandoned: Cell::new(false),
+            buffer_bytes,
+        }
+    }
+
+    /// What has come since the last look; `None` when nothing has. The task is woken by more.
+    pub fn take(&self) -> Option<Arrived> {
+        let mut arrived = self.arrived.borrow_mut();
+        if arrived.is_empty() { None } else { Some(std::mem::take(&mut *arrived)) }
+    }
+
+    /// Whether the worker's frames should stay in the ring for now.
+    pub fn is_full(&self) -> bool {
+        !self.abandoned.get() && self.arrived.borrow().body.len() >= self.buffer_bytes
+    }
+
+    /// The connection has no more use for the answer.
+    pub fn abandon(&self) {
+        self.abandoned.set(true);
+        *self.arrived.borrow_mut() = Arrived::default();
+    }
+
+    /// Whether nobody waits for the answer.
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.get()
+    }
+
+    /// Whether the answer is over, well or not.
+    pub fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// The worker's response head. A second one is a fault of the host and is dropped.
+    pub(crate) fn add_head(&self, payload: &[u8]) {
+        self.add(|arrived| {
+            arrived.head.get_or_insert_with(|| payload.to_vec());
+        });
+    }
+
+    pub(crate) fn add_body(&self, payload: &[u8]) {
+        self.add(|arrived| arrived.body.extend_from_slice(payload));
+    }
+
+    pub(crate) fn add_flush(&self) {
+        self.add(|arrived| arrived.flush = true);
+    }
+
+    /// Ends the answer; the first end counts.
+    pub(crate) fn finish(&self, end: End) {
+        self.add(|arrived| arrived.end = Some(end));
+        self.ended.set(true);
+    }
+
+    fn add(&self, change: impl FnOnce(&mut Arrived)) {
+        if self.ended.get() || self.abandoned.get() {
+            return;
+        }
+        change(&mut self.arrived.borrow_mut());
+        wake(self.task);
+    }
+}

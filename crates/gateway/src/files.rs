@@ -1,0 +1,127 @@
+//! Answering with a file: a static one, or one that PHP named.
+//!
+//! Called by the turn. What to say is decided by `outboard_static_files::plan`; here it is put on
+//! the wire, small bodies in one write with the head, large ones by `sendfile(2)`.
+
+use crate::answer::{Framing, HeadFacts, Sent};
+use crate::app::App;
+use crate::connection::Connection;
+use crate::header_block::HeaderBlock;
+use crate::reason::Reason;
+use crate::turn::{Answered, Turn, may_read, refuse};
+use outboard_http1::Method;
+use outboard_static_files::{Conditions, Entry, Part, Plan, plan};
+use std::rc::Rc;
+
+/// Answers with a static file.
+pub(crate) async fn answer(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    entry: &Rc<Entry>,
+) -> Answered {
+    if !may_read(turn.asked.method) {
+        return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
+    }
+    let plan = plan_for(connection, turn, entry);
+    let mut headers = HeaderBlock::default();
+    let added = add_plan_headers(&mut headers, &plan);
+    if !added {
+        return refuse(connection, turn, Some(app), Reason::Internal).await;
+    }
+    if !app.config.headers.is_empty() {
+        let path = connection.buffers().path.clone();
+        headers.apply(&app.config.headers, app.below_prefix(&path));
+    }
+    send(connection, turn, &plan, &headers).await
+}
+
+/// The plan for an entry under the conditions of the present request.
+pub(crate) fn plan_for(connection: &mut Connection, turn: &Turn, entry: &Rc<Entry>) -> Plan {
+    let buffers = connection.buffers();
+    let (head, input) = (&buffers.head, &buffers.input);
+    let header = |name: &[u8]| head.header(input, name);
+    let conditions = Conditions {
+        is_head: turn.asked.method == Method::Head,
+        accept_encoding: header(b"accept-encoding"),
+        if_match: header(b"if-match"),
+        if_none_match: header(b"if-none-match"),
+        if_modified_since: header(b"if-modified-since"),
+        if_unmodified_since: header(b"if-unmodified-since"),
+        range: header(b"range"),
+        if_range: header(b"if-range"),
+    };
+    plan(entry, &conditions)
+}
+
+/// Appends the plan's header lines. False when one is no header, which the crate rules out.
+pub(crate) fn add_plan_headers(headers: &mut HeaderBlock, plan: &Plan) -> bool {
+    plan.headers.iter().all(|(name, value)| headers.add(name.as_bytes(), value).is_ok())
+}
+
+/// Writes a plan with these header lines.
+pub(crate) async fn send(
+    connection: &mut Connection,
+    turn: &Turn,
+    plan: &Plan,
+    headers: &HeaderBlock,
+) -> Answered {
+    let status = plan.status;
+    let length = plan.content_length;
+    let framing = match turn.asked.framing(status, Some(length)) {
+        // RFC 9110 15.4.5: a length in a 304 would have to be that of the 200.
+        Framing::Bodyless(_) if status == 304 => Framing::Bodyless(None),
+        framing => framing,
+    };
+    let facts = HeadFacts {
+        status,
+        reason: b"",
+        framing,
+        keep_alive: turn.asked.keep_alive,
+        version: turn.asked.version,
+        own_date: false,
+        own_server: false,
+    };
+    connection.put_head(facts, &headers.bytes);
+    let parts: &[Part] = if matches!(framing, Framing::Bodyless(_)) { &[] } else { &plan.body };
+    if write_parts(connection, parts).await {
+        let body_bytes = if parts.is_empty() { 0 } else { length };
+        Answered { sent: Sent::Whole { keep_alive: turn.asked.keep_alive }, status, body_bytes }
+    } else {
+        Answered::broken(status, 0)
+    }
+}
+
+async fn write_parts(connection: &mut Connection, parts: &[Part]) -> bool {
+    let mut parts = parts.iter();
+    // The head and the first piece of memory go out together.
+    let first = parts.as_slice().first();
+    let with_head = match first {
+        Some(Part::Memory { bytes, range }) => {
+            parts.next();
+            connection.flush(&bytes[range.clone()]).await
+        }
+        Some(Part::Bytes(bytes)) => {
+            parts.next();
+            connection.flush(bytes).await
+        }
+        Some(Part::File { .. }) | None => connection.flush(b"").await,
+    };
+    if !with_head {
+        return false;
+    }
+    for part in parts {
+        connection.buffers().output.clear();
+        let written = match part {
+            Part::Memory { bytes, range } => connection.flush(&bytes[range.clone()]).await,
+            Part::Bytes(bytes) => connection.flush(bytes).await,
+            Part::File { file, offset, len } => {
+                connection.send_file(std::os::fd::AsFd::as_fd(file), *offset, *len).await
+            }
+        };
+        if !written {
+            return false;
+        }
+    }
+    true
+}

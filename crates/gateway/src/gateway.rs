@@ -1,0 +1,195 @@
+//! The gateway's shared state: the present generation, its predecessors, and what all
+//! connections use.
+//!
+//! One per process, on the one I/O thread, shared as `Rc`. [`crate::server`] starts, reloads and
+//! stops it. Invariant: a generation that was replaced stays in `pools` until its last process
+//! has gone, so that its rings are looked at to the end.
+
+use crate::app::App;
+use crate::buffers::BufferPool;
+use crate::counters::Counters;
+use crate::generation::{Generation, Sinks};
+use crate::listener::Bound;
+use crate::log::{Event as LogEvent, Level, Wall};
+use crate::pool::Pool;
+use crate::reason::Reason;
+use outboard_config::Limits;
+use outboard_http1::{DateCache, HeadLimits};
+use outboard_reactor::{Event, TaskId, current_task, wake, wake_all};
+use outboard_ring::doorbell::Doorbell;
+use std::cell::{Cell, Ref, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// What everything on the I/O thread shares.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    generation: RefCell<Rc<Generation>>,
+    /// Pools of all generations that still have processes.
+    pub(crate) pools: RefCell<Vec<Rc<Pool>>>,
+    pub(crate) listeners: RefCell<Vec<Rc<Bound>>>,
+    pub(crate) sinks: RefCell<Sinks>,
+    pub(crate) buffers: BufferPool,
+    pub(crate) counters: RefCell<Counters>,
+    pub(crate) spool_folder: PathBuf,
+    /// All workers ring it; the loop watches it.
+    pub(crate) doorbell: Doorbell,
+    pub(crate) started: Wall,
+    /// Asked for by the admin socket; the server's main task acts on it.
+    pub(crate) wishes: Wishes,
+    date: RefCell<DateCache>,
+    connections: Cell<u32>,
+    waiting_for_room: RefCell<Vec<TaskId>>,
+    draining: Cell<bool>,
+    request_ids: Cell<u64>,
+}
+
+/// Orders of the admin socket.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    pub(crate) reload: Event,
+    pub(crate) stop: Event,
+    /// How the last reload ended, and its number; set with `reloaded`.
+    pub(crate) last_reload: RefCell<Option<Result<u32, String>>>,
+    pub(crate) reloaded: Event,
+}
+
+impl Gateway {
+    pub(crate) fn new(generation: Generation, sinks: Sinks, doorbell: Doorbell) -> Rc<Self> {
+        let now = Wall::now();
+        Rc::new(Self {
+            spool_folder: generation.config.io.spool_dir.clone(),
+            pools: RefCell::new(generation.apps.iter().map(|app| app.pool.clone()).collect()),
+            generation: RefCell::new(Rc::new(generation)),
+            listeners: RefCell::default(),
+            sinks: RefCell::new(sinks),
+            buffers: BufferPool::default(),
+            counters: RefCell::default(),
+            doorbell,
+            started: now,
+            wishes: Wishes::default(),
+            date: RefCell::new(DateCache::new(now.unix_s())),
+            connections: Cell::new(0),
+            waiting_for_room: RefCell::default(),
+            draining: Cell::new(false),
+            request_ids: Cell::new(first_request_id(now)),
+        })
+    }
+
+    /// The generation for a request that begins now.
+    pub(crate) fn generation(&self) -> Rc<Generation> {
+        self.generation.borrow().clone()
+    }
+
+    /// Puts a successor in place; its predecessor's pools finish what they have.
+    pub(crate) fn swap(&self, successor: Generation, sinks: Sinks, drain_timeout_ms: u64) {
+        let old = self.generation.replace(Rc::new(successor));
+        self.sinks.replace(sinks);
+        for app in &old.apps {
+            app.pool.retire(drain_timeout_ms);
+        }
+    }
+
+    /// Connection limits of the present generation.
+    pub(crate) fn limits(&self) -> Ref<'_, Limits> {
+        Ref::map(self.generation.borrow(), |generation| &generation.config.limits)
+    }
+
+    pub(crate) fn head_limits(&self) -> HeadLimits {
+        let limits = self.limits();
+        let number = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        HeadLimits {
+            request_line_bytes: number(limits.request_line_bytes),
+            header_bytes: number(limits.header_bytes),
+            header_count: limits.header_count as usize,
+        }
+    }
+
+    /// Looks into all rings; the loop's idle hook.
+    pub(crate) fn look(&self) -> bool {
+        let mut had_news = false;
+        for pool in self.pools.borrow().iter() {
+            had_news |= pool.look();
+        }
+        had_news
+    }
+
+    /// Appends the Date field.
+    pub(crate) fn put_date(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.date.borrow_mut().line(Wall::now().unix_s()));
+    }
+
+    pub(crate) fn next_request_id(&self) -> u64 {
+        let id = self.request_ids.get();
+        self.request_ids.set(id.wrapping_add(1));
+        id
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// No more requests are begun; idle connections close.
+    pub(crate) fn drain(&self) {
+        self.draining.set(true);
+        wake_all();
+    }
+
+    pub(crate) fn connections(&self) -> u32 {
+        self.connections.get()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.connections.get() >= self.limits().max_connections
+    }
+
+    /// Has the current task woken when a connection closes.
+    pub(crate) fn wait_for_room(&self) {
+        self.waiting_for_room.borrow_mut().push(current_task());
+    }
+
+    pub(crate) fn connection_opened(&self) {
+        self.connections.set(self.connections.get() + 1);
+        self.counters.borrow_mut().connections += 1;
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.connections.set(self.connections.get() - 1);
+        for task in self.waiting_for_room.take() {
+            wake(task);
+        }
+    }
+
+    /// Logs a refused or failed request with its reason.
+    pub(crate) fn log_refusal(
+        &self,
+        app: Option<&App>,
+        request_id: u64,
+        reason: Reason,
+        text: &str,
+    ) {
+        let level = if reason.is_server_fault() { Level::Error } else { Level::Info };
+        let event = LogEvent {
+            app: app.map(|app| app.config.name.as_str()),
+            request: (request_id != 0).then_some(request_id),
+            reason: Some(reason),
+            text,
+            ..LogEvent::default()
+        };
+        match app {
+            Some(app) => app.logs.error.write(level, event),
+            None => self.generation().logs.error.write(level, event),
+        }
+    }
+
+    /// Logs something about the server itself.
+    pub(crate) fn note(&self, level: Level, text: &str) {
+        self.generation.borrow().logs.error.note(level, text);
+    }
+}
+
+/// Ids go up from a number that differs from start to start, so that logs of two lives of a
+/// server do not mix.
+fn first_request_id(now: Wall) -> u64 {
+    (now.unix_us ^ u64::from(std::process::id()) << 40) << 16 | 1
+}

@@ -1,0 +1,113 @@
+//! One generation of the server: a configuration and everything that was started from it.
+//!
+//! Made by the gateway at start and at each reload, beside its predecessor; a request holds on to
+//! the generation that it began in. Invariant: it is complete (every pool serves) before it is
+//! swapped in, or it is given up.
+
+use crate::app::App;
+use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
+use outboard_config::{
+    AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget, MemoryBudget,
+};
+use std::io;
+use std::rc::Rc;
+
+/// A configuration at run time.
+#[derive(Debug)]
+pub struct Generation {
+    /// Counts up from 1 with each reload.
+    pub number: u32,
+    /// What it was made from.
+    pub config: Config,
+    /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
+    pub(crate) apps: Vec<Rc<App>>,
+    /// The server's own logs.
+    pub(crate) logs: Rc<Logs>,
+}
+
+/// The logs of the server or of one app.
+#[derive(Debug)]
+pub struct Logs {
+    pub(crate) access: AccessLog,
+    pub(crate) error: Rc<ErrorLog>,
+    pub(crate) slow: Rc<ErrorLog>,
+}
+
+/// Sinks by target, so that logs that go to the same place share one buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Sinks {
+    open: Vec<(Target, Rc<Sink>)>,
+}
+
+impl Sinks {
+    fn get(&mut self, to: &LogTarget) -> io::Result<Rc<Sink>> {
+        let target = match to {
+            LogTarget::Off => Target::Off,
+            LogTarget::Stdout => Target::Stdout,
+            LogTarget::Stderr => Target::Stderr,
+            LogTarget::File(path) => Target::File(path.clone()),
+        };
+        if let Some((_, sink)) = self.open.iter().find(|(theirs, _)| *theirs == target) {
+            return Ok(sink.clone());
+        }
+        let sink = Rc::new(Sink::open(target.clone())?);
+        self.open.push((target, sink.clone()));
+        Ok(sink)
+    }
+
+    /// Opens the three logs of a section.
+    ///
+    /// # Errors
+    /// What opening a file reports.
+    pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
+        let json = config.access.format == AccessFormat::Json;
+        Ok(Logs {
+            access: AccessLog::new(self.get(&config.access.to)?, json),
+            error: Rc::new(ErrorLog::new(self.get(&config.error.to)?, level(config.error.level))),
+            slow: Rc::new(ErrorLog::new(self.get(&config.slow.to)?, Level::Debug)),
+        })
+    }
+
+    /// Every open sink.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Rc<Sink>> {
+        self.open.iter().map(|(_, sink)| sink)
+    }
+}
+
+fn level(level: ErrorLevel) -> Level {
+    match level {
+        ErrorLevel::Error => Level::Error,
+        ErrorLevel::Warn => Level::Warn,
+        ErrorLevel::Info => Level::Info,
+        ErrorLevel::Debug => Level::Debug,
+    }
+}
+
+impl Generation {
+    /// Puts the apps into the order in which requests are matched.
+    pub(crate) fn new(number: u32, config: Config, mut apps: Vec<Rc<App>>, logs: Rc<Logs>) -> Self {
+        apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
+        Self { number, config, apps, logs }
+    }
+
+    /// The app for a request.
+    pub(crate) fn app(&self, host: &[u8], path: &[u8]) -> Option<Rc<App>> {
+        // A host that is not UTF-8 matches no name, but an app for any host.
+        let host = std::str::from_utf8(host).unwrap_or_default();
+        self.apps.iter().find(|app| app.has_host(host) && app.has_path(path)).cloned()
+    }
+
+    /// The access log of an app, or the server's.
+    pub(crate) fn access_log<'a>(&'a self, app: Option<&'a App>) -> &'a AccessLog {
+        app.map_or(&self.logs.access, |app| &app.logs.access)
+    }
+}
+
+/// Bytes that an app's workers may use together: 70 % of what there is unless told otherwise.
+pub(crate) fn memory_budget_bytes(budget: MemoryBudget, machine_bytes: u64) -> u64 {
+    match budget {
+        MemoryBudget::Bytes(bytes) => bytes,
+        MemoryBudget::Percent(percent) => machine_bytes / 100 * u64::from(percent),
+        MemoryBudget::Auto => machine_bytes / 100 * 70,
+    }
+}

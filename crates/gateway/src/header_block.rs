@@ -1,0 +1,99 @@
+//! A block of response header lines, `Name: value CRLF` each, and the changes that rules make.
+//!
+//! Called for answers of PHP and of static files alike. Invariant: every line in a block was
+//! validated when it was added (no CR, LF or NUL), so the block can go out as it is.
+
+use outboard_config::HeaderRule;
+use outboard_http1::{InvalidHeader, write_header};
+
+/// Header lines in the order in which they go out.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct HeaderBlock {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl HeaderBlock {
+    /// Appends a line.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidHeader> {
+        write_header(&mut self.bytes, name, value)
+    }
+
+    /// The lines as name and value.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.bytes.split(|&byte| byte == b'\n').filter_map(split_line)
+    }
+
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.lines().any(|(theirs, _)| theirs.eq_ignore_ascii_case(name))
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        if !self.contains(name) {
+            return;
+        }
+        let kept = self
+            .bytes
+            .split_inclusive(|&byte| byte == b'\n')
+            .filter(|line| {
+                !split_line(line).is_some_and(|(theirs, _)| theirs.eq_ignore_ascii_case(name))
+            })
+            .collect::<Vec<_>>()
+            .concat();
+        self.bytes = kept;
+    }
+
+    /// Applies the rules that concern `path`: first remove, then set, then add.
+    pub(crate) fn apply(&mut self, rules: &[HeaderRule], path: &[u8]) {
+        for rule in rules {
+            if !rule.path.as_ref().is_none_or(|pattern| pattern.matches(path)) {
+                continue;
+            }
+            for name in &rule.remove {
+                self.remove(name.as_bytes());
+            }
+            for (name, value) in &rule.set {
+                self.remove(name.as_bytes());
+                self.add_configured(name, value);
+            }
+            for (name, value) in &rule.add {
+                self.add_configured(name, value);
+            }
+        }
+    }
+
+    fn add_configured(&mut self, name: &str, value: &str) {
+        // The configuration was checked for names and values that are no header.
+        let _ = self.add(name.as_bytes(), value.as_bytes());
+    }
+}
+
+fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr::memchr(b':', line)?;
+    Some((&line[..colon], line[colon + 1..].trim_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(set: &[(&str, &str)], add: &[(&str, &str)], remove: &[&str]) -> HeaderRule {
+        let own = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let remove = remove.iter().map(ToString::to_string).collect();
+        HeaderRule { path: None, set: own(set), add: own(add), remove }
+    }
+
+    #[test]
+    fn rules_remove_then_set_then_add_whatever_the_case() {
+        let mut block = HeaderBlock::default();
+        block.add(b"X-Powered-By", b"PHP").unwrap();
+        block.add(b"Cache-Control", b"no-store").unwrap();
+        block.add(b"Set-Cookie", b"a=1").unwrap();
+        let rules =
+            [rule(&[("cache-control", "public")], &[("Set-Cookie", "b=2")], &["x-powered-by"])];
+        block.apply(&rules, b"/");
+        let expected = b"Set-Cookie: a=1\r\ncache-control: public\r\nSet-Cookie: b=2\r\n";
+        assert_eq!(block.bytes, expected);
+    }
+}

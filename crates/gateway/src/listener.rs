@@ -1,0 +1,205 @@
+//! Listening sockets: binding, accepting, and living on across reloads.
+//!
+//! Called by the gateway. Invariants: a socket that the next generation wants as well is never
+//! closed, so a reload loses no connection; at the connection limit the kernel's backlog queues
+//! and nothing is refused.
+
+use crate::client::Ends;
+use crate::connection::Connection;
+use crate::gateway::Gateway;
+use crate::log::Level;
+use outboard_config::{Forwarding, ListenAddress};
+use outboard_reactor::{Accepted, Event, Listener, sleep, spawn};
+use rustix::fd::OwnedFd;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// The apps.
+    Apps,
+    /// Status, reload, metrics.
+    Admin,
+    /// Metrics alone, for a collector.
+    Metrics,
+}
+
+/// What the connections of a listener need to know of it.
+#[derive(Debug)]
+pub(crate) struct ListenerFacts {
+    pub(crate) serves: Serves,
+    pub(crate) forwarding: Forwarding,
+}
+
+/// A bound socket that is being accepted from.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// As configured: what a reload compares.
+    pub(crate) address: ListenAddress,
+    /// Where it really is, when port 0 was asked for.
+    pub(crate) local: Option<SocketAddr>,
+    facts: RefCell<Rc<ListenerFacts>>,
+    stop: Event,
+    unlink: Option<std::path::PathBuf>,
+}
+
+/// An address cannot be listened on.
+#[derive(Debug)]
+pub struct BindError {
+    address: ListenAddress,
+    source: io::Error,
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot listen on {}: {}", self.address, self.source)?;
+        match self.source.kind() {
+            io::ErrorKind::AddrInUse => {
+                f.write_str("; another server listens there: stop it or choose another address")
+            }
+            io::ErrorKind::PermissionDenied => {
+                f.write_str("; ports below 1024 and foreign folders need the right to use them")
+            }
+            io::ErrorKind::AddrNotAvailable => f.write_str("; no interface has this address"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+impl Bound {
+    /// Binds and begins to accept.
+    pub(crate) fn start(
+        gateway: &Rc<Gateway>,
+        address: ListenAddress,
+        facts: ListenerFacts,
+        backlog: u32,
+    ) -> Result<Rc<Self>, BindError> {
+        let failed = |source| BindError { address: address.clone(), source };
+        let (socket, unlink) = bind(&address, backlog).map_err(failed)?;
+        let local = net::getsockname(&socket).ok().and_then(|any| SocketAddr::try_from(any).ok());
+        let listener = Listener::new(socket).map_err(failed)?;
+        let bound = Rc::new(Self {
+            address,
+            local,
+            facts: RefCell::new(Rc::new(facts)),
+            stop: Event::default(),
+            unlink,
+        });
+        spawn(accept_all(gateway.clone(), bound.clone(), listener));
+        Ok(bound)
+    }
+
+    /// The address as people write it, with the real port.
+    pub(crate) fn name(&self) -> String {
+        self.local.map_or_else(|| self.address.to_string(), |local| local.to_string())
+    }
+
+    pub(crate) fn serves(&self) -> Serves {
+        self.facts.borrow().serves
+    }
+
+    /// As a browser wants it.
+    pub(crate) fn url(&self) -> String {
+        match self.local {
+            Some(local) if local.ip().is_unspecified() => {
+                format!("http://localhost:{}/", local.port())
+            }
+            Some(local) => format!("http://{local}/"),
+            None => self.address.to_string(),
+        }
+    }
+
+    /// What connections from now on are told.
+    pub(crate) fn set_forwarding(&self, forwarding: Forwarding) {
+        let serves = self.facts.borrow().serves;
+        *self.facts.borrow_mut() = Rc::new(ListenerFacts { serves, forwarding });
+    }
+
+    /// Stops accepting and closes the socket.
+    pub(crate) fn stop(&self) {
+        self.stop.set();
+        if let Some(path) = &self.unlink {
+            // It may have been removed by hand.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) {
+    loop {
+        let accepted = {
+            let mut accept = std::pin::pin!(listener.accept());
+            std::future::poll_fn(|context| {
+                if bound.stop.poll().is_ready() {
+                    return Poll::Ready(None);
+                }
+                if gateway.is_full() {
+                    gateway.wait_for_room();
+                    return Poll::Pending;
+                }
+                Future::poll(accept.as_mut(), context).map(Some)
+            })
+            .await
+        };
+        match accepted {
+            None => return,
+            Some(Ok(Accepted { stream, peer })) => {
+                gateway.connection_opened();
+                let facts = bound.facts.borrow().clone();
+                let connection = Connection::new(gateway.clone(), facts, stream, Ends::new(peer));
+                spawn(connection.serve());
+            }
+            Some(Err(error)) => {
+                let text = format!("cannot accept connections: {error}; trying again");
+                gateway.note(Level::Error, &text);
+                sleep(100).await;
+            }
+        }
+    }
+}
+
+fn bind(
+    address: &ListenAddress,
+    backlog: u32,
+) -> io::Result<(OwnedFd, Option<std::path::PathBuf>)> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    match address {
+        ListenAddress::Tcp(address) => {
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            net::bind(&socket, address)?;
+            net::listen(&socket, backlog)?;
+            Ok((socket, None))
+        }
+        ListenAddress::Unix { path, mode } => {
+            remove_dead_socket(path)?;
+            let flags = SocketFlags::CLOEXEC;
+            let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            net::bind(&socket, &net::SocketAddrUnix::new(path)?)?;
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
+            net::listen(&socket, backlog)?;
+            Ok((socket, Some(path.clone())))
+        }
+    }
+}
+
+/// A socket file that nobody listens on any more is left behind by a killed server.
+fn remove_dead_socket(path: &Path) -> io::Result<()> {
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        Err(_) => Ok(()),
+    }
+}

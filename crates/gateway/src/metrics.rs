@@ -1,0 +1,99 @@
+//! The same figures in the Prometheus text format (version 0.0.4).
+
+use crate::gateway::Gateway;
+use crate::pool::{PoolStatus, State};
+use crate::status;
+use std::fmt::Write;
+
+/// `Content-Type` of the exposition format.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The metrics page.
+pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
+    let status = status::of(gateway);
+    let mut page = Page::default();
+    page.metric("outboard_uptime_seconds", "gauge", "Seconds since start.");
+    page.sample("outboard_uptime_seconds", &[], status.uptime_s);
+    page.metric("outboard_connections", "gauge", "Open client connections.");
+    page.sample("outboard_connections", &[], status.connections.into());
+    page.metric("outboard_connections_total", "counter", "Accepted connections.");
+    page.sample("outboard_connections_total", &[], status.accepted);
+    page.metric("outboard_responses_total", "counter", "Answers by class of status.");
+    for (class, count) in &status.answers {
+        page.sample("outboard_responses_total", &[("class", class)], *count);
+    }
+    page.metric("outboard_response_body_bytes_total", "counter", "Body bytes sent.");
+    page.sample("outboard_response_body_bytes_total", &[], status.body_bytes);
+    page.metric("outboard_refusals_total", "counter", "Refused or failed requests by reason.");
+    for reason in &status.reasons {
+        page.sample("outboard_refusals_total", &[("reason", reason.reason)], reason.count);
+    }
+    pools(&mut page, &status.pools);
+    page.text.into_bytes()
+}
+
+fn pools(page: &mut Page, pools: &[PoolStatus]) {
+    let counters: [(&str, &str, fn(&PoolStatus) -> u64); 6] = [
+        ("outboard_php_requests_total", "Requests given to PHP.", |pool| pool.requests),
+        ("outboard_php_queued_total", "Requests that had to wait.", |pool| pool.queued),
+        ("outboard_php_rejected_total", "Requests that found the queue full.", |pool| {
+            pool.rejected
+        }),
+        ("outboard_php_crashes_total", "Workers that ended by themselves.", |pool| pool.crashes),
+        ("outboard_php_deadlines_total", "Requests past their deadline.", |pool| pool.deadlines),
+        ("outboard_php_recycled_total", "Workers replaced by plan.", |pool| pool.recycled),
+    ];
+    for (name, help, value) in counters {
+        page.metric(name, "counter", help);
+        for pool in pools {
+            page.sample(name, &[("app", &pool.app)], value(pool));
+        }
+    }
+    page.metric("outboard_php_queue_length", "gauge", "Waiting requests.");
+    for pool in pools {
+        page.sample("outboard_php_queue_length", &[("app", &pool.app)], pool.queue_length);
+    }
+    page.metric("outboard_php_workers", "gauge", "Workers by state.");
+    let states = [
+        (State::Booting, "booting"),
+        (State::Idle, "idle"),
+        (State::Busy, "busy"),
+        (State::Stopping, "stopping"),
+        (State::Killed, "killed"),
+    ];
+    for pool in pools {
+        for (state, word) in states {
+            let count = pool.workers.iter().filter(|worker| worker.state == state).count();
+            let labels = [("app", pool.app.as_str()), ("state", word)];
+            page.sample("outboard_php_workers", &labels, count as u64);
+        }
+    }
+    page.metric("outboard_php_worker_memory_bytes", "gauge", "Own memory of all workers.");
+    for pool in pools {
+        let bytes = pool.workers.iter().map(|worker| worker.memory_bytes).sum();
+        page.sample("outboard_php_worker_memory_bytes", &[("app", &pool.app)], bytes);
+    }
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn metric(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String does not fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(key, text)| format!("{key}=\"{}\"", text.escape_default()))
+            .collect();
+        let _ = match labels.is_empty() {
+            true => writeln!(self.text, "{name} {value}"),
+            false => writeln!(self.text, "{name}{{{}}} {value}", labels.join(",")),
+        };
+    }
+}

@@ -1,0 +1,168 @@
+//! PHP's response head, made fit for a client.
+//!
+//! Called when a `Head` frame arrives. The worker is not trusted: lines that are no valid header
+//! are refused. Hop-by-hop fields (RFC 9110 7.6.1) and the message framing belong to the gateway
+//! and are taken out, as are the orders to the gateway itself (`X-Sendfile`, `X-Accel-*`).
+
+use crate::header_block::HeaderBlock;
+use outboard_ring::response::ResponseHead;
+
+/// What PHP said, sorted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct PhpHead {
+    pub(crate) status: u16,
+    pub(crate) reason: Vec<u8>,
+    pub(crate) headers: HeaderBlock,
+    /// `Content-Length`, if it is a number.
+    pub(crate) content_length: Option<u64>,
+    /// A file that the gateway shall send instead of the body.
+    pub(crate) sendfile: Option<SendfileOrder>,
+    pub(crate) has_date: bool,
+    pub(crate) has_server: bool,
+}
+
+/// Which file to send instead of PHP's body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SendfileOrder {
+    /// `X-Sendfile`: an absolute path on disk.
+    Disk(Vec<u8>),
+    /// `X-Accel-Redirect`: a path below a configured prefix.
+    Accel(Vec<u8>),
+}
+
+/// The head cannot be passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadHead {
+    pub(crate) why: String,
+}
+
+impl PhpHead {
+    /// Sorts the payload of a `Head` frame.
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, BadHead> {
+        let wire = ResponseHead::decode(payload)
+            .map_err(|corrupt| BadHead { why: corrupt.to_string() })?;
+        if !(200..=999).contains(&wire.status) {
+            return Err(BadHead { why: format!("status {} is no final status", wire.status) });
+        }
+        let mut head =
+            Self { status: wire.status, reason: wire.reason.to_vec(), ..Self::default() };
+        for line in wire.lines() {
+            head.add_line(line)?;
+        }
+        Ok(head)
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<(), BadHead> {
+        let Some(colon) = memchr::memchr(b':', line) else {
+            return Err(bad_line(line));
+        };
+        let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        match field(name) {
+            Field::Ours => Ok(()),
+            Field::ContentLength => {
+                self.content_length = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
+                Ok(())
+            }
+            Field::Sendfile => {
+                self.sendfile = Some(SendfileOrder::Disk(value.to_vec()));
+                Ok(())
+            }
+            Field::AccelRedirect => {
+                self.sendfile = Some(SendfileOrder::Accel(value.to_vec()));
+                Ok(())
+            }
+            Field::Date => {
+                self.has_date = true;
+                self.pass(name, value, line)
+            }
+            Field::Server => {
+                self.has_server = true;
+                self.pass(name, value, line)
+            }
+            Field::Other => self.pass(name, value, line),
+        }
+    }
+
+    fn pass(&mut self, name: &[u8], value: &[u8], line: &[u8]) -> Result<(), BadHead> {
+        self.headers.add(name, value).map_err(|_| bad_line(line))
+    }
+}
+
+fn bad_line(line: &[u8]) -> BadHead {
+    BadHead { why: format!("not a header: {}", line.escape_ascii()) }
+}
+
+enum Field {
+    Ours,
+    ContentLength,
+    Sendfile,
+    AccelRedirect,
+    Date,
+    Server,
+    Other,
+}
+
+fn field(name: &[u8]) -> Field {
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    // Most names are told apart by their length alone.
+    match name.len() {
+        4 if is(b"date") => Field::Date,
+        6 if is(b"server") => Field::Server,
+        7 if is(b"trailer") || is(b"upgrade") => Field::Ours,
+        10 if is(b"connection") || is(b"keep-alive") => Field::Ours,
+        10 if is(b"x-sendfile") => Field::Sendfile,
+        14 if is(b"content-length") => Field::ContentLength,
+        16 if is(b"x-accel-redirect") => Field::AccelRedirect,
+        15 if is(b"x-accel-charset") || is(b"x-accel-expires") => Field::Ours,
+        17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Ours,
+        18 if is(b"x-accel-limit-rate") => Field::Ours,
+        _ => Field::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&[u8]]) -> Result<PhpHead, BadHead> {
+        let mut payload = Vec::new();
+        ResponseHead::encode_status(&mut payload, 200, b"");
+        for line in lines {
+            ResponseHead::encode_line(&mut payload, line);
+        }
+        PhpHead::read(&payload)
+    }
+
+    #[test]
+    fn framing_and_hop_by_hop_fields_stay_here() {
+        let head = read(&[
+            b"X-Powered-By: PHP/8.2",
+            b"Transfer-Encoding: chunked",
+            b"Connection: close",
+            b"Content-Length: 12",
+            b"Set-Cookie: a=1",
+            b"Set-Cookie: b=2",
+        ])
+        .unwrap();
+        assert_eq!(head.content_length, Some(12));
+        let expected = b"X-Powered-By: PHP/8.2\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n";
+        assert_eq!(head.headers.bytes, expected);
+    }
+
+    #[test]
+    fn orders_to_the_gateway_do_not_reach_the_client() {
+        let head = read(&[b"X-Accel-Redirect: /files/a.pdf", b"X-Accel-Buffering: no"]).unwrap();
+        assert_eq!(head.sendfile, Some(SendfileOrder::Accel(b"/files/a.pdf".to_vec())));
+        assert!(head.headers.bytes.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_header_is_refused() {
+        for line in [&b"no colon"[..], b": no name", b"Bad Name: x", b"X: a\rb", b"X: a\nb"] {
+            assert!(read(&[line]).is_err(), "{}", line.escape_ascii());
+        }
+        let mut payload = Vec::new();
+        ResponseHead::encode_status(&mut payload, 101, b"");
+        assert!(PhpHead::read(&payload).is_err());
+    }
+}

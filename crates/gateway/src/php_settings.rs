@@ -1,0 +1,84 @@
+//! From an app's configuration to what its PHP host is told.
+
+use outboard_config::{App, PhpMode};
+use outboard_ring::control::HostSettings;
+use rustix::process::geteuid;
+use std::collections::BTreeMap;
+
+/// What php-fpm calls itself: opcache serves it and applications know what to expect of it
+/// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
+const CLASSIC_SAPI_NAME: &str = "fpm-fcgi";
+
+/// The settings of an app's host.
+///
+/// # Errors
+/// A user or group that does not exist.
+pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
+    let php = &app.php;
+    let sapi_name = match php.mode {
+        PhpMode::Classic => CLASSIC_SAPI_NAME.to_owned(),
+        _ => return Err(format!("app {}: this mode is not served yet", app.name)),
+    };
+    let mut fixed_ini = BTreeMap::new();
+    if let Some(preload) = &php.preload {
+        fixed_ini.insert("opcache.preload".to_owned(), preload.display().to_string());
+    }
+    if let Some(user) = &php.preload_user {
+        fixed_ini.insert("opcache.preload_user".to_owned(), user.clone());
+    }
+    Ok(HostSettings {
+        app: app.name.clone(),
+        document_root: app.root.clone(),
+        sapi_name,
+        ini_file: php.ini_file.clone(),
+        ini_scan_dir: php.ini_scan_dir.clone(),
+        ini: php.ini.clone(),
+        fixed_ini,
+        env: environment(app),
+        run_as: run_as(app)?,
+    })
+}
+
+/// The configured variables, those passed on, and what php-fpm sets as well.
+fn environment(app: &App) -> BTreeMap<String, String> {
+    let passed =
+        app.php.pass_env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+    let mut env: BTreeMap<String, String> = passed.collect();
+    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    env.entry("PATH".to_owned()).or_insert_with(|| path.to_owned());
+    env.extend(app.php.env.clone());
+    env
+}
+
+/// Numbers of the configured user and group.
+fn run_as(app: &App) -> Result<Option<(u32, u32)>, String> {
+    let Some(user) = &app.user else {
+        return match &app.group {
+            Some(group) => Ok(Some((geteuid().as_raw(), group_id(group)?))),
+            None => Ok(None),
+        };
+    };
+    let line = find("/etc/passwd", user)
+        .ok_or_else(|| format!("app {}: there is no user {user} on this machine", app.name))?;
+    let number = |index: usize| line.get(index).and_then(|text| text.parse().ok());
+    let (Some(uid), Some(own_gid)) = (number(2), number(3)) else {
+        return Err(format!("app {}: the entry of user {user} cannot be read", app.name));
+    };
+    let gid = app.group.as_deref().map_or(Ok(own_gid), group_id)?;
+    Ok(Some((uid, gid)))
+}
+
+fn group_id(group: &str) -> Result<u32, String> {
+    find("/etc/group", group)
+        .and_then(|line| line.get(2)?.parse().ok())
+        .ok_or_else(|| format!("there is no group {group} on this machine"))
+}
+
+/// The fields of the line of `path` that begins with `name`. Users of remote directories are
+/// given by number.
+fn find(path: &str, name: &str) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines()
+        .map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>())
+        .find(|fields| fields.first().is_some_and(|first| first == name))
+}

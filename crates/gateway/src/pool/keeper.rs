@@ -1,0 +1,469 @@
+//! The keeper of a pool: starts PHP, forks workers, sizes the pool, enforces deadlines, buries
+//! the dead.
+//!
+//! One task a pool. It acts on the zygote's events at once and on time every tick; what to do is
+//! decided by the pure plans of `outboard_supervisor`. Invariant: a slot is used again only after
+//! the zygote has reaped its worker.
+
+mod deadlines;
+mod queue;
+mod sizing;
+
+use super::worker::{State, Worker};
+use super::{Phase, Pool, PoolSettings};
+use crate::exchange::End;
+use crate::log::{ErrorLog, Event as LogEvent, Level};
+use crate::reason::Reason;
+use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};
+use outboard_ring::channel::{Capacities, GatewayChannel};
+use outboard_ring::control;
+use outboard_ring::doorbell::Doorbell;
+use outboard_supervisor::plan::backoff::Backoff;
+use outboard_supervisor::zygote::{Received, Zygote};
+use rustix::fd::{AsFd, OwnedFd};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Ticks while somebody works or waits, and while nobody does.
+const BUSY_TICK_MS: u64 = 20;
+const IDLE_TICK_MS: u64 = 100;
+
+/// PHP did not start, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartError {
+    /// The app.
+    pub app: String,
+    /// What went wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PHP of app {} did not start: {}", self.app, self.message)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What the keeper knows; the rest of the pool reads it.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    pub(super) php_version: String,
+    /// Why PHP does not start, in its own words, while it does not.
+    failure: Option<String>,
+    next_worker: u64,
+    /// Whether the keeper ticks slowly and wants to be woken by demand.
+    pub(super) slow: bool,
+    backoff: Backoff,
+    /// After this, workers that are still busy in a retiring pool are ended.
+    retire_deadline_ms: u64,
+    pub(super) sizing: sizing::Sizing,
+}
+
+impl Keeping {
+    pub(super) fn new(settings: &PoolSettings) -> Self {
+        Self {
+            php_version: String::new(),
+            failure: None,
+            next_worker: 0,
+            slow: false,
+            backoff: Backoff::new(),
+            retire_deadline_ms: u64::MAX,
+            sizing: sizing::Sizing::new(settings),
+        }
+    }
+
+    /// Whether PHP keeps dying while it starts.
+    pub(super) fn failing(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    pub(super) fn worker_ready(&mut self) {
+        self.failure = None;
+    }
+}
+
+impl Pool {
+    /// A pool whose keeper starts PHP at once; see [`Pool::ready`].
+    pub(crate) fn start(
+        settings: PoolSettings,
+        gateway_doorbell: Doorbell,
+        error_log: Rc<ErrorLog>,
+        slow_log: Rc<ErrorLog>,
+    ) -> Rc<Self> {
+        let pool = Rc::new(Self {
+            keeping: RefCell::new(Keeping::new(&settings)),
+            settings,
+            members: RefCell::default(),
+            zygote: RefCell::default(),
+            phase: Cell::new(Phase::Starting),
+            counters: RefCell::default(),
+            demand: Event::default(),
+            phase_changed: Event::default(),
+            gateway_doorbell,
+            scratch: RefCell::default(),
+            error_log,
+            slow_log,
+        });
+        spawn(keep(pool.clone()));
+        pool
+    }
+
+    /// Waits until the minimum of workers is ready.
+    ///
+    /// # Errors
+    /// PHP's own words when it does not start, or that it takes too long.
+    pub(crate) async fn ready(&self) -> Result<(), StartError> {
+        let failed = |message: String| StartError { app: self.settings.app.clone(), message };
+        let until_ms = now_ms() + self.settings.start_timeout_ms;
+        let ready = with_deadline(until_ms, async {
+            loop {
+                if let Some(failure) = &self.keeping.borrow().failure {
+                    return Err(failed(failure.clone()));
+                }
+                if self.phase.get() == Phase::Serving && self.ready_workers() >= self.settings.min {
+                    return Ok(());
+                }
+                self.phase_changed.wait().await;
+            }
+        });
+        let late = || failed(format!("it takes more than {} ms", self.settings.start_timeout_ms));
+        ready.await.unwrap_or_else(|_| Err(late()))
+    }
+
+    fn ready_workers(&self) -> usize {
+        let members = self.members.borrow();
+        let ready = |worker: &&Worker| matches!(worker.state, State::Idle | State::Busy);
+        members.workers.iter().flatten().filter(ready).count()
+    }
+
+    /// Takes no new work; what waits and runs is finished within `drain_timeout_ms`, then
+    /// everything ends.
+    pub(crate) fn retire(&self, drain_timeout_ms: u64) {
+        self.phase.set(Phase::Retiring);
+        self.keeping.borrow_mut().retire_deadline_ms = now_ms().saturating_add(drain_timeout_ms);
+        self.demand.set();
+    }
+
+    /// Whether no process is left.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.phase.get() == Phase::Gone
+    }
+}
+
+async fn keep(pool: Rc<Pool>) {
+    while !pool.is_gone() {
+        match pool.boot() {
+            Ok(control) => pool.attend(&control).await,
+            Err(message) => pool.start_failed(message),
+        }
+        pool.zygote_gone();
+        pool.zygote.replace(None);
+        if pool.phase.get() == Phase::Retiring {
+            pool.phase.set(Phase::Gone);
+        }
+        let wait_ms = pool.keeping.borrow_mut().backoff.died_starting(now_ms());
+        sleep(if pool.is_gone() { 0 } else { wait_ms }).await;
+    }
+    pool.phase_changed.set();
+}
+
+impl Pool {
+    /// Starts the zygote; returns its control socket as a source.
+    fn boot(self: &Rc<Self>) -> Result<Source, String> {
+        let spawned = Zygote::spawn(&self.settings.host_binary, self.settings.host.clone());
+        let (zygote, output) = spawned.map_err(|error| error.to_string())?;
+        spawn(relay_output(self.clone(), None, output));
+        let control = zygote.control_fd().try_clone_to_owned();
+        let source = control.and_then(|fd| Source::new(fd, Interest::Read));
+        self.zygote.replace(Some(zygote));
+        source.map_err(|error| error.to_string())
+    }
+
+    /// Serves the zygote until it is gone or the pool has retired.
+    async fn attend(self: &Rc<Self>, control: &Source) {
+        loop {
+            let tick_ms = self.choose_tick();
+            let news = std::future::poll_fn(|_| {
+                let demand = self.demand.poll();
+                if control.poll_readable().is_ready() { Poll::Ready(()) } else { demand }
+            });
+            let _ = with_deadline(now_ms() + tick_ms, news).await;
+            if !self.read_events(control) {
+                return;
+            }
+            self.tick();
+            if self.phase.get() == Phase::Retiring && self.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn choose_tick(&self) -> u64 {
+        let members = self.members.borrow();
+        let working = !members.queue.is_empty()
+            || members.workers.iter().flatten().any(|worker| worker.state != State::Idle);
+        self.keeping.borrow_mut().slow = !working;
+        if working { BUSY_TICK_MS } else { IDLE_TICK_MS }
+    }
+
+    fn is_empty(&self) -> bool {
+        let members = self.members.borrow();
+        members.queue.is_empty() && members.workers.iter().all(Option::is_none)
+    }
+
+    /// Acts on everything that the zygote has said. False when it has gone.
+    fn read_events(self: &Rc<Self>, control: &Source) -> bool {
+        loop {
+            let received = match self.zygote.borrow().as_ref() {
+                Some(zygote) => zygote.receive(),
+                None => return false,
+            };
+            match received {
+                Ok(Received::Event(event)) => self.handle(event),
+                Ok(Received::Nothing) => {
+                    control.clear_readable();
+                    return true;
+                }
+                Ok(Received::Closed) => return false,
+                Err(error) => {
+                    self.say(Level::Error, &format!("the zygote cannot be heard: {error}"));
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn handle(self: &Rc<Self>, event: control::Event) {
+        match event {
+            control::Event::Started { php_version, opcache, ini_file, messages, .. } => {
+                self.started(php_version, opcache, ini_file.as_deref(), &messages);
+            }
+            control::Event::StartFailed { message } => self.start_failed(message),
+            control::Event::Forked { worker, pid } => self.with_worker(worker, |worker| {
+                worker.pid = Some(pid);
+            }),
+            control::Event::ForkFailed { worker, message } => {
+                self.say(Level::Error, &format!("cannot fork a worker: {message}"));
+                self.bury(worker, "could not be forked");
+            }
+            control::Event::Exited { worker, code, signal } => {
+                self.bury(worker, &describe_exit(code, signal));
+            }
+        }
+    }
+
+    fn started(
+        self: &Rc<Self>,
+        php_version: String,
+        opcache: bool,
+        ini_file: Option<&std::path::Path>,
+        messages: &str,
+    ) {
+        let ini = ini_file.map_or("no php.ini".into(), |path| path.display().to_string());
+        let opcache = if opcache { "opcache on" } else { "opcache off" };
+        self.say(Level::Info, &format!("PHP {php_version} started ({ini}, {opcache})"));
+        for line in messages.lines() {
+            self.say(Level::Warn, line);
+        }
+        self.keeping.borrow_mut().php_version = php_version;
+        if self.phase.get() == Phase::Starting {
+            self.phase.set(Phase::Serving);
+        }
+        for _ in 0..self.settings.min {
+            self.fork();
+        }
+    }
+
+    fn start_failed(&self, message: String) {
+        self.say(Level::Error, &format!("PHP did not start: {message}"));
+        self.keeping.borrow_mut().failure = Some(message);
+        self.phase_changed.set();
+        self.fail_queue(Reason::AppDown);
+    }
+
+    /// Orders a worker into a free slot.
+    fn fork(self: &Rc<Self>) {
+        if let Err(error) = self.try_fork() {
+            self.say(Level::Error, &format!("cannot make a worker: {error}"));
+        }
+    }
+
+    fn try_fork(self: &Rc<Self>) -> io::Result<()> {
+        let number = {
+            let mut keeping = self.keeping.borrow_mut();
+            keeping.next_worker += 1;
+            keeping.next_worker
+        };
+        let mut members = self.members.borrow_mut();
+        let slot = match members.workers.iter().position(Option::is_none) {
+            Some(slot) => slot,
+            None => {
+                members.workers.push(None);
+                members.workers.len() - 1
+            }
+        };
+        // The number is never used twice, so its low half tells successors apart.
+        let (channel, memory) = GatewayChannel::create(Capacities::default(), number as u32)?;
+        let doorbell = Doorbell::blocking()?;
+        let (output, theirs) = output_pipe()?;
+        let zygote = self.zygote.borrow();
+        let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        zygote.fork(
+            number,
+            [memory.as_fd(), doorbell.as_fd(), self.gateway_doorbell.as_fd(), theirs.as_fd()],
+        )?;
+        let recycle_after = sizing::recycle_after(&self.settings, number);
+        members.workers[slot] =
+            Some(Worker::new(number, slot as u32, channel, doorbell, now_ms(), recycle_after));
+        self.counters.borrow_mut().forks += 1;
+        spawn(relay_output(self.clone(), Some(number), output));
+        Ok(())
+    }
+
+    fn with_worker(&self, number: u64, act: impl FnOnce(&mut Worker)) {
+        let mut members = self.members.borrow_mut();
+        if let Some(worker) = members.workers.iter_mut().flatten().find(|w| w.number == number) {
+            act(worker);
+        }
+    }
+
+    /// A worker was reaped: what it still had said is heard, what it had not finished fails.
+    fn bury(&self, number: u64, how: &str) {
+        let mut members = self.members.borrow_mut();
+        let Some(slot) =
+            members.workers.iter().position(|w| w.as_ref().is_some_and(|w| w.number == number))
+        else {
+            return;
+        };
+        self.look_at(&mut members, slot);
+        members.idle.retain(|idle| *idle != slot);
+        let Some(mut worker) = members.workers[slot].take() else { return };
+        self.phase_changed.set();
+        let expected = matches!(worker.state, State::Stopping | State::Killed);
+        let exchange = worker.exchange.take();
+        if let Some(exchange) = &exchange {
+            exchange.finish(End::Failed(Reason::WorkerCrashed));
+        }
+        if expected {
+            return;
+        }
+        self.counters.borrow_mut().crashes += 1;
+        let event = LogEvent {
+            app: Some(&self.settings.app),
+            worker: worker.pid,
+            request: exchange.as_ref().map(|exchange| exchange.request_id),
+            reason: exchange.is_some().then_some(Reason::WorkerCrashed),
+            text: &format!("a worker {how} while {}", doing(&worker, exchange.as_deref())),
+        };
+        self.error_log.write(Level::Error, event);
+        let booting = worker.state == State::Booting;
+        let mut keeping = self.keeping.borrow_mut();
+        if booting {
+            keeping.backoff.died_starting(now_ms());
+            keeping.failure.get_or_insert_with(|| format!("a worker {how} while starting"));
+        } else {
+            keeping.backoff.died_serving(now_ms());
+        }
+    }
+
+    /// The zygote has gone, and by `PR_SET_PDEATHSIG` all of its workers with it.
+    fn zygote_gone(&self) {
+        let mut members = self.members.borrow_mut();
+        members.idle.clear();
+        for slot in 0..members.workers.len() {
+            self.look_at(&mut members, slot);
+            if let Some(worker) = members.workers[slot].take()
+                && let Some(exchange) = worker.exchange
+            {
+                exchange.finish(End::Failed(Reason::WorkerCrashed));
+            }
+        }
+        members.idle.clear();
+        if self.phase.get() == Phase::Serving {
+            self.say(Level::Error, "the zygote has gone; starting PHP again");
+            self.phase.set(Phase::Starting);
+        }
+    }
+
+    fn say(&self, level: Level, text: &str) {
+        let event = LogEvent { app: Some(&self.settings.app), text, ..LogEvent::default() };
+        self.error_log.write(level, event);
+    }
+
+    /// What time alone demands.
+    fn tick(self: &Rc<Self>) {
+        let now_ms = now_ms();
+        self.enforce_deadlines(now_ms);
+        self.expire_queue(now_ms);
+        self.look_for_loopback(now_ms);
+        self.resize(now_ms);
+    }
+}
+
+fn doing(worker: &Worker, exchange: Option<&crate::exchange::Exchange>) -> String {
+    match (exchange, worker.state) {
+        (Some(exchange), _) => format!("answering {}", exchange.label),
+        (None, State::Booting) => "starting".to_owned(),
+        (None, _) => "idle".to_owned(),
+    }
+}
+
+fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        (Some(code), None) => format!("left with code {code}"),
+        (None, None) => "has gone".to_owned(),
+    }
+}
+
+fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    Ok((read, write))
+}
+
+/// Logs what a process writes to its standard output and error, line by line.
+async fn relay_output(pool: Rc<Pool>, number: Option<u64>, output: OwnedFd) {
+    let Ok(source) = Source::new(output, Interest::Read) else { return };
+    let mut buffer = Vec::with_capacity(4096);
+    loop {
+        source.readable().await;
+        match rustix::io::read(&source, rustix::buffer::spare_capacity(&mut buffer)) {
+            Ok(0) => break,
+            Ok(_) => log_lines(&pool, number, &mut buffer),
+            Err(rustix::io::Errno::AGAIN) => source.clear_readable(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    if !buffer.is_empty() {
+        buffer.push(b'\n');
+        log_lines(&pool, number, &mut buffer);
+    }
+}
+
+fn log_lines(pool: &Pool, number: Option<u64>, buffer: &mut Vec<u8>) {
+    // A line longer than the buffer is cut rather than waited for.
+    let end = match memchr::memrchr(b'\n', buffer) {
+        Some(end) => end + 1,
+        None if buffer.len() == buffer.capacity() => buffer.len(),
+        None => return,
+    };
+    let (mut worker, mut request) = (None, None);
+    if let Some(number) = number {
+        pool.with_worker(number, |found| {
+            worker = found.pid;
+            request = found.exchange.as_ref().map(|exchange| exchange.request_id);
+        });
+    }
+    for line in buffer[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let text = String::from_utf8_lossy(line);
+        let event =
+            LogEvent { app: Some(&pool.settings.app), worker, request, reason: None, text: &text };
+        pool.error_log.write(Level::Warn, event);
+    }
+    buffer.drain(..end);
+}

@@ -1,0 +1,79 @@
+//! Time in the queue: its bound, and requests that our own workers wait for.
+
+use super::super::{Phase, Pool, Waiting};
+use crate::exchange::{End, Exchange};
+use crate::reason::Reason;
+use outboard_reactor::{blocking, spawn};
+use outboard_supervisor::loopback;
+use std::rc::Rc;
+
+/// A local request that waits longer than this could be the reason why nobody is free.
+const SUSPICIOUS_MS: u64 = 50;
+
+impl Pool {
+    /// Answers requests that have waited too long.
+    pub(super) fn expire_queue(&self, now_ms: u64) {
+        let timeout_ms = self.settings.queue_timeout_ms;
+        let mut members = self.members.borrow_mut();
+        while let Some(waiting) = members.queue.front()
+            && now_ms.saturating_sub(waiting.exchange.submitted_ms) >= timeout_ms
+        {
+            waiting.exchange.finish(End::Failed(Reason::QueueTimeout));
+            members.queue.pop_front();
+        }
+    }
+
+    /// Answers everything that waits.
+    pub(super) fn fail_queue(&self, reason: Reason) {
+        for waiting in self.members.borrow_mut().queue.drain(..) {
+            waiting.exchange.finish(End::Failed(reason));
+        }
+    }
+
+    /// A worker that calls its own site waits for a worker, and in a full pool for itself. Such a
+    /// request is given a worker beyond the maximum. Whether a request is one is found out lazily
+    /// and on a thread, since it means reading `/proc`.
+    pub(super) fn look_for_loopback(self: &Rc<Self>, now_ms: u64) {
+        if self.phase.get() != Phase::Serving || !self.has_loopback_room() {
+            return;
+        }
+        let Some((exchange, peer, pids)) = self.take_suspect(now_ms) else { return };
+        let pool = self.clone();
+        spawn(async move {
+            if blocking(move || loopback::is_owned_by(peer, &pids)).await {
+                pool.serve_first(&exchange);
+            }
+        });
+    }
+
+    /// The first waiting request that could come from one of our workers and was not looked into.
+    fn take_suspect(&self, now_ms: u64) -> Option<(Rc<Exchange>, std::net::SocketAddr, Vec<i32>)> {
+        let mut members = self.members.borrow_mut();
+        let pids = members.workers.iter().flatten().filter_map(|worker| worker.pid).collect();
+        let suspect = members.queue.iter_mut().find(|waiting| {
+            !waiting.origin_checked
+                && waiting.local_peer.is_some()
+                && now_ms.saturating_sub(waiting.exchange.submitted_ms) >= SUSPICIOUS_MS
+        })?;
+        suspect.origin_checked = true;
+        Some((suspect.exchange.clone(), suspect.local_peer?, pids))
+    }
+
+    /// Puts a waiting request at the head of the queue and forks a worker for it.
+    fn serve_first(self: &Rc<Self>, exchange: &Rc<Exchange>) {
+        let found = {
+            let mut members = self.members.borrow_mut();
+            let at = members.queue.iter().position(|w| Rc::ptr_eq(&w.exchange, exchange));
+            let waiting: Option<Waiting> = at.and_then(|at| members.queue.remove(at));
+            waiting.map(|waiting| members.queue.push_front(waiting)).is_some()
+        };
+        if found && self.has_loopback_room() {
+            self.fork();
+        }
+    }
+
+    fn has_loopback_room(&self) -> bool {
+        let most = self.keeping.borrow().sizing.max + self.settings.loopback_slots;
+        self.members.borrow().workers.iter().flatten().count() < most
+    }
+}

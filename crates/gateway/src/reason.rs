@@ -1,0 +1,113 @@
+//! The one table of reasons for which a request gets an answer that it did not ask for.
+//!
+//! Used by everything that refuses or fails a request. Invariant: each reason has one status, one
+//! stable code (the word in the error log, in `X-Outboard-Reason`, in the metrics and the docs)
+//! and one sentence.
+
+/// Which status and code a reason has.
+macro_rules! reasons {
+    ($($variant:ident $status:literal $code:literal $text:literal;)*) => {
+        /// Why a request was refused or failed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $(#[doc = $text] $variant,)*
+        }
+
+        impl Reason {
+            /// Every reason, in the order of the table.
+            pub const ALL: &[Reason] = &[$(Reason::$variant,)*];
+
+            /// Status of the answer; 0 when the connection is closed without one.
+            pub fn status(self) -> u16 {
+                match self { $(Self::$variant => $status,)* }
+            }
+
+            /// Stable word for logs and metrics.
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// One sentence for people.
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    BadRequest 400 "bad_request" "The request is not valid HTTP/1.1.";
+    BadPath 400 "bad_path" "The path cannot be decoded.";
+    BadChunk 400 "bad_chunk" "The chunked body is malformed.";
+    BodyCut 400 "body_cut" "The client closed in the middle of the body.";
+    NoApp 404 "no_app" "No app is configured for this host and path.";
+    NotFound 404 "not_found" "There is no such file, and the app has no front controller.";
+    ScriptMissing 404 "script_missing" "PHP could not open the script.";
+    Denied 404 "denied" "The path is denied by the configuration.";
+    DotFile 403 "dot_file" "Dot-files are not served.";
+    SymlinkEscape 403 "symlink_escape" "A symbolic link leads out of the root; see static.symlinks.";
+    NotAFile 403 "not_a_file" "Neither a regular file nor a folder with an index.";
+    Unreadable 403 "unreadable" "The file is not readable for the gateway.";
+    MethodNotAllowed 405 "method_not_allowed" "A static file answers GET and HEAD only.";
+    HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
+    BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
+    BodyTooLarge 413 "body_too_large" "The body is longer than limits.body_bytes.";
+    TargetTooLong 414 "target_too_long" "The request line is longer than limits.request_line_bytes.";
+    HeadersTooLarge 431 "headers_too_large" "The headers exceed limits.header_bytes or header_count.";
+    ClientGone 499 "client_gone" "The client closed before the answer was complete.";
+    Internal 500 "internal" "The gateway failed; this is a bug of Outboard.";
+    ReadFailed 500 "read_failed" "The file could not be read.";
+    SpoolFailed 500 "spool_failed" "The body could not be written to the spool folder.";
+    NotImplemented 501 "not_implemented" "The transfer coding or method is not implemented.";
+    WorkerCrashed 502 "worker_crashed" "The PHP process ended in the middle of the request.";
+    WorkerBroke 502 "worker_broke" "The PHP process broke the ring protocol and was ended.";
+    BadResponse 502 "bad_response" "PHP sent a response head that is not valid HTTP.";
+    BadSendfile 502 "bad_sendfile" "PHP named a file to send that is outside of the allowed roots.";
+    QueueFull 503 "queue_full" "The app's queue is full.";
+    QueueTimeout 503 "queue_timeout" "No PHP worker became free in time.";
+    AppDown 503 "app_down" "The app's PHP does not start; see the error log.";
+    Draining 503 "draining" "The gateway is stopping.";
+    Deadline 504 "deadline" "PHP did not answer before limits.request_deadline.";
+    VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
+    WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";
+}
+
+impl Reason {
+    /// Whether the fault is the server's: such reasons are logged as errors.
+    pub fn is_server_fault(self) -> bool {
+        self.status() >= 500
+    }
+
+    /// Position in [`Reason::ALL`], for counters.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl From<outboard_http1::HeadError> for Reason {
+    fn from(error: outboard_http1::HeadError) -> Self {
+        match error.status() {
+            414 => Self::TargetTooLong,
+            431 => Self::HeadersTooLarge,
+            501 => Self::NotImplemented,
+            505 => Self::VersionNotSupported,
+            _ => Self::BadRequest,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_indices_are_positions() {
+        let mut codes: Vec<_> = Reason::ALL.iter().map(|reason| reason.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        for (position, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(reason.index(), position);
+        }
+    }
+}

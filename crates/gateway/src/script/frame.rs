@@ -1,0 +1,66 @@
+//! The request frame: everything that `$_SERVER` is made of.
+
+use crate::app::App;
+use crate::connection::Connection;
+use crate::route::Script;
+use crate::turn::{Turn, protocol};
+use outboard_http1::split_host_port;
+use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
+
+/// Encodes the present request for the worker.
+pub(super) fn request(
+    connection: &Connection,
+    turn: &Turn,
+    app: &App,
+    script: &Script,
+    content_length: Option<u64>,
+) -> Vec<u8> {
+    let buffers = connection.buffers.as_ref().expect("a request is being worked on");
+    let (head, input) = (&buffers.head, &buffers.input);
+    let (server_addr, server_port) = connection.ends.local(&connection.stream);
+    let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let server_name = match split_host_port(host).0 {
+        b"" => server_addr.as_bytes(),
+        name => name,
+    };
+    let prefix = app.config.path_prefix.trim_end_matches('/').as_bytes();
+    let filename = [&app.document_root[..], &script.path].concat();
+    let name = [prefix, &script.path].concat();
+    let document_uri = [&name[..], &script.path_info].concat();
+    let request_id = format!("{:016x}", turn.request_id);
+    let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
+    let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
+
+    let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
+    let mut set = |field: Field, value| fields[field as usize] = value;
+    set(Field::Method, head.method(input));
+    set(Field::Uri, head.target(input));
+    set(Field::Query, query);
+    set(Field::ScriptFilename, &filename);
+    set(Field::ScriptName, &name);
+    set(Field::PathInfo, &script.path_info);
+    set(Field::DocumentRoot, &app.document_root);
+    set(Field::DocumentUri, &document_uri);
+    set(Field::Protocol, protocol(turn.asked.version).as_bytes());
+    set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
+    set(Field::RemoteAddr, client.as_bytes());
+    set(Field::ServerAddr, server_addr.as_bytes());
+    set(Field::ServerName, server_name);
+    set(Field::Scheme, if turn.forwarded.https { b"https" } else { b"http" });
+    set(Field::RequestId, request_id.as_bytes());
+
+    let fixed = Fixed {
+        content_length,
+        received_us: turn.started.unix_us,
+        remote_port: connection.ends.peer_port(),
+        server_port,
+        ..Fixed::default()
+    };
+    let params =
+        app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let mut frame = Vec::with_capacity(connection.head_len + 512);
+    // A name with an underscore would pass for another header in HTTP_*; nginx drops it as well.
+    let headers = head.headers(input).filter(|(name, _)| !name.contains(&b'_'));
+    encode(RequestParts { fixed, fields, headers, params }, &mut frame);
+    frame
+}

@@ -1,0 +1,436 @@
+//! The life of the server: start, reload, drain.
+//!
+//! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
+//! taken port is said at once; a reload that fails at any point leaves everything as it was.
+
+use crate::app::App;
+use crate::gateway::Gateway;
+use crate::generation::{Generation, Logs, Sinks, memory_budget_bytes};
+use crate::listener::{BindError, Bound, ListenerFacts, Serves};
+use crate::log::Level;
+use crate::php_settings;
+use crate::pool::{Pool, PoolSettings, StartError};
+use outboard_config::{Config, Count, Diagnostics, Forwarding, ListenAddress, Metrics};
+use outboard_reactor::{self as reactor, Interest, Signals, Source, blocking, now_ms, spawn};
+use outboard_ring::doorbell::Doorbell;
+use outboard_supervisor::memory;
+use rustix::fd::AsFd;
+use std::future::poll_fn;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// How to run a server.
+pub struct Options {
+    /// Reads the configuration, at start and at each reload.
+    pub load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+    /// The admin socket when the configuration does not say.
+    pub admin_socket: Option<PathBuf>,
+    /// The PHP host when the configuration does not say.
+    pub host_binary: PathBuf,
+    /// Called once everything serves, with the addresses.
+    pub ready: Box<dyn FnOnce(&Ready)>,
+}
+
+/// What is told once the server serves.
+#[derive(Debug)]
+pub struct Ready {
+    /// Where apps are served.
+    pub listeners: Vec<String>,
+    /// Where `outboard status` asks.
+    pub admin_socket: Option<PathBuf>,
+    /// App names with the version of their PHP and their root.
+    pub apps: Vec<(String, String, PathBuf)>,
+}
+
+/// Why a server did not start, or a reload was given up.
+#[derive(Debug)]
+pub enum ServerError {
+    /// The configuration is wrong.
+    Config(Diagnostics),
+    /// An address cannot be listened on.
+    Bind(BindError),
+    /// PHP does not start.
+    Php(StartError),
+    /// A folder, file or user of the configuration cannot be used.
+    Setup(String),
+    /// The event loop failed.
+    Io(io::Error),
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Config(diagnostics) => diagnostics.fmt(f),
+            Self::Bind(error) => error.fmt(f),
+            Self::Php(error) => error.fmt(f),
+            Self::Setup(message) => f.write_str(message),
+            Self::Io(error) => write!(f, "the event loop failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+impl From<BindError> for ServerError {
+    fn from(error: BindError) -> Self {
+        Self::Bind(error)
+    }
+}
+
+/// Runs a server until it is told to stop.
+///
+/// # Errors
+/// Why it did not start.
+pub fn serve(config: Config, options: Options) -> Result<(), ServerError> {
+    reactor::run(serve_on_loop(config, options)).map_err(ServerError::Io)?
+}
+
+async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerError> {
+    let doorbell = Doorbell::nonblocking().map_err(ServerError::Io)?;
+    let ring = doorbell.try_clone().map_err(ServerError::Io)?;
+    let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
+    let signals = Caught::new().map_err(ServerError::Io)?;
+    let (generation, sinks) = open_generation(1, config, &doorbell, &options.host_binary)?;
+    let gateway = Gateway::new(generation, sinks, doorbell);
+    let looking = gateway.clone();
+    reactor::on_idle(move || looking.look());
+    let admin_socket = listen_first(&gateway, options.admin_socket.clone())?;
+    let started = wait_ready(&gateway.generation()).await;
+    if let Err(error) = started {
+        stop_listening(&gateway);
+        return Err(error.into());
+    }
+    spawn(flush_logs(gateway.clone()));
+    (options.ready)(&ready_facts(&gateway, admin_socket));
+    attend(&gateway, &signals, &options.load, &options.host_binary).await;
+    drain(&gateway).await;
+    drop(watched);
+    Ok(())
+}
+
+impl From<StartError> for ServerError {
+    fn from(error: StartError) -> Self {
+        Self::Php(error)
+    }
+}
+
+/// Opens logs and folders and starts the pools of a configuration.
+fn open_generation(
+    number: u32,
+    config: Config,
+    doorbell: &Doorbell,
+    host_binary: &std::path::Path,
+) -> Result<(Generation, Sinks), ServerError> {
+    let mut sinks = Sinks::default();
+    let cannot_log = |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
+    let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
+    let mut apps = Vec::new();
+    for app in &config.apps {
+        let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
+        let settings = pool_settings(app, host_binary)?;
+        let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
+        let (error_log, slow_log) = (logs.error.clone(), logs.slow.clone());
+        let pool = Pool::start(settings, doorbell, error_log, slow_log);
+        let opened = App::open(app.clone(), pool.clone(), logs);
+        let opened = opened.map_err(|error| {
+            pool.retire(0);
+            ServerError::Setup(format!("app {}: {error}", app.name))
+        })?;
+        apps.push(Rc::new(opened));
+    }
+    Ok((Generation::new(number, config, apps, Rc::<Logs>::new(server_logs)), sinks))
+}
+
+fn pool_settings(
+    app: &outboard_config::App,
+    host_binary: &std::path::Path,
+) -> Result<PoolSettings, ServerError> {
+    let pool = &app.pool;
+    let count = |count: Count| match count {
+        Count::Auto => None,
+        Count::Fixed(number) => Some(number as usize),
+    };
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let max = count(pool.max);
+    let min = count(pool.min).unwrap_or(cores.max(2)).min(max.unwrap_or(usize::MAX));
+    Ok(PoolSettings {
+        app: app.name.clone(),
+        host_binary: app.php.host_binary.clone().unwrap_or(host_binary.to_owned()),
+        host: php_settings::of(app).map_err(ServerError::Setup)?,
+        min,
+        max,
+        memory_budget_bytes: memory_budget_bytes(
+            pool.memory_budget,
+            memory::machine_bytes().unwrap_or(1 << 30),
+        ),
+        spare: pool.spare as usize,
+        queue_length: pool.queue_length as usize,
+        queue_timeout_ms: pool.queue_timeout_ms,
+        loopback_slots: pool.loopback_slots as usize,
+        idle_timeout_ms: pool.idle_timeout_ms,
+        recycle_requests: pool.recycle_requests.map(u64::from),
+        recycle_jitter_percent: pool.recycle_jitter_percent,
+        recycle_memory_bytes: pool.recycle_memory_bytes,
+        deadline_ms: app.limits.request_deadline_ms,
+        slow_ms: (app.log.slow.to != outboard_config::LogTarget::Off)
+            .then_some(app.log.slow.after_ms),
+        start_timeout_ms: pool.start_timeout_ms,
+    })
+}
+
+async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
+    for app in &generation.apps {
+        app.pool.ready().await?;
+    }
+    Ok(())
+}
+
+/// The sockets that a configuration wants, those for metrics among them.
+fn wanted(config: &Config) -> Vec<(ListenAddress, ListenerFacts)> {
+    let facts = |serves, forwarding| ListenerFacts { serves, forwarding };
+    let apps = config.listeners.iter().map(|listener| {
+        (listener.address.clone(), facts(Serves::Apps, listener.forwarding.clone()))
+    });
+    let metrics = match &config.admin.metrics {
+        Some(Metrics::Listen(address)) => {
+            Some((address.clone(), facts(Serves::Metrics, Forwarding::default())))
+        }
+        _ => None,
+    };
+    apps.chain(metrics).collect()
+}
+
+/// Binds everything at start. The admin socket that nobody asked for may be missing: another
+/// server of this user has it then.
+fn listen_first(
+    gateway: &Rc<Gateway>,
+    default_admin: Option<PathBuf>,
+) -> Result<Option<PathBuf>, BindError> {
+    let generation = gateway.generation();
+    let backlog = generation.config.io.backlog;
+    for (address, facts) in wanted(&generation.config) {
+        let bound = Bound::start(gateway, address, facts, backlog)?;
+        gateway.listeners.borrow_mut().push(bound);
+    }
+    let configured = generation.config.admin.socket.clone();
+    let required = configured.is_some();
+    let Some(path) = configured.or(default_admin) else { return Ok(None) };
+    let facts = ListenerFacts { serves: Serves::Admin, forwarding: Forwarding::default() };
+    let address = ListenAddress::Unix { path: path.clone(), mode: 0o600 };
+    match Bound::start(gateway, address, facts, 16) {
+        Ok(bound) => {
+            gateway.listeners.borrow_mut().push(bound);
+            Ok(Some(path))
+        }
+        Err(error) if required => Err(error),
+        Err(error) => {
+            gateway.note(Level::Warn, &format!("no admin socket: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
+    let generation = gateway.generation();
+    let listeners = gateway.listeners.borrow();
+    let serving = listeners.iter().filter(|bound| bound.serves() == Serves::Apps);
+    let apps = generation.apps.iter().map(|app| {
+        (app.config.name.clone(), app.pool.status().php_version, app.config.root.clone())
+    });
+    Ready {
+        listeners: serving.map(|bound| bound.url()).collect(),
+        admin_socket,
+        apps: apps.collect(),
+    }
+}
+
+/// The signals that a server acts on.
+struct Caught {
+    terminate: Signals,
+    interrupt: Signals,
+    reload: Signals,
+    reopen: Signals,
+}
+
+/// What the main task was asked to do.
+enum Wish {
+    Stop,
+    Reload,
+    ReopenLogs,
+}
+
+impl Caught {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: Signals::catch(reactor::signals::TERMINATE)?,
+            interrupt: Signals::catch(reactor::signals::INTERRUPT)?,
+            reload: Signals::catch(reactor::signals::HANGUP)?,
+            reopen: Signals::catch(reactor::signals::USER_1)?,
+        })
+    }
+
+    async fn next(&self, gateway: &Gateway) -> Wish {
+        poll_fn(|_| {
+            if self.terminate.poll().is_ready()
+                || self.interrupt.poll().is_ready()
+                || gateway.wishes.stop.poll().is_ready()
+            {
+                return Poll::Ready(Wish::Stop);
+            }
+            if self.reload.poll().is_ready() || gateway.wishes.reload.poll().is_ready() {
+                return Poll::Ready(Wish::Reload);
+            }
+            self.reopen.poll().map(|()| Wish::ReopenLogs)
+        })
+        .await
+    }
+}
+
+type Load = Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>;
+
+async fn attend(
+    gateway: &Rc<Gateway>,
+    signals: &Caught,
+    load: &Load,
+    host_binary: &std::path::Path,
+) {
+    loop {
+        match signals.next(gateway).await {
+            Wish::Stop => return,
+            Wish::ReopenLogs => reopen_logs(gateway),
+            Wish::Reload => {
+                let outcome = reload(gateway, load.clone(), host_binary).await;
+                match &outcome {
+                    Ok(number) => gateway.note(Level::Info, &format!("generation {number} serves")),
+                    Err(error) => gateway.note(
+                        Level::Error,
+                        &format!("reload given up, everything stays as it was: {error}"),
+                    ),
+                }
+                let outcome = outcome.map_err(|error| error.to_string());
+                gateway.wishes.last_reload.replace(Some(outcome));
+                gateway.wishes.reloaded.set();
+            }
+        }
+    }
+}
+
+/// Starts a successor beside the present generation, checks it, swaps it in.
+async fn reload(
+    gateway: &Rc<Gateway>,
+    load: Load,
+    host_binary: &std::path::Path,
+) -> Result<u32, ServerError> {
+    let config = blocking(move || load()).await.map_err(ServerError::Config)?;
+    let number = gateway.generation().number + 1;
+    let (successor, sinks) = open_generation(number, config, &gateway.doorbell, host_binary)?;
+    for app in &successor.apps {
+        gateway.pools.borrow_mut().push(app.pool.clone());
+    }
+    let checked = match wait_ready(&successor).await {
+        Ok(()) => bind_new(gateway, &successor.config).map_err(ServerError::from),
+        Err(error) => Err(error.into()),
+    };
+    let fresh = match checked {
+        Ok(fresh) => fresh,
+        Err(error) => {
+            for app in &successor.apps {
+                app.pool.retire(0);
+            }
+            return Err(error);
+        }
+    };
+    let drain_timeout_ms = successor.config.drain_timeout_ms;
+    take_over_listeners(gateway, &successor.config, fresh);
+    gateway.swap(successor, sinks, drain_timeout_ms);
+    Ok(number)
+}
+
+/// Binds the addresses that the present generation does not have.
+fn bind_new(gateway: &Rc<Gateway>, config: &Config) -> Result<Vec<Rc<Bound>>, BindError> {
+    let mut fresh = Vec::new();
+    for (address, facts) in wanted(config) {
+        let known = gateway.listeners.borrow().iter().any(|bound| bound.address == address);
+        if known {
+            continue;
+        }
+        match Bound::start(gateway, address, facts, config.io.backlog) {
+            Ok(bound) => fresh.push(bound),
+            Err(error) => {
+                fresh.iter().for_each(|bound| bound.stop());
+                return Err(error);
+            }
+        }
+    }
+    Ok(fresh)
+}
+
+fn take_over_listeners(gateway: &Gateway, config: &Config, fresh: Vec<Rc<Bound>>) {
+    let wanted = wanted(config);
+    let mut listeners = gateway.listeners.borrow_mut();
+    listeners.retain(|bound| {
+        let found = wanted.iter().find(|(address, _)| *address == bound.address);
+        match found {
+            Some((_, facts)) => bound.set_forwarding(facts.forwarding.clone()),
+            None if bound.serves() == Serves::Admin => {}
+            None => bound.stop(),
+        }
+        found.is_some() || bound.serves() == Serves::Admin
+    });
+    listeners.extend(fresh);
+}
+
+fn reopen_logs(gateway: &Gateway) {
+    for sink in gateway.sinks.borrow().all() {
+        if let Err(error) = sink.reopen() {
+            gateway.note(Level::Error, &format!("cannot reopen a log: {error}"));
+        }
+    }
+}
+
+/// Access lines reach their file within a moment, without a write a request.
+async fn flush_logs(gateway: Rc<Gateway>) {
+    loop {
+        reactor::sleep(250).await;
+        for sink in gateway.sinks.borrow().all() {
+            sink.flush();
+        }
+        gateway.pools.borrow_mut().retain(|pool| !pool.is_gone());
+    }
+}
+
+fn stop_listening(gateway: &Gateway) {
+    for bound in gateway.listeners.borrow().iter() {
+        bound.stop();
+    }
+}
+
+/// Finishes what has begun, within the drain time-out.
+async fn drain(gateway: &Rc<Gateway>) {
+    gateway.note(Level::Info, "stopping: finishing what has begun");
+    stop_listening(gateway);
+    gateway.drain();
+    let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
+    let until_ms = now_ms() + drain_timeout_ms;
+    while gateway.connections() > 0 && now_ms() < until_ms {
+        reactor::sleep(10).await;
+    }
+    for pool in gateway.pools.borrow().iter() {
+        pool.retire(until_ms.saturating_sub(now_ms()));
+    }
+    while gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
+        && now_ms() < until_ms + KILL_GRACE_MS
+    {
+        reactor::sleep(10).await;
+    }
+    gateway.note(Level::Info, "stopped");
+    for sink in gateway.sinks.borrow().all() {
+        sink.flush();
+    }
+}
+
+/// For killed workers to be reaped.
+const KILL_GRACE_MS: u64 = 500;

@@ -1,0 +1,64 @@
+//! What `outboard status` shows.
+
+use crate::counters::ReasonCount;
+use crate::gateway::Gateway;
+use crate::log::Wall;
+use crate::pool::PoolStatus;
+use serde::Serialize;
+
+/// The whole server at a glance.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// Version of Outboard.
+    pub version: &'static str,
+    /// Process id of the gateway.
+    pub pid: u32,
+    /// Seconds since start.
+    pub uptime_s: u64,
+    /// Counts up with each reload.
+    pub generation: u32,
+    /// Whether the server is stopping.
+    pub draining: bool,
+    /// Addresses that are listened on.
+    pub listeners: Vec<String>,
+    /// Open client connections.
+    pub connections: u32,
+    /// Connections accepted since start.
+    pub accepted: u64,
+    /// Requests answered since start.
+    pub requests: u64,
+    /// Body bytes sent since start.
+    pub body_bytes: u64,
+    /// Answers by hundreds of the status; `0xx` are connections broken before an answer.
+    pub answers: std::collections::BTreeMap<String, u64>,
+    /// Why requests were refused or failed.
+    pub reasons: Vec<ReasonCount>,
+    /// Log lines that could not be written.
+    pub lost_log_lines: u64,
+    /// The apps' pools, those of earlier generations that still drain among them.
+    pub pools: Vec<PoolStatus>,
+}
+
+/// Takes a picture.
+pub(crate) fn of(gateway: &Gateway) -> Status {
+    let counters = gateway.counters.borrow();
+    let generation = gateway.generation();
+    let classes = counters.by_class.iter().enumerate().filter(|(_, count)| **count > 0);
+    let listeners = gateway.listeners.borrow();
+    Status {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        uptime_s: Wall::now().unix_s().saturating_sub(gateway.started.unix_s()),
+        generation: generation.number,
+        draining: gateway.is_draining(),
+        listeners: listeners.iter().map(|bound| bound.name()).collect(),
+        connections: gateway.connections(),
+        accepted: counters.connections,
+        requests: counters.requests,
+        body_bytes: counters.body_bytes,
+        answers: classes.map(|(class, count)| (format!("{class}xx"), *count)).collect(),
+        reasons: counters.reasons(),
+        lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
+        pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
+    }
+}

@@ -1,0 +1,203 @@
+//! One request on a connection: find the app and the route, have it answered, log it.
+//!
+//! Called by the connection for each request of an app listener. Invariant: whatever happens,
+//! exactly one answer is written or the connection is broken, and exactly one access entry and
+//! one count are made.
+
+use crate::answer::{Asked, Sent, error_headers, error_page, status_page};
+use crate::app::App;
+use crate::client::Forwarded;
+use crate::connection::Connection;
+use crate::generation::Generation;
+use crate::header_block::HeaderBlock;
+use crate::log::{AccessEntry, Wall};
+use crate::reason::Reason;
+use crate::route::{self, Route};
+use crate::{files, script};
+use outboard_http1::{Method, Version, normalize_path, split_host_port};
+use outboard_reactor::now_ms;
+use std::rc::Rc;
+
+/// What is known of the request beyond its head.
+pub(crate) struct Turn {
+    pub(crate) asked: Asked,
+    pub(crate) forwarded: Forwarded,
+    pub(crate) request_id: u64,
+    pub(crate) started: Wall,
+}
+
+/// How a request was answered.
+pub(crate) struct Answered {
+    pub(crate) sent: Sent,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+}
+
+impl Answered {
+    pub(crate) fn broken(status: u16, body_bytes: u64) -> Self {
+        Self { sent: Sent::Broken, status, body_bytes }
+    }
+}
+
+/// Answers the request whose head is in the input.
+pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
+    let turn = Turn {
+        asked: asked(connection),
+        forwarded: forwarded(connection),
+        request_id: connection.gateway.next_request_id(),
+        started,
+    };
+    let generation = connection.gateway.generation();
+    let (app, answered) = dispatch(connection, &turn, &generation).await;
+    connection.gateway.counters.borrow_mut().answered(answered.status, answered.body_bytes);
+    log_access(connection, &turn, app.as_deref(), &generation, &answered);
+    answered.sent
+}
+
+fn asked(connection: &mut Connection) -> Asked {
+    let draining = connection.gateway.is_draining();
+    let head = &connection.buffers().head;
+    Asked {
+        method: head.method_kind(),
+        version: head.version(),
+        keep_alive: head.keep_alive() && !draining,
+    }
+}
+
+fn forwarded(connection: &mut Connection) -> Forwarded {
+    let forwarding = &connection.listener.clone().forwarding;
+    if forwarding.trusted_proxies.is_empty() && !forwarding.trust_unix_peers {
+        return Forwarded::default();
+    }
+    let buffers = connection.buffers.as_ref().expect("a request is being worked on");
+    Forwarded::read(forwarding, &connection.ends, &buffers.head, &buffers.input)
+}
+
+async fn dispatch(
+    connection: &mut Connection,
+    turn: &Turn,
+    generation: &Generation,
+) -> (Option<Rc<App>>, Answered) {
+    let buffers = connection.buffers();
+    let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
+    let host = split_host_port(host.unwrap_or_default()).0.to_vec();
+    if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
+        return (None, refuse(connection, turn, None, Reason::BadPath).await);
+    }
+    let Some(app) = generation.app(&host, &buffers.path) else {
+        return (None, refuse(connection, turn, None, Reason::NoApp).await);
+    };
+    let query = buffers.head.query(&buffers.input);
+    let route = route::find(&app, &buffers.path, query, now_ms());
+    let answered = follow(connection, turn, &app, route).await;
+    (Some(app), answered)
+}
+
+async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: Route) -> Answered {
+    match route {
+        Route::File(entry) => files::answer(connection, turn, app, &entry).await,
+        Route::Script(found) => script::answer(connection, turn, app, found).await,
+        Route::Refuse(reason) => refuse(connection, turn, Some(app), reason).await,
+        Route::Redirect { status, location } => {
+            let mut headers = HeaderBlock::default();
+            if headers.add(b"Location", &location).is_err() {
+                return refuse(connection, turn, Some(app), Reason::BadPath).await;
+            }
+            respond(connection, turn, Some(app), status, headers, &status_page(status, "")).await
+        }
+        Route::Status(status) => {
+            let page = status_page(status, "");
+            respond(connection, turn, Some(app), status, HeaderBlock::default(), &page).await
+        }
+    }
+}
+
+/// Answers with the page of a reason, and counts and logs it.
+pub(crate) async fn refuse(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: Option<&Rc<App>>,
+    reason: Reason,
+) -> Answered {
+    let label = label(connection);
+    connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &label);
+    connection.gateway.counters.borrow_mut().refused(reason);
+    if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
+        return Answered::broken(reason.status(), 0);
+    }
+    let headers = error_headers(reason);
+    respond(connection, turn, app, reason.status(), headers, &error_page(reason)).await
+}
+
+/// Method and target, for logs and the status page.
+pub(crate) fn label(connection: &mut Connection) -> Box<str> {
+    let buffers = connection.buffers();
+    let method = String::from_utf8_lossy(buffers.head.method(&buffers.input));
+    let target = String::from_utf8_lossy(buffers.head.target(&buffers.input));
+    format!("{method} {target}").into()
+}
+
+/// Answers with a small page, or with the app's own page for that status.
+async fn respond(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: Option<&Rc<App>>,
+    status: u16,
+    mut headers: HeaderBlock,
+    page: &str,
+) -> Answered {
+    let own_page = app.and_then(|app| app.error_pages.get(&status).cloned());
+    let body = own_page.as_deref().unwrap_or(page.as_bytes());
+    if !headers.contains(b"Content-Type") {
+        headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
+    }
+    if let Some(app) = app {
+        let path = connection.buffers().path.clone();
+        headers.apply(&app.config.headers, app.below_prefix(&path));
+    }
+    let sent = connection.respond(turn.asked, status, &headers, body).await;
+    Answered { sent, status, body_bytes: body.len() as u64 }
+}
+
+fn log_access(
+    connection: &Connection,
+    turn: &Turn,
+    app: Option<&App>,
+    generation: &Generation,
+    answered: &Answered,
+) {
+    let log = generation.access_log(app);
+    if !log.sink().is_on() {
+        return;
+    }
+    let Some(buffers) = connection.buffers.as_ref() else { return };
+    let header = |name: &[u8]| buffers.head.header(&buffers.input, name).unwrap_or_default();
+    let now = Wall::now();
+    let entry = AccessEntry {
+        client: turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text),
+        method: buffers.head.method(&buffers.input),
+        target: buffers.head.target(&buffers.input),
+        protocol: protocol(turn.asked.version),
+        status: answered.status,
+        body_bytes: answered.body_bytes,
+        duration_us: now.unix_us.saturating_sub(turn.started.unix_us),
+        referer: header(b"referer"),
+        user_agent: header(b"user-agent"),
+        request: turn.request_id,
+        app: app.map_or("", |app| &app.config.name),
+    };
+    log.write(now, &entry);
+}
+
+/// `SERVER_PROTOCOL`.
+pub(crate) fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::Http10 => "HTTP/1.0",
+        Version::Http11 => "HTTP/1.1",
+    }
+}
+
+/// Whether the method may ask for a file.
+pub(crate) fn may_read(method: Method) -> bool {
+    matches!(method, Method::Get | Method::Head)
+}

@@ -1,0 +1,80 @@
+//! The arguments, and the help that teaches them.
+
+use clap::{Args, ColorChoice, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// An application server for PHP: PHP computes, everything that waits lives outside PHP.
+///
+/// Serve a folder:            outboard serve ./my-site
+/// Serve a configuration:     outboard serve --config outboard.toml
+/// See what it is doing:      outboard status
+#[derive(Debug, Parser)]
+#[command(name = "outboard", version, verbatim_doc_comment)]
+pub(crate) struct Outboard {
+    /// When to use colour.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a PHP application.
+    ///
+    /// Without --config, DIR is served as it is: files, index.php of folders, and index.php of
+    /// the root for everything else; a `public` folder in it is recognised. With neither DIR nor
+    /// --config, `outboard.toml` of the present folder is used, or else the folder itself.
+    Serve(ServeArguments),
+    /// Check a configuration file and say what is wrong with it, in place.
+    Check(CheckArguments),
+    /// Show what a running server is doing.
+    Status(AdminArguments),
+    /// Start a new generation from the configuration and swap it in without losing a request.
+    ///
+    /// If it does not start, the present one stays and the reason is printed. SIGHUP does the
+    /// same.
+    Reload(AdminArguments),
+    /// Finish what has begun and stop. SIGTERM does the same.
+    Stop(AdminArguments),
+    /// Print the JSON schema of the configuration file.
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// The folder of the application.
+    pub(crate) dir: Option<PathBuf>,
+    /// The configuration file.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "dir")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen when a folder is served: ADDRESS:PORT or unix:PATH. Port 0 takes any.
+    #[arg(long, short, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: String,
+    /// The admin socket, for `outboard status`.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) admin: Option<PathBuf>,
+    /// The PHP host to use instead of the one beside this program.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) php_host: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The configuration file.
+    #[arg(default_value = "outboard.toml")]
+    pub(crate) file: PathBuf,
+    /// Print mistakes as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdminArguments {
+    /// The admin socket of the server.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) admin: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

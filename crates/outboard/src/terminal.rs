@@ -1,0 +1,41 @@
+//! What the person at the terminal sees: colour where wanted, plain text otherwise.
+
+use clap::ColorChoice;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Whether and how to decorate output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    pub(crate) color_out: bool,
+    pub(crate) color_err: bool,
+}
+
+impl Terminal {
+    pub(crate) fn new(choice: ColorChoice) -> Self {
+        let decide = |is_terminal: bool| match choice {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none(),
+        };
+        Self {
+            color_out: decide(std::io::stdout().is_terminal()),
+            color_err: decide(std::io::stderr().is_terminal()),
+        }
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        if self.color_out { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        if self.color_out { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Says what failed; the exit code is for the shell.
+    pub(crate) fn fail(&self, message: &str, code: u8) -> ExitCode {
+        let error = if self.color_err { "\x1b[1;31merror\x1b[0m" } else { "error" };
+        eprintln!("{error}: {}", message.trim_end());
+        ExitCode::from(code)
+    }
+}
