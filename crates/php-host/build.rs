@@ -1,0 +1,127 @@
+//! Compiles the C shim against the PHP that `php-config` describes, and links its libphp.
+//!
+//! * `OUTBOARD_PHP_CONFIG`: the php-config to ask (default `php-config8.2`, then `php-config`).
+//! * `OUTBOARD_PHP_ROOT`: a folder that this PHP is installed below, e.g. by debootstrap; the
+//!   paths of php-config are taken below it.
+//! * `OUTBOARD_PHP_LIB_DIR`: where its libphp is, when not in one of the usual places.
+//! * `OUTBOARD_SANITIZE=1`: address and undefined-behaviour checks in the shim.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    for name in
+        ["OUTBOARD_PHP_CONFIG", "OUTBOARD_PHP_ROOT", "OUTBOARD_PHP_LIB_DIR", "OUTBOARD_SANITIZE"]
+    {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    println!("cargo:rerun-if-changed=sapi");
+    let php = PhpConfig::find();
+    compile(&php);
+    link(&php);
+}
+
+/// The php-config of the PHP to build against.
+struct PhpConfig {
+    program: String,
+    root: PathBuf,
+}
+
+impl PhpConfig {
+    fn find() -> Self {
+        let root = std::env::var("OUTBOARD_PHP_ROOT").unwrap_or_default().into();
+        let asked = std::env::var("OUTBOARD_PHP_CONFIG").ok();
+        let candidates = match &asked {
+            Some(program) => vec![program.as_str()],
+            None => vec!["php-config8.2", "php-config"],
+        };
+        for program in &candidates {
+            let found = Command::new(program).arg("--version").output();
+            if found.is_ok_and(|output| output.status.success()) {
+                return Self { program: (*program).to_owned(), root };
+            }
+        }
+        panic!(
+            "no usable {} found: install php8.2-dev and libphp8.2-embed, \
+             or set OUTBOARD_PHP_CONFIG",
+            candidates.join(" or ")
+        );
+    }
+
+    fn ask(&self, option: &str) -> String {
+        let output = Command::new(&self.program).arg(option).output().expect("it ran in find()");
+        String::from_utf8(output.stdout).expect("php-config prints text").trim().to_owned()
+    }
+
+    /// `path` as this machine sees it.
+    fn below_root(&self, path: &str) -> PathBuf {
+        if self.root.as_os_str().is_empty() {
+            return path.into();
+        }
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// "8.2" of "8.2.35".
+    fn release(&self) -> String {
+        self.ask("--version").splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+    }
+
+    fn library(&self) -> (PathBuf, String) {
+        let names = [format!("php{}", self.release()), "php".to_owned()];
+        let folders = match std::env::var("OUTBOARD_PHP_LIB_DIR") {
+            Ok(folder) => vec![PathBuf::from(folder)],
+            Err(_) => {
+                let prefix = self.ask("--prefix");
+                ["lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64"]
+                    .map(|folder| self.below_root(&format!("{prefix}/{folder}")))
+                    .to_vec()
+            }
+        };
+        for folder in &folders {
+            for name in &names {
+                if folder.join(format!("lib{name}.so")).exists() {
+                    return (folder.clone(), name.clone());
+                }
+            }
+        }
+        panic!("no lib{}.so in {folders:?}: install libphp-embed", names.join(".so or lib"));
+    }
+}
+
+fn compile(php: &PhpConfig) {
+    let mut sources: Vec<PathBuf> = std::fs::read_dir("sapi")
+        .expect("the crate has a folder sapi")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    sources.sort();
+    let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
+    let mut build = cc::Build::new();
+    build.files(&sources).std("gnu11").warnings(true).extra_warnings(true);
+    build.flag("-Werror").define("_GNU_SOURCE", None);
+    // PHP's headers put zval.u1.type_info and the like to uses that strict aliasing forbids.
+    build.flag("-fno-strict-aliasing");
+    build.define("OUTBOARD_VERSION", format!("\"{version}\"").as_str());
+    // As system headers: their warnings are not ours.
+    for include in php.ask("--includes").split_whitespace() {
+        let path = include.trim_start_matches("-I");
+        build.flag("-isystem").flag(php.below_root(path));
+    }
+    if std::env::var("OUTBOARD_SANITIZE").is_ok_and(|value| value == "1") {
+        let flag = "-fsanitize=address,undefined";
+        build.flag(flag).flag("-fno-omit-frame-pointer");
+        println!("cargo:rustc-link-arg-bins=-lasan");
+        println!("cargo:rustc-link-arg-bins=-lubsan");
+    }
+    build.compile("outboard_sapi");
+}
+
+fn link(php: &PhpConfig) {
+    let (folder, name) = php.library();
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    println!("cargo:rustc-link-lib=dylib={name}");
+    let standard = ["/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+    if !standard.iter().any(|path| Path::new(path) == folder) {
+        println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", folder.display());
+    }
+}

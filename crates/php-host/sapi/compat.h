@@ -1,0 +1,39 @@
+/*
+ * Everything that differs between PHP versions, and the PHP headers themselves. No other file
+ * asks for PHP_VERSION_ID.
+ */
+#ifndef OUTBOARD_COMPAT_H
+#define OUTBOARD_COMPAT_H
+
+#include "php.h"
+#include "SAPI.h"
+#include "php_ini.h"
+#include "php_main.h"
+#include "php_output.h"
+#include "php_variables.h"
+#include "zend_exceptions.h"
+#include "zend_extensions.h"
+#include "zend_signal.h"
+#include "zend_stream.h"
+#include "ext/standard/head.h"
+#include "ext/standard/info.h"
+
+/* In no header of PHP; main/php_ini.c. */
+extern PHPAPI char *php_ini_opened_path;
+
+#if PHP_VERSION_ID < 80200
+# error "outboard-php needs PHP 8.2 or later"
+#endif
+#ifdef ZTS
+# error "outboard-php needs a non-thread-safe (NTS) PHP; each worker is a process of its own"
+#endif
+
+/*
+ * Since 8.3 getenv() without arguments asks for the environment through a hook of its own;
+ * before, it shares the one that fills $_SERVER and $_ENV.
+ */
+#if PHP_VERSION_ID >= 80300
+# define OUTBOARD_HAS_LOAD_ENVIRONMENT 1
+#endif
+
+#endif

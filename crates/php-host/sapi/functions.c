@@ -1,0 +1,68 @@
+/*
+ * The PHP functions that the host adds. functions.stub.php documents them for PHP.
+ */
+#include "shim.h"
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_headers, 0, 0, IS_ARRAY, 0)
+ZEND_END_ARG_INFO()
+
+PHP_FUNCTION(outboard_finish_request)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	void *exchange = SG(server_context);
+	if (!exchange || outboard_rs_is_finished(exchange)) {
+		RETURN_FALSE;
+	}
+	php_output_end_all();
+	php_header();
+	RETURN_BOOL(outboard_rs_finish(exchange));
+}
+
+static void add_request_header(
+	const char *name, size_t name_len, const char *value, size_t value_len, void *target)
+{
+	sapi_add_request_header(name, (unsigned int) name_len, (char *) value,
+		(unsigned int) value_len, target);
+}
+
+PHP_FUNCTION(apache_request_headers)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	array_init(return_value);
+	if (outboard_current) {
+		outboard_variables_each_header(add_request_header, return_value);
+	}
+}
+
+PHP_FUNCTION(apache_response_headers)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	array_init(return_value);
+	zend_llist_position position;
+	sapi_header_struct *line = zend_llist_get_first_ex(&SG(sapi_headers).headers, &position);
+	for (; line; line = zend_llist_get_next_ex(&SG(sapi_headers).headers, &position)) {
+		const char *colon = memchr(line->header, ':', line->header_len);
+		if (!colon) {
+			continue;
+		}
+		const char *value = colon + 1;
+		const char *end = line->header + line->header_len;
+		while (value < end && (*value == ' ' || *value == '\t')) {
+			value++;
+		}
+		add_assoc_stringl_ex(return_value, line->header, (size_t) (colon - line->header),
+			value, (size_t) (end - value));
+	}
+}
+
+const zend_function_entry outboard_functions[] = {
+	PHP_FE(outboard_finish_request, arginfo_finish)
+	PHP_FALIAS(fastcgi_finish_request, outboard_finish_request, arginfo_finish)
+	PHP_FE(apache_request_headers, arginfo_headers)
+	PHP_FALIAS(getallheaders, apache_request_headers, arginfo_headers)
+	PHP_FE(apache_response_headers, arginfo_headers)
+	PHP_FE_END
+};

@@ -1,0 +1,80 @@
+/*
+ * The response head: which status and which lines go to the client. Decides as php-fpm's
+ * sapi_cgi_send_headers and nginx's reading of its `Status:` line do together.
+ */
+#include "shim.h"
+
+static bool has_name(const sapi_header_struct *line, const char *name, size_t len)
+{
+	return line->header_len > len && strncasecmp(line->header, name, len) == 0;
+}
+
+#define HAS_NAME(line, name) has_name(line, name, sizeof(name) - 1)
+
+/* "418 I'm a teapot": the number, and the text after it. */
+static int read_status(const char *text, const char **reason)
+{
+	char *end;
+	long status = strtol(text, &end, 10);
+	while (*end == ' ') {
+		end++;
+	}
+	*reason = end;
+	return status >= 100 && status <= 999 ? (int) status : 0;
+}
+
+static sapi_header_struct *first_status_line(sapi_headers_struct *headers)
+{
+	zend_llist_position position;
+	sapi_header_struct *line = zend_llist_get_first_ex(&headers->headers, &position);
+	while (line && !HAS_NAME(line, "Status:")) {
+		line = zend_llist_get_next_ex(&headers->headers, &position);
+	}
+	return line;
+}
+
+/*
+ * A status line ("HTTP/1.1 418 x") counts when the code is not 200; else a `Status:` header;
+ * else the bare code. A custom reason of a 200 is lost, as with php-fpm.
+ */
+static int decide_status(sapi_headers_struct *headers, const char **reason)
+{
+	int code = headers->http_response_code;
+	int status = 0;
+	const char *line = headers->http_status_line;
+	const char *space = line && strncasecmp(line, "HTTP/", 5) == 0 ? strchr(line, ' ') : NULL;
+	if (code != 200 && space) {
+		status = read_status(space + 1, reason);
+	} else {
+		sapi_header_struct *header = first_status_line(headers);
+		if (header) {
+			status = read_status(header->header + sizeof("Status:") - 1, reason);
+		}
+	}
+	if (!status) {
+		*reason = "";
+		status = code;
+	}
+	return status;
+}
+
+int outboard_send_headers(sapi_headers_struct *headers)
+{
+	void *exchange = SG(server_context);
+	if (!exchange || SG(request_info).no_headers) {
+		return SAPI_HEADER_SENT_SUCCESSFULLY;
+	}
+	const char *reason = "";
+	int status = decide_status(headers, &reason);
+	outboard_rs_head(exchange, status, reason, strlen(reason));
+	zend_llist_position position;
+	sapi_header_struct *line = zend_llist_get_first_ex(&headers->headers, &position);
+	for (; line; line = zend_llist_get_next_ex(&headers->headers, &position)) {
+		bool dropped = line->header_len == 0 || HAS_NAME(line, "Status:")
+			|| (status == 304 && HAS_NAME(line, "Content-Type:"));
+		if (!dropped) {
+			outboard_rs_head_line(exchange, line->header, line->header_len);
+		}
+	}
+	return SAPI_HEADER_SENT_SUCCESSFULLY;
+}

@@ -1,0 +1,47 @@
+/*
+ * What PHP reads of a request by itself: the body and the cookies.
+ */
+#include "shim.h"
+
+static char *joined_cookies;
+
+/* A short read means the end (sapi_read_post_block in SAPI.c). */
+size_t outboard_read_post(char *buffer, size_t len)
+{
+	return SG(server_context) ? outboard_rs_read_body(SG(server_context), buffer, len) : 0;
+}
+
+static void find_cookies(
+	const char *name, size_t name_len, const char *value, size_t value_len, void *arg)
+{
+	if (name_len == sizeof("HTTP_COOKIE") - 1 && memcmp(name, "HTTP_COOKIE", name_len) == 0) {
+		(void) value_len;
+		*(char **) arg = strdup(value);
+	}
+}
+
+/* One header is used in place; several (HTTP/2 may split them) are joined once. */
+char *outboard_read_cookies(void)
+{
+	size_t lines = 0;
+	const outboard_str *only = NULL;
+	for (size_t i = 0; i < outboard_current->header_count; i++) {
+		const outboard_pair *header = &outboard_current->headers[i];
+		if (header->name.len == 6 && strncasecmp(header->name.ptr, "cookie", 6) == 0) {
+			only = &header->value;
+			lines++;
+		}
+	}
+	if (lines < 2) {
+		return only ? (char *) only->ptr : NULL;
+	}
+	outboard_input_forget();
+	outboard_variables_each_header(find_cookies, &joined_cookies);
+	return joined_cookies;
+}
+
+void outboard_input_forget(void)
+{
+	free(joined_cookies);
+	joined_cookies = NULL;
+}

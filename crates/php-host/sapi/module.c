@@ -1,0 +1,206 @@
+/*
+ * The engine's life: start-up, the SAPI description, the module that carries our functions.
+ * Called by the zygote once; everything here runs before the first fork, except for the request
+ * hooks at the end.
+ */
+#include "shim.h"
+#include <dlfcn.h>
+
+const size_t outboard_layout[5] = {
+	sizeof(outboard_str),
+	sizeof(outboard_pair),
+	sizeof(outboard_request),
+	sizeof(outboard_result),
+	sizeof(outboard_engine_facts),
+};
+
+static void set_default(HashTable *configuration, const char *name, const char *value)
+{
+	zval text;
+	ZVAL_NEW_STR(&text, zend_string_init(value, strlen(value), 1));
+	zend_hash_str_update(configuration, name, strlen(name), &text);
+}
+
+/*
+ * Deadlines are wall-clock and the gateway's. PHP's own default of 30 s of CPU time would cost
+ * four system calls a request; it holds when php.ini or the script asks for it.
+ */
+static void ini_defaults(HashTable *configuration)
+{
+	set_default(configuration, "max_execution_time", "0");
+	set_default(configuration, "max_input_time", "0");
+}
+
+static zend_result request_time(double *time)
+{
+	if (!outboard_current) {
+		return FAILURE;
+	}
+	*time = (double) outboard_current->received_us / 1e6;
+	return SUCCESS;
+}
+
+static int activate(void)
+{
+	if (outboard_current) {
+		outboard_user_ini_activate();
+	}
+	return SUCCESS;
+}
+
+/* Runs before the request's heap is freed (php_request_shutdown in main.c). */
+static int deactivate(void)
+{
+	if (outboard_current_result) {
+		outboard_current_result->peak_memory_bytes = zend_memory_peak_usage(true);
+	}
+	outboard_input_forget();
+	return SUCCESS;
+}
+
+static sapi_module_struct sapi = {
+	.pretty_name = "Outboard",
+	.activate = activate,
+	.deactivate = deactivate,
+	.ub_write = outboard_ub_write,
+	.flush = outboard_flush,
+	.getenv = outboard_getenv,
+	.sapi_error = zend_error,
+	.send_headers = outboard_send_headers,
+	.read_post = outboard_read_post,
+	.read_cookies = outboard_read_cookies,
+	.register_server_variables = outboard_register_server_variables,
+	.log_message = outboard_log_message,
+	.get_request_time = request_time,
+	.ini_defaults = ini_defaults,
+	.php_ini_ignore_cwd = 1,
+};
+
+/* Names that applications read with ini_get(); the gateway does what they would decide. */
+PHP_INI_BEGIN()
+	PHP_INI_ENTRY("cgi.fix_pathinfo", "1", PHP_INI_SYSTEM, NULL)
+	PHP_INI_ENTRY("cgi.rfc2616_headers", "0", PHP_INI_ALL, NULL)
+PHP_INI_END()
+
+static PHP_MINIT_FUNCTION(outboard)
+{
+	(void) type;
+	REGISTER_INI_ENTRIES();
+	outboard_user_ini_startup();
+	/* Before opcache's post-startup, which wraps what it finds (ZendAccelerator.c). */
+	outboard_script_hook();
+	outboard_backtrace_hook();
+	return SUCCESS;
+}
+
+#define FATAL_ERRORS \
+	(E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR)
+
+/*
+ * Shutdown functions and destructors have run, the last error is still known: the place to tell
+ * how the request ended. exit(255) alone is not a failure.
+ */
+static PHP_RSHUTDOWN_FUNCTION(outboard)
+{
+	(void) type;
+	(void) module_number;
+	if (outboard_current_result && outboard_current_result->outcome == OUTBOARD_FINISHED
+		&& EG(exit_status) == 255 && (PG(last_error_type) & FATAL_ERRORS)) {
+		outboard_current_result->outcome = OUTBOARD_FAILED;
+	}
+	/* Nobody reads the body any more: keeps sapi_deactivate from waiting for the rest of it. */
+	SG(post_read) = 1;
+	return SUCCESS;
+}
+
+static PHP_MINFO_FUNCTION(outboard)
+{
+	(void) zend_module;
+	php_info_print_table_start();
+	php_info_print_table_row(2, "Outboard", OUTBOARD_VERSION);
+	php_info_print_table_end();
+	DISPLAY_INI_ENTRIES();
+}
+
+static zend_module_entry outboard_module = {
+	STANDARD_MODULE_HEADER,
+	"outboard",
+	outboard_functions,
+	PHP_MINIT(outboard),
+	NULL,
+	NULL,
+	PHP_RSHUTDOWN(outboard),
+	PHP_MINFO(outboard),
+	OUTBOARD_VERSION,
+	STANDARD_MODULE_PROPERTIES
+};
+
+/*
+ * The strings must live as long as the process. A bailout in here ends the process (exit in
+ * zend_bailout); the zygote tells the supervisor from an atexit handler.
+ */
+bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries)
+{
+	zend_signal_startup();
+#ifdef ZEND_SIGNALS
+	/* Do not put PHP's handlers on seven signals again at each request (zend_signal_activate):
+	 * nothing here changes them, and SIGUSR2 is ours. */
+	SIGG(reset) = 0;
+#endif
+	sapi.name = (char *) sapi_name;
+	sapi.php_ini_path_override = (char *) ini_file;
+	sapi_startup(&sapi);
+	/* sapi_startup forgets what was set before (SAPI.c). */
+	sapi.ini_entries = (char *) ini_entries;
+	if (php_module_startup(&sapi, &outboard_module) == FAILURE) {
+		return false;
+	}
+	outboard_variables_hook();
+	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
+	SG(options) |= SAPI_OPTION_NO_CHDIR;
+	return true;
+}
+
+/*
+ * opcache is in force when it compiles the files. It refuses SAPI names that it does not know,
+ * and is loaded in vain then.
+ */
+static bool opcache_compiles(void)
+{
+	Dl_info info;
+	zend_op_array *(*compile)(zend_file_handle *, int) = zend_compile_file;
+	const void *address;
+	memcpy(&address, &compile, sizeof(address));
+	if (!zend_get_extension("Zend OPcache") || !dladdr(address, &info) || !info.dli_fname) {
+		return false;
+	}
+	const char *file = strrchr(info.dli_fname, '/');
+	return strstr(file ? file : info.dli_fname, "opcache") != NULL;
+}
+
+void outboard_engine_facts_get(outboard_engine_facts *facts)
+{
+	facts->php_version = zend_get_module_version("standard");
+	facts->ini_file = php_ini_opened_path;
+	facts->post_max_bytes = (uint64_t) SG(post_max_size);
+	facts->opcache = opcache_compiles();
+}
+
+/* From now on neither ini_set() nor .user.ini changes the value; false when there is no such. */
+bool outboard_engine_fix_ini(const char *name, size_t name_len)
+{
+	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, name_len);
+	if (!entry) {
+		return false;
+	}
+	entry->modifiable = ZEND_INI_SYSTEM;
+	return true;
+}
+
+/* Closes persistent connections and lets extensions write what they keep. */
+void outboard_engine_stop(void)
+{
+	zend_first_try {
+		php_module_shutdown();
+	} zend_end_try();
+}

@@ -1,0 +1,101 @@
+/*
+ * The boundary between the C shim and Rust. `outboard_` is C called from Rust, `outboard_rs_` is
+ * Rust called from C; src/engine.rs is the other half, and checks the layouts at start-up.
+ *
+ * Invariants: a longjmp (zend_bailout) never crosses a Rust frame: whatever can raise one runs
+ * inside zend_try here, and outboard_rs_ functions never call into Zend. No panic enters C.
+ */
+#ifndef OUTBOARD_H
+#define OUTBOARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A string of the request; ptr[len] is NUL. */
+typedef struct {
+	const char *ptr;
+	size_t len;
+} outboard_str;
+
+typedef struct {
+	outboard_str name;
+	outboard_str value;
+} outboard_pair;
+
+/* A request as the gateway described it; valid until outboard_request_run returns. */
+typedef struct {
+	outboard_str method;
+	outboard_str uri;
+	outboard_str query;
+	outboard_str script_filename;
+	outboard_str script_name;
+	outboard_str path_info;
+	outboard_str document_root;
+	outboard_str document_uri;
+	outboard_str protocol;
+	outboard_str content_type;
+	outboard_str remote_addr;
+	outboard_str server_addr;
+	outboard_str server_name;
+	outboard_str scheme;
+	outboard_str request_id;
+	const outboard_pair *headers;
+	size_t header_count;
+	const outboard_pair *params;
+	size_t param_count;
+	int64_t content_length; /* -1: the request has no body */
+	uint64_t received_us;
+	uint16_t remote_port; /* 0: a Unix socket */
+	uint16_t server_port;
+} outboard_request;
+
+/* Asserted to be equal to ring's Outcome on the Rust side. */
+enum outboard_outcome {
+	OUTBOARD_FINISHED = 0,
+	OUTBOARD_FAILED = 1,
+	OUTBOARD_REFUSED = 2,
+};
+
+typedef struct {
+	int32_t outcome;
+	bool leaving; /* the engine's state cannot be trusted any more */
+	uint64_t peak_memory_bytes;
+} outboard_result;
+
+/* What the engine says of itself after start-up. */
+typedef struct {
+	const char *php_version;
+	const char *ini_file; /* NULL: none was read */
+	uint64_t post_max_bytes;
+	bool opcache;
+} outboard_engine_facts;
+
+/* Sizes of the structures above, in their order, for the check at start-up. */
+extern const size_t outboard_layout[5];
+
+/* module.c */
+bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries);
+void outboard_engine_facts_get(outboard_engine_facts *facts);
+bool outboard_engine_fix_ini(const char *name, size_t name_len);
+void outboard_engine_stop(void);
+
+/* request.c */
+void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result);
+
+/* backtrace.c */
+void outboard_backtrace_install(int signal_number);
+
+/* The calls into Rust. `exchange` is what outboard_request_run was given. */
+size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
+bool outboard_rs_flush(void *exchange);
+void outboard_rs_head(void *exchange, int status, const char *reason, size_t reason_len);
+void outboard_rs_head_line(void *exchange, const char *line, size_t len);
+bool outboard_rs_finish(void *exchange);
+bool outboard_rs_is_finished(void *exchange);
+size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
+void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
+void outboard_rs_backtrace_write(const char *text, size_t len);
+void outboard_rs_backtrace_publish(void);
+
+#endif

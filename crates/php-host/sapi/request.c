@@ -1,0 +1,60 @@
+/*
+ * The request cycle: php_request_startup, the script, php_request_shutdown, once per request.
+ * Called by the worker's loop. Invariant: no longjmp leaves this file.
+ */
+#include "shim.h"
+
+const outboard_request *outboard_current;
+outboard_result *outboard_current_result;
+
+static void describe(const outboard_request *request)
+{
+	SG(request_info).request_method = request->method.ptr;
+	SG(request_info).query_string = (char *) request->query.ptr;
+	/* As php-fpm: SCRIPT_NAME, which PHP_SELF is made of. */
+	SG(request_info).request_uri = (char *) request->script_name.ptr;
+	SG(request_info).path_translated = (char *) request->script_filename.ptr;
+	SG(request_info).content_type = request->content_type.ptr;
+	SG(request_info).content_length = request->content_length < 0 ? 0 : request->content_length;
+	/* As php-fpm: HTTP/1.0 whatever the client speaks. With 1001 a redirect after POST would be
+	 * answered with 303 instead of 302 (sapi_header_op in SAPI.c). */
+	SG(request_info).proto_num = 1000;
+	SG(sapi_headers).http_response_code = 200;
+	const outboard_str *authorization = outboard_header("authorization", 13);
+	php_handle_auth_data(authorization ? authorization->ptr : NULL);
+}
+
+static int serve(const outboard_request *request)
+{
+	describe(request);
+	if (php_request_startup() == FAILURE) {
+		outboard_current_result->leaving = true;
+		return OUTBOARD_REFUSED;
+	}
+	return outboard_script_run(request);
+}
+
+void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result)
+{
+	result->outcome = OUTBOARD_FAILED;
+	result->leaving = false;
+	result->peak_memory_bytes = 0;
+	outboard_current = request;
+	outboard_current_result = result;
+	outboard_backtrace_begin();
+	zend_first_try {
+		SG(server_context) = exchange;
+		result->outcome = serve(request);
+		php_request_shutdown(NULL);
+	} zend_catch {
+		/* php_execute_script and php_request_shutdown catch what a script can cause; what gets
+		 * here left the engine half taken down. */
+		result->outcome = OUTBOARD_FAILED;
+		result->leaving = true;
+	} zend_end_try();
+	outboard_backtrace_end();
+	SG(server_context) = NULL;
+	SG(request_info).path_translated = NULL;
+	outboard_current = NULL;
+	outboard_current_result = NULL;
+}

@@ -1,0 +1,53 @@
+/*
+ * What the files of the shim share among themselves, one block per file.
+ */
+#ifndef OUTBOARD_SHIM_H
+#define OUTBOARD_SHIM_H
+
+#include "compat.h"
+#include "outboard.h"
+
+/* request.c: the request in progress, NULL between requests. */
+extern const outboard_request *outboard_current;
+extern outboard_result *outboard_current_result;
+
+/* script.c */
+void outboard_script_hook(void);
+int outboard_script_run(const outboard_request *request);
+
+/* output.c */
+size_t outboard_ub_write(const char *bytes, size_t len);
+void outboard_flush(void *exchange);
+void outboard_log_message(const char *message, int severity);
+
+/* headers.c */
+int outboard_send_headers(sapi_headers_struct *headers);
+
+/* input.c */
+size_t outboard_read_post(char *buffer, size_t len);
+char *outboard_read_cookies(void);
+void outboard_input_forget(void);
+
+/* variables.c */
+typedef void (*outboard_visitor)(
+	const char *name, size_t name_len, const char *value, size_t value_len, void *arg);
+void outboard_variables_each(outboard_visitor visit, void *arg);
+void outboard_variables_each_header(outboard_visitor visit, void *arg);
+void outboard_variables_hook(void);
+void outboard_register_server_variables(zval *target);
+char *outboard_getenv(const char *name, size_t name_len);
+const outboard_str *outboard_header(const char *name, size_t name_len);
+
+/* user_ini.c */
+void outboard_user_ini_startup(void);
+void outboard_user_ini_activate(void);
+
+/* functions.c */
+extern const zend_function_entry outboard_functions[];
+
+/* backtrace.c */
+void outboard_backtrace_hook(void);
+void outboard_backtrace_begin(void);
+void outboard_backtrace_end(void);
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params, and php-fpm's
+ * own additions, give an application; in the order in which they appear there.
+ */
+#include "shim.h"
+
+#define NAME_MAX_BYTES 256
+#define JOINED_MAX_BYTES 65536
+
+static bool same_name(const outboard_str *a, const outboard_str *b)
+{
+	return a->len == b->len && strncasecmp(a->ptr, b->ptr, a->len) == 0;
+}
+
+static bool names(const outboard_str *text, const char *lower, size_t len)
+{
+	return text->len == len && strncasecmp(text->ptr, lower, len) == 0;
+}
+
+const outboard_str *outboard_header(const char *name, size_t name_len)
+{
+	for (size_t i = 0; i < outboard_current->header_count; i++) {
+		if (names(&outboard_current->headers[i].name, name, name_len)) {
+			return &outboard_current->headers[i].value;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; 0 when the header is left out. As nginx: only letters,
+ * digits and hyphens, because X_Real_Ip would become the same variable and be forged. `Proxy`
+ * never gets in (httpoxy, CVE-2016-5385).
+ */
+static size_t variable_name(const outboard_str *header, char *name)
+{
+	if (header->len > NAME_MAX_BYTES || names(header, "proxy", 5)) {
+		return 0;
+	}
+	memcpy(name, "HTTP_", 5);
+	for (size_t i = 0; i < header->len; i++) {
+		unsigned char c = (unsigned char) header->ptr[i];
+		if (c >= 'a' && c <= 'z') {
+			c = (unsigned char) (c - 'a' + 'A');
+		} else if (c == '-') {
+			c = '_';
+		} else if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))) {
+			return 0;
+		}
+		name[5 + i] = (char) c;
+	}
+	name[5 + header->len] = '\0';
+	return 5 + header->len;
+}
+
+/*
+ * Lines of one name become one value (RFC 3875 section 4.1.18); cookies by RFC 9113 section
+ * 8.2.3. What does not fit is left out.
+ */
+static size_t join_lines(size_t first, char *joined)
+{
+	const outboard_request *request = outboard_current;
+	const outboard_str *name = &request->headers[first].name;
+	const char *separator = names(name, "cookie", 6) ? "; " : ", ";
+	size_t len = 0;
+	for (size_t i = first; i < request->header_count; i++) {
+		const outboard_str *value = &request->headers[i].value;
+		if (!same_name(&request->headers[i].name, name)
+			|| len + value->len + 3 > JOINED_MAX_BYTES) {
+			continue;
+		}
+		if (i != first) {
+			memcpy(joined + len, separator, 2);
+			len += 2;
+		}
+		memcpy(joined + len, value->ptr, value->len);
+		len += value->len;
+	}
+	joined[len] = '\0';
+	return len;
+}
+
+enum repetition { ALONE, FIRST_OF_MANY, REPEATED };
+
+static enum repetition repetition_of(size_t index)
+{
+	const outboard_request *request = outboard_current;
+	for (size_t i = 0; i < index; i++) {
+		if (same_name(&request->headers[i].name, &request->headers[index].name)) {
+			return REPEATED;
+		}
+	}
+	for (size_t i = index + 1; i < request->header_count; i++) {
+		if (same_name(&request->headers[i].name, &request->headers[index].name)) {
+			return FIRST_OF_MANY;
+		}
+	}
+	return ALONE;
+}
+
+void outboard_variables_each_header(outboard_visitor visit, void *arg)
+{
+	const outboard_request *request = outboard_current;
+	char name[NAME_MAX_BYTES + 6];
+	for (size_t i = request->header_count; i-- > 0;) {
+		const outboard_pair *header = &request->headers[i];
+		size_t name_len = variable_name(&header->name, name);
+		enum repetition repetition = name_len ? repetition_of(i) : REPEATED;
+		if (repetition == ALONE) {
+			visit(name, name_len, header->value.ptr, header->value.len, arg);
+		} else if (repetition == FIRST_OF_MANY) {
+			static char joined[JOINED_MAX_BYTES];
+			visit(name, name_len, joined, join_lines(i, joined), arg);
+		}
+	}
+}
+
+#define VISIT(name, value, value_len) visit(name, sizeof(name) - 1, value, value_len, arg)
+#define VISIT_TEXT(name, text) VISIT(name, text, sizeof(text) - 1)
+#define VISIT_STR(name, field) VISIT(name, request->field.ptr, request->field.len)
+
+/* 0 stands for "has none": an empty value, as nginx passes it. */
+static size_t print_port(char *text, size_t size, uint16_t port)
+{
+	text[0] = '\0';
+	return port ? (size_t) snprintf(text, size, "%u", (unsigned) port) : 0;
+}
+
+/* RFC 3875 section 4.1.6: where the path info would lie below the document root. */
+static void visit_path_translated(outboard_visitor visit, void *arg)
+{
+	const outboard_request *request = outboard_current;
+	char path[PATH_MAX];
+	size_t root = request->document_root.len;
+	size_t info = request->path_info.len;
+	if (info == 0 || root + info >= sizeof(path)) {
+		return;
+	}
+	memcpy(path, request->document_root.ptr, root);
+	memcpy(path + root, request->path_info.ptr, info + 1);
+	VISIT("PATH_TRANSLATED", path, root + info);
+}
+
+static void visit_connection(outboard_visitor visit, void *arg)
+{
+	const outboard_request *request = outboard_current;
+	char number[24];
+	VISIT_TEXT("REDIRECT_STATUS", "200");
+	VISIT_STR("SERVER_NAME", server_name);
+	VISIT("SERVER_PORT", number, print_port(number, sizeof(number), request->server_port));
+	VISIT_STR("SERVER_ADDR", server_addr);
+	const char *user = SG(request_info).auth_user;
+	VISIT("REMOTE_USER", user ? user : "", user ? strlen(user) : 0);
+	VISIT("REMOTE_PORT", number, print_port(number, sizeof(number), request->remote_port));
+	VISIT_STR("REMOTE_ADDR", remote_addr);
+	/* Applications look for the names of servers that they know; WordPress writes permalinks
+	 * without index.php for Apache and nginx only, and here nginx's rules hold. */
+	VISIT_TEXT("SERVER_SOFTWARE", "outboard/" OUTBOARD_VERSION " (like nginx)");
+	VISIT_TEXT("GATEWAY_INTERFACE", "CGI/1.1");
+	if (names(&request->scheme, "https", 5)) {
+		VISIT_TEXT("HTTPS", "on");
+	}
+	VISIT_STR("REQUEST_SCHEME", scheme);
+	VISIT_STR("SERVER_PROTOCOL", protocol);
+}
+
+static void visit_target(outboard_visitor visit, void *arg)
+{
+	const outboard_request *request = outboard_current;
+	char number[24] = "";
+	int digits = 0;
+	VISIT_STR("DOCUMENT_ROOT", document_root);
+	VISIT_STR("DOCUMENT_URI", document_uri);
+	VISIT_STR("REQUEST_URI", uri);
+	VISIT_STR("SCRIPT_NAME", script_name);
+	if (request->content_length >= 0) {
+		digits = snprintf(number, sizeof(number), "%lld", (long long) request->content_length);
+	}
+	VISIT("CONTENT_LENGTH", number, (size_t) digits);
+	VISIT_STR("CONTENT_TYPE", content_type);
+	VISIT_STR("REQUEST_METHOD", method);
+	VISIT_STR("QUERY_STRING", query);
+	VISIT_STR("SCRIPT_FILENAME", script_filename);
+	VISIT_STR("PATH_INFO", path_info);
+	visit_path_translated(visit, arg);
+	VISIT_STR("REQUEST_ID", request_id);
+	VISIT_TEXT("FCGI_ROLE", "RESPONDER");
+}
+
+/* A later variable replaces an earlier one: the configuration has the last word. */
+void outboard_variables_each(outboard_visitor visit, void *arg)
+{
+	const outboard_request *request = outboard_current;
+	outboard_variables_each_header(visit, arg);
+	visit_connection(visit, arg);
+	visit_target(visit, arg);
+	for (size_t i = 0; i < request->param_count; i++) {
+		const outboard_pair *param = &request->params[i];
+		visit(param->name.ptr, param->name.len, param->value.ptr, param->value.len, arg);
+	}
+}
+
+static void register_plain(
+	const char *name, size_t name_len, const char *value, size_t value_len, void *target)
+{
+	(void) name_len;
+	php_register_variable_safe(name, value, value_len, target);
+}
+
+struct filtered {
+	zval *target;
+	int source; /* PARSE_SERVER or PARSE_ENV */
+};
+
+/* ext/filter keeps its own copy for filter_input(); as php-fpm. */
+static void register_filtered(
+	const char *name, size_t name_len, const char *value, size_t value_len, void *arg)
+{
+	struct filtered *filtered = arg;
+	char *text = (char *) value;
+	(void) name_len;
+	if (sapi_module.input_filter(filtered->source, name, &text, value_len, &value_len)) {
+		php_register_variable_safe(name, text, value_len, filtered->target);
+	}
+}
+
+static void (*import_process_environment)(zval *target);
+
+/* $_SERVER and $_ENV: the process's environment, then the request's. */
+static void import_environment(zval *target)
+{
+	import_process_environment(target);
+	if (!outboard_current) {
+		return;
+	}
+	if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_SERVER])) {
+		struct filtered filtered = {target, PARSE_SERVER};
+		outboard_variables_each(register_filtered, &filtered);
+	} else if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
+		struct filtered filtered = {target, PARSE_ENV};
+		outboard_variables_each(register_filtered, &filtered);
+	} else {
+		outboard_variables_each(register_plain, target);
+	}
+}
+
+void outboard_variables_hook(void)
+{
+	import_process_environment = php_import_environment_variables;
+	php_import_environment_variables = import_environment;
+#ifdef OUTBOARD_HAS_LOAD_ENVIRONMENT
+	php_load_environment_variables = import_environment;
+#endif
+}
+
+void outboard_register_server_variables(zval *target)
+{
+	const outboard_request *request = outboard_current;
+	import_environment(target);
+	if (!request) {
+		return;
+	}
+	char self[PATH_MAX];
+	size_t script = request->script_name.len;
+	size_t info = request->path_info.len;
+	if (script + info < sizeof(self)) {
+		struct filtered filtered = {target, PARSE_SERVER};
+		memcpy(self, request->script_name.ptr, script);
+		memcpy(self + script, request->path_info.ptr, info + 1);
+		register_filtered("PHP_SELF", sizeof("PHP_SELF") - 1, self, script + info, &filtered);
+	}
+}
+
+struct lookup {
+	const char *name;
+	size_t name_len;
+	char *value;
+};
+
+static void match(
+	const char *name, size_t name_len, const char *value, size_t value_len, void *arg)
+{
+	struct lookup *lookup = arg;
+	if (name_len == lookup->name_len && memcmp(name, lookup->name, name_len) == 0) {
+		static char found[JOINED_MAX_BYTES];
+		size_t len = value_len < sizeof(found) ? value_len : sizeof(found) - 1;
+		memcpy(found, value, len);
+		found[len] = '\0';
+		lookup->value = found;
+	}
+}
+
+/* For getenv(); the caller copies the value at once (sapi_getenv in SAPI.c). */
+char *outboard_getenv(const char *name, size_t name_len)
+{
+	if (!outboard_current) {
+		return getenv(name);
+	}
+	struct lookup lookup = {name, name_len, NULL};
+	outboard_variables_each(match, &lookup);
+	return lookup.value;
+}

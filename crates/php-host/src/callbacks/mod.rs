@@ -1,0 +1,37 @@
+//! What the shim calls while a request runs. Each function is `outboard_rs_…` in
+//! `sapi/outboard.h`.
+//!
+//! Invariants: none calls into the engine; every one goes through [`with`], so no panic enters C.
+
+mod body;
+mod head;
+mod log;
+mod output;
+
+use crate::exchange::Exchange;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `work` on the request's exchange. A panic is our bug: the worker answers `fallback`,
+/// which the shim takes for a client that has gone, and leaves after the request.
+///
+/// # Safety
+/// `exchange` is the pointer that `engine::run` was given, and that call has not returned.
+unsafe fn with<T>(exchange: *mut c_void, fallback: T, work: impl FnOnce(&mut Exchange) -> T) -> T {
+    // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
+    let exchange = unsafe { &mut *exchange.cast::<Exchange>() };
+    catch_unwind(AssertUnwindSafe(|| work(exchange))).unwrap_or_else(|_| {
+        exchange.note_panic();
+        fallback
+    })
+}
+
+/// # Safety
+/// `bytes` is valid for `len` bytes for as long as the slice is used.
+unsafe fn slice<'a>(bytes: *const std::ffi::c_char, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's contract.
+    unsafe { std::slice::from_raw_parts(bytes.cast(), len) }
+}

@@ -1,0 +1,46 @@
+//! Output: write, flush, finish. Called by `output.c` and `functions.c`.
+
+use super::{slice, with};
+use std::ffi::{c_char, c_void};
+
+/// Returns how many bytes were taken; fewer than `len` when the client has gone.
+///
+/// # Safety
+/// As [`with`]; `bytes` is valid for `len` bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_write(
+    exchange: *mut c_void,
+    bytes: *const c_char,
+    len: usize,
+) -> usize {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, 0, |exchange| exchange.write(slice(bytes, len))) }
+}
+
+/// False when the client has gone.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, false, |exchange| exchange.flush()) }
+}
+
+/// False when the client has gone.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_finish(exchange: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, false, |exchange| exchange.finish()) }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_is_finished(exchange: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, true, |exchange| exchange.is_finished()) }
+}

@@ -1,0 +1,47 @@
+//! Catches what PHP prints on its standard streams while the engine starts.
+//!
+//! Called by start-up. Invariant: the streams are as before when the capture is over.
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdout};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+
+/// Most of a start-up's text that is kept.
+const MOST_BYTES: u64 = 32 * 1024;
+
+/// Standard output and error redirected to memory.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    memory: File,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Capture {
+    /// Redirects both streams.
+    pub(crate) fn begin() -> io::Result<Self> {
+        let memory = memfd_create("outboard-startup", MemfdFlags::CLOEXEC)?;
+        let capture = Self {
+            stdout: rustix::io::fcntl_dupfd_cloexec(stdout(), 3)?,
+            stderr: rustix::io::fcntl_dupfd_cloexec(stderr(), 3)?,
+            memory: File::from(memory),
+        };
+        dup2_stdout(&capture.memory)?;
+        dup2_stderr(&capture.memory)?;
+        Ok(capture)
+    }
+
+    /// Puts the streams back and returns what was printed.
+    pub(crate) fn end(mut self) -> io::Result<String> {
+        // SAFETY: writes out what C code has in its buffers; NULL stands for all streams.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        dup2_stdout(&self.stdout)?;
+        dup2_stderr(&self.stderr)?;
+        self.memory.seek(SeekFrom::Start(0))?;
+        let mut text = Vec::new();
+        (&mut self.memory).take(MOST_BYTES).read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    }
+}

@@ -1,0 +1,260 @@
+//! The PHP engine as Rust sees it: the other half of `sapi/outboard.h`.
+//!
+//! Called by the zygote (start) and the worker (requests). Invariants: the structures are laid out
+//! as in C, checked at start-up; every call below is made on the process's only thread; the C side
+//! lets no longjmp out.
+
+use outboard_ring::request::{Field, RequestView};
+use outboard_ring::response::Outcome;
+use std::ffi::{CStr, CString, OsStr, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::ptr;
+
+/// A string of the request; the byte after it is NUL.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Str {
+    ptr: *const c_char,
+    len: usize,
+}
+
+impl From<&[u8]> for Str {
+    fn from(bytes: &[u8]) -> Self {
+        Self { ptr: bytes.as_ptr().cast(), len: bytes.len() }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Pair {
+    name: Str,
+    value: Str,
+}
+
+#[repr(C)]
+struct Request {
+    method: Str,
+    uri: Str,
+    query: Str,
+    script_filename: Str,
+    script_name: Str,
+    path_info: Str,
+    document_root: Str,
+    document_uri: Str,
+    protocol: Str,
+    content_type: Str,
+    remote_addr: Str,
+    server_addr: Str,
+    server_name: Str,
+    scheme: Str,
+    request_id: Str,
+    headers: *const Pair,
+    header_count: usize,
+    params: *const Pair,
+    param_count: usize,
+    content_length: i64,
+    received_us: u64,
+    remote_port: u16,
+    server_port: u16,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct RawVerdict {
+    outcome: i32,
+    leaving: bool,
+    peak_memory_bytes: u64,
+}
+
+#[repr(C)]
+struct RawFacts {
+    php_version: *const c_char,
+    ini_file: *const c_char,
+    post_max_bytes: u64,
+    opcache: bool,
+}
+
+unsafe extern "C" {
+    static outboard_layout: [usize; 5];
+    fn outboard_engine_start(
+        sapi_name: *const c_char,
+        ini_file: *const c_char,
+        ini_entries: *const c_char,
+    ) -> bool;
+    fn outboard_engine_facts_get(facts: *mut RawFacts);
+    fn outboard_engine_fix_ini(name: *const c_char, name_len: usize) -> bool;
+    fn outboard_engine_stop();
+    fn outboard_request_run(
+        request: *const Request,
+        exchange: *mut c_void,
+        result: *mut RawVerdict,
+    );
+    fn outboard_backtrace_install(signal_number: i32);
+}
+
+/// The shim and this file were built from different sources.
+fn check_layouts() {
+    let here = [
+        size_of::<Str>(),
+        size_of::<Pair>(),
+        size_of::<Request>(),
+        size_of::<RawVerdict>(),
+        size_of::<RawFacts>(),
+    ];
+    // SAFETY: a constant array of the C side.
+    let there = unsafe { outboard_layout };
+    assert_eq!(here, there, "the C shim has other structures");
+}
+
+/// What the engine says of itself after it started.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) php_version: String,
+    pub(crate) opcache: bool,
+    pub(crate) ini_file: Option<PathBuf>,
+    pub(crate) post_max_bytes: u64,
+}
+
+/// Starts the engine; once in a process. `None` when PHP refused, having printed why.
+///
+/// A fatal error in here ends the process (`exit` inside of libphp).
+pub(crate) fn start(
+    sapi_name: CString,
+    ini_file: Option<CString>,
+    ini_entries: CString,
+) -> Option<Facts> {
+    check_layouts();
+    // The engine keeps all three for as long as the process lives.
+    let ini_file = ini_file.map_or(ptr::null(), |path| path.into_raw().cast_const());
+    // SAFETY: NUL-terminated strings that are never freed; single-threaded, first call.
+    let started =
+        unsafe { outboard_engine_start(sapi_name.into_raw(), ini_file, ini_entries.into_raw()) };
+    started.then(facts)
+}
+
+fn facts() -> Facts {
+    let mut raw = RawFacts {
+        php_version: ptr::null(),
+        ini_file: ptr::null(),
+        post_max_bytes: 0,
+        opcache: false,
+    };
+    // SAFETY: the engine has started; `raw` has C's layout (`check_layouts`).
+    unsafe { outboard_engine_facts_get(&raw mut raw) };
+    // SAFETY: strings of the engine that live as long as it does, or NULL.
+    let text = |ptr: *const c_char| (!ptr.is_null()).then(|| unsafe { CStr::from_ptr(ptr) });
+    Facts {
+        php_version: text(raw.php_version)
+            .map_or_else(String::new, |version| version.to_string_lossy().into_owned()),
+        opcache: raw.opcache,
+        ini_file: text(raw.ini_file).map(|path| OsStr::from_bytes(path.to_bytes()).into()),
+        post_max_bytes: raw.post_max_bytes,
+    }
+}
+
+/// Takes the right to change an ini value from scripts; false when PHP knows no such value.
+pub(crate) fn fix_ini(name: &str) -> bool {
+    // SAFETY: the engine has started; pointer and length are a Rust string's.
+    unsafe { outboard_engine_fix_ini(name.as_ptr().cast(), name.len()) }
+}
+
+/// Shuts the engine down in an orderly way.
+pub(crate) fn stop() {
+    // SAFETY: the engine runs and no request does.
+    unsafe { outboard_engine_stop() }
+}
+
+/// Answers `signal` with a PHP backtrace from now on.
+pub(crate) fn install_backtrace(signal: i32) {
+    // SAFETY: sets a signal handler that is async-signal-safe (backtrace.c).
+    unsafe { outboard_backtrace_install(signal) }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verdict {
+    pub(crate) outcome: Outcome,
+    /// The engine's state cannot be trusted any more.
+    pub(crate) leaving: bool,
+    pub(crate) peak_memory_bytes: u64,
+}
+
+/// Space that each request's header pointers are written to, kept to save allocations.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    headers: Vec<Pair>,
+    params: Vec<Pair>,
+}
+
+/// Runs one request. `exchange` comes back to the callbacks as it is.
+///
+/// # Safety
+/// `exchange` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its
+/// target until this returns.
+pub(crate) unsafe fn run(
+    view: &RequestView<'_>,
+    exchange: *mut c_void,
+    scratch: &mut Scratch,
+) -> Verdict {
+    fill(&mut scratch.headers, view.headers());
+    fill(&mut scratch.params, view.params());
+    let request = describe(view, scratch);
+    let mut raw = RawVerdict::default();
+    // SAFETY:
+    // * `request` and all it points to outlive the call; every string of a validated frame is
+    //   followed by a NUL;
+    // * `exchange` by this function's contract;
+    // * the C side catches bailouts, and no Rust frame lies between it and the engine.
+    unsafe { outboard_request_run(&raw const request, exchange, &raw mut raw) };
+    let outcome = match raw.outcome {
+        0 => Outcome::Finished,
+        2 => Outcome::Refused,
+        _ => Outcome::Failed,
+    };
+    Verdict { outcome, leaving: raw.leaving, peak_memory_bytes: raw.peak_memory_bytes }
+}
+
+const _: () = {
+    assert!(Outcome::Finished as u8 == 0);
+    assert!(Outcome::Failed as u8 == 1);
+    assert!(Outcome::Refused as u8 == 2);
+};
+
+fn fill<'a>(target: &mut Vec<Pair>, pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+    target.clear();
+    target.extend(pairs.map(|(name, value)| Pair { name: name.into(), value: value.into() }));
+}
+
+fn describe(view: &RequestView<'_>, scratch: &Scratch) -> Request {
+    let field = |field| Str::from(view.field(field));
+    Request {
+        method: field(Field::Method),
+        uri: field(Field::Uri),
+        query: field(Field::Query),
+        script_filename: field(Field::ScriptFilename),
+        script_name: field(Field::ScriptName),
+        path_info: field(Field::PathInfo),
+        document_root: field(Field::DocumentRoot),
+        document_uri: field(Field::DocumentUri),
+        protocol: field(Field::Protocol),
+        content_type: field(Field::ContentType),
+        remote_addr: field(Field::RemoteAddr),
+        server_addr: field(Field::ServerAddr),
+        server_name: field(Field::ServerName),
+        scheme: field(Field::Scheme),
+        request_id: field(Field::RequestId),
+        headers: scratch.headers.as_ptr(),
+        header_count: scratch.headers.len(),
+        params: scratch.params.as_ptr(),
+        param_count: scratch.params.len(),
+        content_length: content_length(view),
+        received_us: view.fixed.received_us,
+        remote_port: view.fixed.remote_port,
+        server_port: view.fixed.server_port,
+    }
+}
+
+fn content_length(view: &RequestView<'_>) -> i64 {
+    view.fixed.content_length.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,148 @@
+//! The process's own properties: parent, user, environment, signals, title.
+//!
+//! Called by the zygote and by workers just after the fork. Invariant: all of it runs while the
+//! process has a single thread.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::sync::OnceLock;
+
+fn check(result: i32) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Dies with `parent`, even when that is killed. False when it has gone already.
+///
+/// The kernel ties this to the *thread* that forked (`PR_SET_PDEATHSIG` in prctl(2)): the parent
+/// must fork from a thread that lives as long as it does.
+pub(crate) fn die_with(parent: u32) -> bool {
+    // SAFETY: plain system calls without pointers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid() == parent.cast_signed()
+    }
+}
+
+/// The parent's process id.
+pub(crate) fn parent() -> u32 {
+    // SAFETY: a plain system call.
+    unsafe { libc::getppid() }.cast_unsigned()
+}
+
+/// Leaves the terminal's process group: its Ctrl-C is for the gateway, which drains.
+pub(crate) fn leave_terminal() {
+    // SAFETY: a plain system call; it fails for a group leader, which has no terminal's group.
+    unsafe { libc::setsid() };
+}
+
+extern "C" fn do_nothing(_signal: i32) {}
+
+/// Termination is the gateway's to decide. A handler, unlike "ignore", is not inherited by the
+/// programs that scripts start, which would become hard to end.
+pub(crate) fn disregard_termination() {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: the structure is zeroed and then filled in as sigaction(2) demands; the handler
+        // does nothing.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = do_nothing as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Replaces the environment by `variables`.
+pub(crate) fn set_environment(variables: &BTreeMap<String, String>) {
+    // SAFETY: single-threaded, so nothing reads the environment meanwhile.
+    unsafe { libc::clearenv() };
+    for (name, value) in variables {
+        set_variable(name, value.as_bytes());
+    }
+}
+
+/// Sets one variable; names and values with a NUL cannot exist and are left out.
+pub(crate) fn set_variable(name: &str, value: &[u8]) {
+    if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
+        // SAFETY: NUL-terminated strings that setenv(3) copies; single-threaded.
+        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+    }
+}
+
+/// Removes one variable.
+pub(crate) fn remove_variable(name: &str) {
+    if let Ok(name) = CString::new(name) {
+        // SAFETY: a NUL-terminated string; single-threaded.
+        unsafe { libc::unsetenv(name.as_ptr()) };
+    }
+}
+
+/// Gives up root for good: groups first, the user last (setuid(2)).
+pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
+    // SAFETY: plain system calls; an empty group list needs no memory. For initgroups the name is
+    // the user database's own.
+    unsafe {
+        let user = libc::getpwuid(uid);
+        if user.is_null() {
+            check(libc::setgroups(0, std::ptr::null()))?;
+        } else {
+            check(libc::initgroups((*user).pw_name, gid))?;
+        }
+        check(libc::setgid(gid))?;
+        check(libc::setuid(uid))?;
+        // Changing the user clears it; a worker's own children would be dumped otherwise.
+        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+    Ok(())
+}
+
+/// `USER` and `HOME`, as php-fpm sets them, unless the settings did.
+pub(crate) fn add_user_variables() {
+    // SAFETY: getpwuid(3) returns NULL or a record that is valid until the next call; the strings
+    // are copied at once.
+    unsafe {
+        let user = libc::getpwuid(libc::geteuid());
+        if !user.is_null() {
+            add_variable(c"USER", CStr::from_ptr((*user).pw_name));
+            add_variable(c"HOME", CStr::from_ptr((*user).pw_dir));
+        }
+    }
+}
+
+fn add_variable(name: &CStr, value: &CStr) {
+    // SAFETY: NUL-terminated strings that setenv(3) copies; single-threaded.
+    unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
+}
+
+/// Where the kernel looks for the command line (proc_pid_stat(5), fields 48 and 51).
+static TITLE_AREA: OnceLock<Option<(usize, usize)>> = OnceLock::new();
+
+fn title_area() -> Option<(usize, usize)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let address = |number: usize| fields.get(number - 3)?.parse::<usize>().ok();
+    let (start, end) = (address(48)?, address(51)?);
+    (start != 0 && end > start).then_some((start, end))
+}
+
+/// Names the process for `ps` and `top`. The environment must have been set anew before: its old
+/// place, after the arguments, is written over too.
+pub(crate) fn set_title(title: &str, short: &str) {
+    if let Some((start, end)) = TITLE_AREA.get_or_init(title_area) {
+        let len = title.len().min(end - start - 1);
+        // SAFETY:
+        // * the kernel put arguments and environment into this range of the stack;
+        // * nothing reads them any more: arguments are not used, the environment was cleared and
+        //   lives on the heap.
+        unsafe {
+            let area = *start as *mut u8;
+            std::ptr::copy_nonoverlapping(title.as_ptr(), area, len);
+            std::ptr::write_bytes(area.add(len), 0, end - start - len);
+        }
+    }
+    if let Ok(short) = CString::new(short) {
+        // SAFETY: a NUL-terminated string, of which the kernel copies 15 bytes.
+        unsafe { libc::prctl(libc::PR_SET_NAME, short.as_ptr()) };
+    }
+}

@@ -1,0 +1,137 @@
+//! From the supervisor's settings to a running engine: environment, user, ini values, PHP.
+//!
+//! Called by the zygote once. Invariants: the user is changed before the engine starts, so that
+//! opcache's lock file and PHP's logs belong to that user; a start-up that ends the process from
+//! inside of libphp still tells the supervisor PHP's words.
+
+use crate::capture::Capture;
+use crate::{engine, ini, process};
+use outboard_ring::control::{self, Event, HostSettings};
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Why the engine did not start.
+#[derive(Debug)]
+pub(crate) struct StartError(pub(crate) String);
+
+impl StartError {
+    fn new(what: &str, why: impl std::fmt::Display) -> Self {
+        Self(format!("{what}: {why}"))
+    }
+}
+
+/// Starts the engine as `settings` say; the event for the supervisor.
+pub(crate) fn start(settings: &HostSettings, control: &OwnedFd) -> Result<Event, StartError> {
+    let entries = ini_entries(settings)?;
+    let ini_file = settings.ini_file.as_deref().map(readable_file).transpose()?;
+    let sapi_name = CString::new(settings.sapi_name.as_str())
+        .map_err(|error| StartError::new("the SAPI name", error))?;
+    process::set_environment(&settings.env);
+    if let Some((uid, gid)) = settings.run_as {
+        process::become_user(uid, gid).map_err(|error| {
+            StartError::new(&format!("cannot become user {uid}, group {gid}"), error)
+        })?;
+    }
+    process::add_user_variables();
+    let (facts, messages) = start_engine(settings, sapi_name, ini_file, entries, control)?;
+    for name in settings.fixed_ini.keys() {
+        // Unknown names are values for extensions that are not loaded: as in php.ini, no error.
+        engine::fix_ini(name);
+    }
+    Ok(Event::Started {
+        php_version: facts.php_version,
+        opcache: facts.opcache,
+        ini_file: facts.ini_file,
+        post_max_bytes: facts.post_max_bytes,
+        messages,
+    })
+}
+
+fn start_engine(
+    settings: &HostSettings,
+    sapi_name: CString,
+    ini_file: Option<CString>,
+    entries: CString,
+    control: &OwnedFd,
+) -> Result<(engine::Facts, String), StartError> {
+    if let Some(folder) = &settings.ini_scan_dir {
+        process::set_variable("PHP_INI_SCAN_DIR", folder.as_os_str().as_bytes());
+    }
+    let capture = Capture::begin().map_err(|error| StartError::new("standard streams", error))?;
+    LastWords::prepare(capture, control);
+    let facts = engine::start(sapi_name, ini_file, entries);
+    let messages = LastWords::take().map_or_else(String::new, end_capture);
+    if settings.ini_scan_dir.is_some() && !settings.env.contains_key("PHP_INI_SCAN_DIR") {
+        process::remove_variable("PHP_INI_SCAN_DIR");
+    }
+    match facts {
+        Some(facts) => Ok((facts, messages)),
+        None if messages.is_empty() => Err(StartError("PHP did not start and said nothing".into())),
+        None => Err(StartError(messages)),
+    }
+}
+
+fn end_capture(capture: Capture) -> String {
+    capture.end().unwrap_or_else(|error| format!("(PHP's messages were lost: {error})"))
+}
+
+fn ini_entries(settings: &HostSettings) -> Result<CString, StartError> {
+    let mut text = String::new();
+    ini::write(&settings.ini, &mut text)
+        .and_then(|()| ini::write(&settings.fixed_ini, &mut text))
+        .map_err(|error| StartError(error.to_string()))?;
+    CString::new(text).map_err(|error| StartError::new("ini settings", error))
+}
+
+/// PHP itself passes over a file that it cannot read without a word.
+fn readable_file(path: &Path) -> Result<CString, StartError> {
+    let name = format!("cannot read the ini file {}", path.display());
+    std::fs::File::open(path).map_err(|error| StartError::new(&name, error))?;
+    CString::new(path.as_os_str().as_bytes()).map_err(|error| StartError::new(&name, error))
+}
+
+/// libphp ends the process by itself when a start-up goes wrong badly (opcache's preloading calls
+/// `exit`). This tells the supervisor why, on the way out.
+struct LastWords {
+    capture: Capture,
+    control: RawFd,
+    pid: u32,
+}
+
+thread_local! {
+    static LAST_WORDS: RefCell<Option<LastWords>> = const { RefCell::new(None) };
+}
+
+impl LastWords {
+    fn prepare(capture: Capture, control: &OwnedFd) {
+        use std::os::fd::AsRawFd;
+        let words = Self { capture, control: control.as_raw_fd(), pid: std::process::id() };
+        LAST_WORDS.with_borrow_mut(|slot| *slot = Some(words));
+        // SAFETY: registers a function that lives as long as the process.
+        unsafe { libc::atexit(speak) };
+    }
+
+    fn take() -> Option<Capture> {
+        LAST_WORDS.with_borrow_mut(Option::take).map(|words| words.capture)
+    }
+}
+
+extern "C" fn speak() {
+    let words = LAST_WORDS.try_with(|slot| slot.try_borrow_mut().ok().and_then(|mut s| s.take()));
+    // Preloading as another user runs in a child of its own, whose exit is none of our business.
+    let Some(words) = words.ok().flatten().filter(|words| words.pid == std::process::id()) else {
+        return;
+    };
+    let message = match end_capture(words.capture) {
+        text if text.is_empty() => "PHP ended the process while starting and said nothing".into(),
+        text => text,
+    };
+    // SAFETY: the zygote owns the socket until the process is gone.
+    let control = unsafe { BorrowedFd::borrow_raw(words.control) };
+    let sent: io::Result<()> = control::send(control, &Event::StartFailed { message }, &[]);
+    drop(sent);
+}
