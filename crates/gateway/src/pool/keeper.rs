@@ -144,6 +144,10 @@ impl Pool {
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
         self.phase.set(Phase::Retiring);
         self.keeping.borrow_mut().retire_deadline_ms = now_ms().saturating_add(drain_timeout_ms);
+        let mut members = self.members.borrow_mut();
+        for slot in std::mem::take(&mut members.idle) {
+            self.give_work(&mut members, slot);
+        }
         self.demand.set();
     }
 
