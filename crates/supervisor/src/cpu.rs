@@ -3,44 +3,89 @@
 //! Called at ticks while the size of a pool is in question. Invariant: parsing is pure; text that
 //! is not as proc(5) says gives `None`, never a guess.
 
+use crate::cgroup;
 use std::fs;
 
-/// Processor times since boot, all processors together, in clock ticks (proc(5), `/proc/stat`).
+const GROUP_USAGE: cgroup::Value =
+    cgroup::Value { controller: "cpuacct", file_v1: "cpuacct.usage", file_v2: "cpu.stat" };
+
+/// The processors at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct Sample {
+    at_ms: u64,
+    machine: MachineTimes,
+    /// Processor time that the control group has used, in µs. With a quota, processors can be
+    /// idle and still not ours.
+    group_us: Option<u64>,
+}
+
+impl Sample {
+    /// The processors at `now_ms` (monotonic); `None` where there is no `/proc`.
+    pub fn take(now_ms: u64) -> Option<Self> {
+        let machine = MachineTimes::parse(&fs::read_to_string("/proc/stat").ok()?)?;
+        let group_us = GROUP_USAGE.read().next().and_then(|text| parse_group_usage(&text));
+        Some(Self { at_ms: now_ms, machine, group_us })
+    }
+
+    /// Share of the time since `earlier` that processors were busy, in percent: all of the
+    /// machine's, or the `cores` that this process may use, whichever is busier. `None` when no
+    /// tick has passed. A tick is usually 10 ms: take samples at least 50 ms apart.
+    pub fn busy_percent_since(&self, earlier: &Self, cores: usize) -> Option<u8> {
+        let machine = self.machine.busy_percent_since(&earlier.machine)?;
+        let ours = self.group_percent_since(earlier, cores).unwrap_or(0);
+        Some(machine.max(ours))
+    }
+
+    fn group_percent_since(&self, earlier: &Self, cores: usize) -> Option<u8> {
+        let used_us = self.group_us?.saturating_sub(earlier.group_us?);
+        let there_were_us =
+            self.at_ms.saturating_sub(earlier.at_ms).saturating_mul(1_000 * cores as u64);
+        percent(used_us, there_were_us)
+    }
+}
+
+/// Never more than 100: the two are not read at the same instant.
+fn percent(part: u64, whole: u64) -> Option<u8> {
+    let percent = (u128::from(part) * 100).checked_div(u128::from(whole))?;
+    Some(percent.min(100) as u8)
+}
+
+/// Processor times since boot, all processors together, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MachineTimes {
     busy: u64,
     idle: u64,
 }
 
-impl Times {
-    /// The present times; `None` where there is no `/proc`.
-    pub fn read() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    /// Reads the first line of `/proc/stat`: user nice system idle iowait irq softirq steal; what
-    /// follows (guest times) is part of user and nice already.
-    pub fn parse(text: &str) -> Option<Self> {
+impl MachineTimes {
+    /// Reads the first line of `/proc/stat` (proc(5)): user nice system idle iowait irq softirq
+    /// steal; what follows (guest times) is part of user and nice already.
+    fn parse(text: &str) -> Option<Self> {
         let mut fields = text.lines().next()?.split_ascii_whitespace();
         if fields.next()? != "cpu" {
             return None;
         }
         let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [user, nice, system, idle, rest @ ..] = ticks.as_slice() else { return None };
-        let waiting = rest.first().copied().unwrap_or(0);
-        let interrupts_and_steal: u64 = rest.iter().skip(1).sum();
-        Some(Self { busy: user + nice + system + interrupts_and_steal, idle: idle + waiting })
+        let [_user, _nice, _system, idle, ..] = ticks.as_slice() else { return None };
+        let idle = idle.saturating_add(ticks.get(4).copied().unwrap_or(0));
+        let total = ticks.iter().fold(0, |sum: u64, ticks| sum.saturating_add(*ticks));
+        Some(Self { busy: total - idle, idle })
     }
 
-    /// Share of the time since `earlier` that processors were busy, in percent; `None` when no
-    /// tick has passed. A tick is usually 10 ms: take samples at least 50 ms apart.
-    pub fn busy_percent_since(&self, earlier: &Self) -> Option<u8> {
+    fn busy_percent_since(&self, earlier: &Self) -> Option<u8> {
         // The kernel's idle times can step back a little (proc(5)).
         let busy = self.busy.saturating_sub(earlier.busy);
         let idle = self.idle.saturating_sub(earlier.idle);
-        let percent = (100 * busy).checked_div(busy + idle)?;
-        u8::try_from(percent).ok()
+        percent(busy, busy.saturating_add(idle))
     }
+}
+
+/// Used processor time in µs: `usage_usec N` among other lines (version 2), or ns (version 1).
+fn parse_group_usage(text: &str) -> Option<u64> {
+    if let Ok(ns) = text.trim().parse::<u64>() {
+        return Some(ns / 1_000);
+    }
+    text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()
 }
 
 /// Processors that this process may use: those of the machine, less what affinity and control
@@ -72,37 +117,63 @@ mod tests {
 
     const EARLIER: &str = "cpu  1000 0 500 8000 100 0 50 0 0 0\ncpu0 1 2 3 4\nintr 5\n";
 
+    fn machine(later: &str) -> Option<u8> {
+        let earlier = MachineTimes::parse(EARLIER).unwrap();
+        MachineTimes::parse(later).unwrap().busy_percent_since(&earlier)
+    }
+
     #[test]
     fn the_busy_share_leaves_out_idling_and_waiting_for_disks() {
-        let earlier = Times::parse(EARLIER).unwrap();
-        let later = Times::parse("cpu  1030 5 510 8040 110 1 52 2 9 9\n").unwrap();
         // 30 + 5 + 10 + 1 + 2 + 2 busy, 40 + 10 idle.
-        assert_eq!(later.busy_percent_since(&earlier), Some(50));
+        assert_eq!(machine("cpu  1030 5 510 8040 110 1 52 2 9 9\n"), Some(50));
     }
 
     #[test]
     fn without_a_tick_in_between_nothing_is_known() {
-        let sample = Times::parse(EARLIER).unwrap();
-        assert_eq!(sample.busy_percent_since(&sample), None);
+        assert_eq!(machine(EARLIER), None);
     }
 
     #[test]
     fn times_that_step_back_are_taken_as_still() {
-        let earlier = Times::parse(EARLIER).unwrap();
-        let later = Times::parse("cpu  1010 0 500 7990 100 0 50 0 0 0\n").unwrap();
-        assert_eq!(later.busy_percent_since(&earlier), Some(100));
+        assert_eq!(machine("cpu  1010 0 500 7990 100 0 50 0 0 0\n"), Some(100));
     }
 
     #[test]
     fn old_kernels_have_fewer_columns() {
-        assert_eq!(Times::parse("cpu 1 2 3 4"), Some(Times { busy: 6, idle: 4 }));
+        assert_eq!(MachineTimes::parse("cpu 1 2 3 4"), Some(MachineTimes { busy: 6, idle: 4 }));
     }
 
     #[test]
     fn what_is_no_stat_file_gives_nothing() {
         for text in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4", "cpu 1 2 x 4", "intr 1 2 3 4"] {
-            assert_eq!(Times::parse(text), None, "{text:?}");
+            assert_eq!(MachineTimes::parse(text), None, "{text:?}");
         }
+        let largest = format!("cpu {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX);
+        assert!(MachineTimes::parse(&largest).is_some());
+    }
+
+    #[test]
+    fn a_used_up_quota_counts_as_busy_processors() {
+        let sample = |at_ms, line: &str, group_us| Sample {
+            at_ms,
+            machine: MachineTimes::parse(line).unwrap(),
+            group_us,
+        };
+        let earlier = sample(1_000, "cpu 0 0 0 0", Some(500));
+        // 100 ms in which sixteen processors were mostly idle and one of ours was used up.
+        let later = sample(1_100, "cpu 10 0 0 150", Some(95_500));
+        assert_eq!(later.busy_percent_since(&earlier, 1), Some(95));
+        assert_eq!(later.busy_percent_since(&earlier, 4), Some(23));
+        let no_group = Sample { group_us: None, ..later };
+        assert_eq!(no_group.busy_percent_since(&earlier, 1), Some(6));
+    }
+
+    #[test]
+    fn both_versions_of_a_groups_usage_are_read() {
+        let v2 = "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n";
+        assert_eq!(parse_group_usage(v2), Some(1_234));
+        assert_eq!(parse_group_usage("1234567\n"), Some(1_234));
+        assert_eq!(parse_group_usage("nothing\n"), None);
     }
 
     #[test]
@@ -115,7 +186,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        assert!(Times::read().is_some());
+        assert!(Sample::take(0).is_some());
         assert!(cores() >= 1);
     }
 

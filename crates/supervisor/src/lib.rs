@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cgroup;
 pub mod cpu;
 pub mod loopback;
 pub mod memory;

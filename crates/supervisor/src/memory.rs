@@ -3,9 +3,11 @@
 //! Called at ticks (workers) and at the start (machine). Invariant: parsing is pure; text that is
 //! not as proc(5) says gives `None`, never a guess. All sizes in bytes.
 
-mod cgroup;
-
+use crate::cgroup;
 use std::fs;
+
+const GROUP_LIMIT: cgroup::Value =
+    cgroup::Value { controller: "memory", file_v1: "memory.limit_in_bytes", file_v2: "memory.max" };
 
 /// Memory of a process that is in RAM (proc(5), `/proc/PID/statm`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,13 @@ pub fn p95_bytes(own_bytes: &[u64]) -> u64 {
 /// a control group. `None` where there is no `/proc`.
 pub fn machine_bytes() -> Option<u64> {
     let total_bytes = meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")?;
-    Some(cgroup::limit_bytes().map_or(total_bytes, |limit_bytes| limit_bytes.min(total_bytes)))
+    let limits_bytes = GROUP_LIMIT.read().filter_map(|text| parse_group_limit(&text));
+    Some(limits_bytes.fold(total_bytes, u64::min))
+}
+
+/// Version 2 says `max` where there is no limit; version 1 says a number beyond any machine.
+fn parse_group_limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
 }
 
 /// Memory that the machine could give out now without swapping (proc(5), `MemAvailable`).
@@ -104,6 +112,12 @@ mod tests {
         assert_eq!(meminfo_bytes(text, "MemAvailable"), Some(23_740_916 * 1024));
         assert_eq!(meminfo_bytes(text, "Mem"), None);
         assert_eq!(meminfo_bytes("MemTotal: 12 pages\n", "MemTotal"), None);
+    }
+
+    #[test]
+    fn a_group_without_a_limit_has_none() {
+        assert_eq!(parse_group_limit("max\n"), None);
+        assert_eq!(parse_group_limit("536870912\n"), Some(512 << 20));
     }
 
     #[test]

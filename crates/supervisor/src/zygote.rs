@@ -233,4 +233,4 @@ impl std::error::Error for SpawnError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

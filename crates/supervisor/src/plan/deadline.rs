@@ -60,7 +60,8 @@ impl std::fmt::Display for Cause {
 pub struct Watch {
     /// What it is bound by.
     pub bounds: Bounds,
-    /// What was done already; put [`Step::next_stage`] here after each step.
+    /// What was done already about its present request; put [`Step::next_stage`] here after each
+    /// step, and [`Stage::InTime`] when it is given a new request.
     pub stage: Stage,
     /// Whether the backtrace has come.
     pub has_backtrace: bool,

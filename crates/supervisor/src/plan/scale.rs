@@ -104,7 +104,7 @@ pub struct PoolView {
     pub oldest_queued_ms: u64,
     /// How long the oldest running request has run; 0 without any.
     pub oldest_busy_ms: u64,
-    /// Busy share of the processors ([`crate::cpu::Times::busy_percent_since`]); `None` before
+    /// Busy share of the processors ([`crate::cpu::Sample::busy_percent_since`]); `None` before
     /// there are two samples.
     pub cpu_busy_percent: Option<u8>,
     /// When the pool was last made larger.

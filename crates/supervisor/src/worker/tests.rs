@@ -1,21 +1,6 @@
 use super::*;
-use outboard_ring::control::{self, HostSettings, Order};
-use std::collections::BTreeMap;
+use crate::zygote::tests::{settings, wait_closed};
 use std::path::Path;
-
-fn settings() -> HostSettings {
-    HostSettings {
-        app: "test".into(),
-        document_root: "/srv".into(),
-        sapi_name: "fpm-fcgi".into(),
-        ini_file: None,
-        ini_scan_dir: None,
-        ini: BTreeMap::new(),
-        fixed_ini: BTreeMap::new(),
-        env: BTreeMap::new(),
-        run_as: None,
-    }
-}
 
 fn order(number: u64) -> (Zygote, WorkerProcess) {
     let (zygote, _output) = Zygote::spawn(Path::new("/bin/cat"), settings()).unwrap();
@@ -48,8 +33,10 @@ fn a_worker_that_is_told_to_stop_is_woken() {
 
 #[test]
 fn an_order_to_a_zygote_that_has_gone_fails() {
-    let (ours, theirs) = control::pair().unwrap();
-    drop(theirs);
-    let error = control::send(&ours, &Order::Fork { worker: 1 }, &[]).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    let (mut zygote, _output) = Zygote::spawn(Path::new("/bin/cat"), settings()).unwrap();
+    zygote.kill().unwrap();
+    wait_closed(&zygote);
+    let doorbell = Doorbell::nonblocking().unwrap();
+    let order = WorkerProcess::order(&zygote, 1, Capacities::default(), &doorbell, 0);
+    assert_eq!(order.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }

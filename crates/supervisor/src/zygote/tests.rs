@@ -4,7 +4,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-fn settings() -> HostSettings {
+pub(crate) fn settings() -> HostSettings {
     HostSettings {
         app: "test".into(),
         document_root: "/srv".into(),
@@ -26,7 +26,7 @@ fn wait_readable(fd: impl AsFd) {
     assert_eq!(count, 1, "nothing came");
 }
 
-fn wait_closed(zygote: &Zygote) {
+pub(crate) fn wait_closed(zygote: &Zygote) {
     loop {
         wait_readable(zygote.control_fd());
         if zygote.receive().unwrap() == Received::Closed {
@@ -60,14 +60,28 @@ impl Drop for Script {
     }
 }
 
-/// Another test's fork may hold the freshly written script open for writing (ETXTBSY).
-fn spawn(host: &Path) -> (Zygote, OwnedFd) {
+/// Another test's fork may for a moment hold the freshly written script open for writing.
+fn try_spawn(host: &Path) -> Result<(Zygote, OwnedFd), SpawnError> {
     loop {
         match Zygote::spawn(host, settings()) {
             Err(SpawnError::Exec { error, .. })
                 if error.kind() == io::ErrorKind::ExecutableFileBusy => {}
-            result => return result.unwrap(),
+            result => return result,
         }
+    }
+}
+
+fn spawn(host: &Path) -> (Zygote, OwnedFd) {
+    try_spawn(host).unwrap()
+}
+
+/// For a zygote that is known to be ending.
+fn wait_exit(zygote: &mut Zygote) -> ExitStatus {
+    loop {
+        if let Some(status) = zygote.reap() {
+            return status;
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -89,7 +103,7 @@ fn a_host_that_may_not_be_executed_is_told_from_a_missing_one() {
 #[test]
 fn a_host_without_its_interpreter_is_told_from_a_missing_one() {
     let script = Script::new("no-interpreter", "#!/nonexistent/interpreter\n");
-    let error = Zygote::spawn(&script.0, settings()).unwrap_err();
+    let error = try_spawn(&script.0).unwrap_err();
     assert!(error.to_string().contains("interpreter is missing"), "{error}");
 }
 
@@ -108,13 +122,7 @@ fn a_host_that_leaves_at_once_shows_as_closed_with_its_last_words_and_exit_code(
     let (mut zygote, output) = spawn(&script.0);
     wait_closed(&zygote);
     assert_eq!(read_all(output), "libphp.so: no such file\n");
-    let status = loop {
-        if let Some(status) = zygote.reap() {
-            break status;
-        }
-        std::thread::yield_now();
-    };
-    assert_eq!(status.code(), Some(127));
+    assert_eq!(wait_exit(&mut zygote).code(), Some(127));
 }
 
 #[test]
@@ -153,13 +161,7 @@ fn a_killed_zygote_is_reaped_and_reports_its_signal() {
     assert_eq!(zygote.reap(), None);
     zygote.kill().unwrap();
     wait_closed(&zygote);
-    let status = loop {
-        if let Some(status) = zygote.reap() {
-            break status;
-        }
-        std::thread::yield_now();
-    };
-    assert_eq!(status.signal(), Some(9));
+    assert_eq!(wait_exit(&mut zygote).signal(), Some(9));
     zygote.kill().expect("killing twice is no error");
 }
 
