@@ -1,64 +1,132 @@
-//! The zygote process as the gateway sees it.
-#![allow(missing_docs)]
+//! The zygote process as the gateway sees it: started, ordered, heard, ended.
+//!
+//! Called by the keeper of a pool. Invariants: the host sees the control socket (standard input),
+//! one output pipe and nothing else of the gateway's environment; a dropped [`Zygote`] leaves
+//! neither an orphan nor a zombie, and its workers die with it (`PR_SET_PDEATHSIG`).
+//!
+//! The kernel ties that signal to the *thread* which forked (prctl(2)): spawn from a thread that
+//! lives as long as the gateway does.
 
 use outboard_ring::control::{self, Event, HostSettings, Order};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
+/// A started PHP host.
 #[derive(Debug)]
 pub struct Zygote {
     control: OwnedFd,
     child: Child,
 }
 
-#[derive(Debug)]
+/// What [`Zygote::receive`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
+    /// The zygote said something; there may be more.
     Event(Event),
+    /// Nothing more for now; wait until the socket is readable.
     Nothing,
+    /// The zygote has left or is leaving.
     Closed,
 }
 
 impl Zygote {
-    pub fn spawn(host_binary: &Path, settings: HostSettings) -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = control::pair()?;
-        rustix::io::ioctl_fionbio(&ours, true)?;
-        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&read, true)?;
+    /// Starts the host and orders it to start PHP; [`Event::Started`] or [`Event::StartFailed`]
+    /// follows. The second value is the non-blocking read end of what the zygote prints: PHP's
+    /// own start-up messages, and the dynamic linker's when a library is missing.
+    ///
+    /// A host that leaves at once is no error here: it shows as [`Received::Closed`], and its
+    /// last words are in its output.
+    ///
+    /// # Errors
+    /// [`SpawnError`]: what failed, and what to do about it.
+    pub fn spawn(
+        host_binary: &Path,
+        settings: HostSettings,
+    ) -> Result<(Self, OwnedFd), SpawnError> {
+        let (control, theirs) = control_sockets().map_err(SpawnError::Descriptors)?;
+        let (output, output_end) = output_pipe().map_err(SpawnError::Descriptors)?;
+        let second_end = output_end.try_clone().map_err(SpawnError::Descriptors)?;
         let child = Command::new(host_binary)
             .env_clear()
             .stdin(Stdio::from(theirs))
-            .stdout(Stdio::from(write.try_clone()?))
-            .stderr(Stdio::from(write))
-            .spawn()?;
-        let zygote = Self { control: ours, child };
-        control::send(&zygote.control, &Order::Start { settings }, &[])?;
-        Ok((zygote, read))
+            .stdout(Stdio::from(output_end))
+            .stderr(Stdio::from(second_end))
+            .spawn()
+            .map_err(|error| SpawnError::of_exec(host_binary, error))?;
+        let zygote = Self { control, child };
+        match zygote.order(&Order::Start { settings }, &[]) {
+            Err(error) if !is_hang_up(&error) => Err(SpawnError::Settings(error)),
+            _ => Ok((zygote, output)),
+        }
     }
 
+    /// The non-blocking control socket, for epoll.
     pub fn control_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
 
+    /// The zygote's next event. Call until it says [`Received::Nothing`].
+    ///
+    /// # Errors
+    /// What `recvmsg(2)` reports; `InvalidData` for a message that this release does not know.
+    /// Either way the zygote is beyond understanding: drop it.
     pub fn receive(&self) -> io::Result<Received> {
-        match control::receive(&self.control) {
-            Ok(Some((event, _))) => Ok(Received::Event(event)),
-            Ok(None) => Ok(Received::Closed),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(Received::Closed),
-            Err(error) => Err(error),
+        loop {
+            return match control::receive(&self.control) {
+                Ok(Some((event, _))) => Ok(Received::Event(event)),
+                Ok(None) => Ok(Received::Closed),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+                Err(error) if is_hang_up(&error) => Ok(Received::Closed),
+                Err(error) => Err(error),
+            };
         }
     }
 
+    /// Orders a worker. `descriptors` are: ring memory, the worker's doorbell, the gateway's
+    /// doorbell, and where the worker's output goes. Answered by [`Event::Forked`] or
+    /// [`Event::ForkFailed`].
+    ///
+    /// # Errors
+    /// What `sendmsg(2)` reports; `WouldBlock` when the zygote has stopped taking orders.
     pub fn fork(&self, worker: u64, descriptors: [BorrowedFd<'_>; 4]) -> io::Result<()> {
-        control::send(&self.control, &Order::Fork { worker }, &descriptors)
+        self.order(&Order::Fork { worker }, &descriptors)
     }
 
+    /// Has the zygote send `signal` to a worker; a worker that has gone is passed over.
+    ///
+    /// # Errors
+    /// As [`Zygote::fork`].
     pub fn signal(&self, worker: u64, signal: i32) -> io::Result<()> {
-        control::send(&self.control, &Order::Signal { worker, signal }, &[])
+        self.order(&Order::Signal { worker, signal }, &[])
     }
 
+    fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        loop {
+            match control::send(&self.control, order, descriptors) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Ends the zygote with `SIGKILL`, and by that its workers; [`Zygote::reap`] follows.
+    ///
+    /// # Errors
+    /// What `kill(2)` reports; a zygote that has been reaped is no error.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()
+    }
+
+    /// How the zygote ended, once it has; never waits.
+    pub fn reap(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// The zygote's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -66,7 +134,103 @@ impl Zygote {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
+        // Both fail only for a child that was reaped already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
+
+fn control_sockets() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = control::pair()?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    Ok((ours, theirs))
+}
+
+/// A pipe for a process's output: the read end, non-blocking, and the end to write to, which
+/// blocks, since PHP does not expect its standard error to say "try again".
+pub(crate) fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    Ok((read, write))
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+/// Why a zygote could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// No socket or pipe could be made.
+    Descriptors(io::Error),
+    /// There is no host at this path.
+    Missing(PathBuf),
+    /// The host is there but must not, or cannot, be executed.
+    Exec {
+        /// The host.
+        path: PathBuf,
+        /// What `execve(2)` or `fork(2)` reported.
+        error: io::Error,
+    },
+    /// The settings could not be handed over.
+    Settings(io::Error),
+}
+
+impl SpawnError {
+    fn of_exec(path: &Path, error: io::Error) -> Self {
+        // execve(2) also says ENOENT of a file that is there but whose interpreter is not.
+        if error.kind() == io::ErrorKind::NotFound && !path.exists() {
+            Self::Missing(path.to_owned())
+        } else {
+            Self::Exec { path: path.to_owned(), error }
+        }
+    }
+
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Descriptors(_) => "raise the limit of open files (ulimit -n, LimitNOFILE=)",
+            Self::Missing(_) => {
+                "install/build it: `cargo build --release -p outboard-php` makes it, next to \
+                 `outboard`"
+            }
+            Self::Exec { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => {
+                "make it executable (chmod +x), on a file system that is not mounted noexec"
+            }
+            Self::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+                "its program interpreter is missing: build it on, or for, this system"
+            }
+            Self::Exec { .. } => "build it again on, or for, this system",
+            Self::Settings(_) => "hand PHP fewer ini values and environment variables",
+        }
+    }
+}
+
+impl std::fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Descriptors(error) => write!(f, "no socket or pipe for the PHP host: {error}")?,
+            Self::Missing(path) => write!(f, "the PHP host {} is missing", path.display())?,
+            Self::Exec { path, error } => {
+                write!(f, "the PHP host {} cannot be started: {error}", path.display())?;
+            }
+            Self::Settings(error) => write!(f, "the PHP host did not take its settings: {error}")?,
+        }
+        write!(f, "; {}", self.hint())
+    }
+}
+
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Descriptors(error) | Self::Exec { error, .. } | Self::Settings(error) => {
+                Some(error)
+            }
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

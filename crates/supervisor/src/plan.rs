@@ -1,0 +1,10 @@
+//! Decisions about processes: pure functions of what is seen and of the time.
+//!
+//! Called by the gateway at events and ticks. Invariant: no module below reads a clock, a file or
+//! a random number; the same view always gives the same decision.
+
+pub mod backoff;
+pub mod deadline;
+pub mod recycle;
+pub mod reload;
+pub mod scale;

@@ -1,0 +1,152 @@
+use super::*;
+use proptest::prelude::*;
+
+fn idle() -> Life {
+    let mut life = Life::new(0);
+    life.forked();
+    assert_eq!(life.ready(1), Moved::Yes);
+    life
+}
+
+fn busy() -> Life {
+    let mut life = idle();
+    assert_eq!(life.begin(10, Some(100)), Moved::Yes);
+    life
+}
+
+#[test]
+fn the_table_only_ever_leads_forwards_except_from_busy_to_idle() {
+    for from in State::ALL {
+        for to in State::ALL {
+            if from.may_become(to) {
+                assert!(to > from || (from, to) == (State::Busy, State::Idle), "{from} → {to}");
+            }
+        }
+        assert!(from == State::Gone || from.may_become(State::Gone), "{from} must be able to end");
+    }
+}
+
+#[test]
+fn a_whole_life_counts_its_requests() {
+    let mut life = idle();
+    assert_eq!(life.idle_ms(6), Some(5));
+    for begin_ms in [10, 20, 30] {
+        assert_eq!(life.begin(begin_ms, None), Moved::Yes);
+        assert_eq!(life.busy_ms(begin_ms + 3), Some(3));
+        assert_eq!(life.idle_ms(begin_ms), None);
+        assert_eq!(life.finished(begin_ms + 5, false), Finished::Idle);
+    }
+    assert_eq!(life.served(), 3);
+    assert_eq!(life.drain(1_000), Stopping::Now);
+    assert_eq!(life.exited(), Death::Expected);
+    assert_eq!(life.exited(), Death::Again);
+}
+
+#[test]
+fn ready_before_the_report_of_the_fork_is_not_undone_by_it() {
+    let mut life = Life::new(0);
+    assert_eq!(life.ready(1), Moved::Yes);
+    life.forked();
+    assert_eq!(life.state(), State::Idle);
+}
+
+#[test]
+fn a_second_ready_changes_nothing() {
+    let mut life = busy();
+    assert_eq!(life.ready(50), Moved::No);
+    assert_eq!(life.state(), State::Busy);
+}
+
+#[test]
+fn only_an_idle_worker_is_given_a_request() {
+    let mut life = busy();
+    assert_eq!(life.begin(20, None), Moved::No);
+    assert_eq!(life.run(), Some(Run { since_ms: 10, deadline_ms: Some(100) }));
+    assert_eq!(Life::new(0).begin(1, None), Moved::No);
+}
+
+#[test]
+fn a_busy_worker_drains_after_its_request() {
+    let mut life = busy();
+    assert_eq!(life.drain(500), Stopping::AfterRequest);
+    assert_eq!((life.state(), life.drain_deadline_ms()), (State::Draining, Some(500)));
+    assert_eq!(life.drain(900), Stopping::Already);
+    assert_eq!(life.drain_deadline_ms(), Some(500));
+    assert_eq!(life.finished(20, false), Finished::Stop);
+    assert_eq!(life.exited(), Death::Expected);
+}
+
+#[test]
+fn a_worker_that_leaves_by_itself_has_a_deadline_for_it() {
+    let mut life = busy();
+    assert_eq!(life.finished(20, true), Finished::Leaving);
+    assert_eq!(life.state(), State::Draining);
+    assert_eq!(life.drain_deadline_ms(), Some(20 + LEAVING_GRACE_MS));
+}
+
+#[test]
+fn a_death_says_what_it_costs() {
+    let run = Run { since_ms: 10, deadline_ms: Some(100) };
+    let mut forking = Life::new(0);
+    assert_eq!(forking.exited(), Death::WhileStarting);
+    let mut booting = Life::new(0);
+    booting.forked();
+    assert_eq!(booting.exited(), Death::WhileStarting);
+    assert_eq!(idle().exited(), Death::WhileIdle);
+    assert_eq!(busy().exited(), Death::WhileServing(run));
+    let mut killed = busy();
+    assert_eq!(killed.kill(), Moved::Yes);
+    assert_eq!(killed.kill(), Moved::No);
+    assert_eq!(killed.exited(), Death::ExpectedWithRequest(run));
+}
+
+#[test]
+fn an_end_without_a_request_is_told_apart() {
+    assert_eq!(idle().finished(5, false), Finished::HadNone);
+    let mut life = busy();
+    assert_eq!(life.finished(11, false), Finished::Idle);
+    assert_eq!(life.finished(12, false), Finished::HadNone);
+    assert_eq!(life.served(), 1);
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_moves_are_legal_and_only_the_busy_and_the_leaving_have_a_request(
+        events in prop::collection::vec(0..8_u8, 0..40)
+    ) {
+        let mut life = Life::new(0);
+        for (now_ms, event) in events.into_iter().enumerate() {
+            let before = life.clone();
+            let now_ms = now_ms as u64;
+            let _ = match event {
+                0 => {
+                    life.forked();
+                    Moved::Yes
+                }
+                1 => life.ready(now_ms),
+                2 => life.begin(now_ms, None),
+                3 | 4 => {
+                    let _ = life.finished(now_ms, event == 4);
+                    Moved::Yes
+                }
+                5 => {
+                    let _ = life.drain(now_ms);
+                    Moved::Yes
+                }
+                6 => life.kill(),
+                _ => {
+                    let _ = life.exited();
+                    Moved::Yes
+                }
+            };
+            let after = life.state();
+            prop_assert!(after == before.state() || before.state().may_become(after));
+            match after {
+                State::Busy => prop_assert!(life.run().is_some()),
+                State::Draining | State::Killing => {}
+                _ => prop_assert!(life.run().is_none()),
+            }
+            prop_assert!(life.served() >= before.served());
+        }
+    }
+}
