@@ -68,6 +68,7 @@ pub fn settings() -> HostSettings {
             ("opcache.file_update_protection", "0"),
             ("log_errors", "1"),
             ("expose_php", "1"),
+            ("output_buffering", "0"),
         ]),
         fixed_ini: BTreeMap::new(),
         env: ini(&[("APP_COLOUR", "blue")]),
@@ -427,6 +428,17 @@ impl Worker {
             }
             assert!(std::time::Instant::now() < deadline, "no backtrace came");
             std::thread::yield_now();
+        }
+    }
+
+    /// Drops frames until the request's end.
+    pub fn drain(&mut self, tag: Tag) -> Done {
+        loop {
+            let (header, payload) = self.frame();
+            assert_eq!(header.tag, tag);
+            if header.kind == FrameKind::Done {
+                return Done::decode(&payload).unwrap();
+            }
         }
     }
 
