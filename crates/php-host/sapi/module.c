@@ -59,6 +59,11 @@ static int deactivate(void)
 	return SUCCESS;
 }
 
+/*
+ * The name is the gateway's choice. Classic mode uses "fpm-fcgi": opcache runs under the names that
+ * it knows only (ZendAccelerator.c), and applications that ask for PHP_SAPI find what they expect
+ * of a server with fastcgi_finish_request() and friends.
+ */
 static sapi_module_struct sapi = {
 	.pretty_name = "Outboard",
 	.activate = activate,

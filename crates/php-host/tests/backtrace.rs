@@ -10,8 +10,8 @@ use rustix::fs::{FlockOperation, flock};
 /// Starts a script that says when it is about to get stuck.
 fn stick(worker: &mut Worker, folder: &Folder, code: &str) -> Tag {
     let text = format!(
-        "<?php\nclass Pump {{\n    static function run() {{\n        {code}\n    }}\n}}\n\
-         function work() {{\n    Pump::run();\n}}\nflush();\nwork();\n"
+        "<?php\nclass Pump {{\n    static function run() {{\n        flush(); {code}\n    }}\n}}\n\
+         function work() {{\n    Pump::run();\n}}\nwork();\n"
     );
     folder.write("stuck.php", &text);
     let tag = worker.begin(&get("stuck.php").root(&folder.0));
@@ -40,7 +40,7 @@ fn assert_frames(found: &[String], folder: &Folder, innermost: Option<&str>) {
         innermost.into_iter().map(|f| format!("{f}() {file}:4")).collect();
     expected.push(format!("Pump::run() {file}:4"));
     expected.push(format!("work() {file}:8"));
-    expected.push(format!("{{main}} {file}:11"));
+    expected.push(format!("{{main}} {file}:10"));
     let expected: Vec<String> =
         expected.iter().enumerate().map(|(i, line)| format!("#{i} {line}")).collect();
     assert_eq!(found, expected);
