@@ -62,6 +62,16 @@ pub(crate) fn die_of_faults() {
     }
 }
 
+/// Undoes what the parent blocked for itself; a blocked signal stays so across exec and fork.
+pub(crate) fn unblock_signals() {
+    // SAFETY: sigemptyset(3) initialises what the zeroed memory is.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
 /// Closes whatever the parent left open beyond the three standard streams.
 pub(crate) fn close_inherited() {
     // SAFETY: called first of all, so nothing in this process owns any of these.

@@ -25,6 +25,7 @@ pub(crate) fn run() -> io::Result<ExitCode> {
     let control = take_control_socket()?;
     process::leave_terminal();
     process::die_of_faults();
+    process::unblock_signals();
     process::disregard_termination();
     let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
         return Err(io::Error::other("the first order must be to start"));

@@ -32,6 +32,21 @@ fn backtrace(host: &Host, worker: &Worker, tag: Tag) -> Vec<String> {
     }
 }
 
+/// User time, in ticks (field 14 of proc_pid_stat(5)).
+fn busy_ticks(worker: &Worker) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.pid)).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(11).unwrap().parse().unwrap()
+}
+
+/// Waits until the script has computed for two ticks: it is in its loop by then.
+fn wait_until_busy(worker: &Worker) {
+    let begin = busy_ticks(worker);
+    while busy_ticks(worker) < begin + 2 {
+        std::thread::yield_now();
+    }
+}
+
 #[track_caller]
 fn assert_frames(found: &[String], folder: &Folder, innermost: Option<&str>) {
     let file = folder.0.join("stuck.php");
@@ -56,6 +71,7 @@ fn a_busy_loop_is_found_at_its_line_by_one_signal() {
     let (mut host, folder) = (Host::new(), Folder::new());
     let mut worker = host.fork();
     let tag = stick(&mut worker, &folder, "while (true);");
+    wait_until_busy(&worker);
     host.signal(worker.number, BACKTRACE_SIGNAL);
     let text = worker.backtrace(tag);
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();

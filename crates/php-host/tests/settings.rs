@@ -18,11 +18,11 @@ fn overrides_win_over_files_and_fixed_values_over_scripts() {
     let mut settings = settings();
     settings.ini_file = Some(file.clone());
     settings.ini_scan_dir = Some(folder.0.join("none"));
-    settings.ini.extend(ini(&[("precision", "12"), ("error_reporting", "E_ALL & ~E_NOTICE")]));
+    settings.ini.extend(ini(&[("precision", "12"), ("error_reporting", "E_ERROR | E_WARNING")]));
     settings.fixed_ini = ini(&[("memory_limit", "96M")]);
     let mut host = Host::with(settings);
     let text = finished(&host.fork().ask(&get("run.php").root(&folder.0)));
-    assert_eq!(text, r#"["12","96M",false,"96M","12","32759"]"#);
+    assert_eq!(text, r#"["12","96M",false,"96M","12","3"]"#);
     let outboard_ring::control::Event::Started { ini_file, .. } = &host.started else { panic!() };
     assert_eq!(ini_file.as_deref(), Some(file.as_path()));
 }
