@@ -30,7 +30,7 @@ pub(crate) fn run() -> io::Result<ExitCode> {
     let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
         return Err(io::Error::other("the first order must be to start"));
     };
-    match startup::start(&settings, &control) {
+    match startup::start(&settings, supervisor, &control) {
         Ok(started) => {
             control::send(&control, &started, &[])?;
             process::set_title(&format!("outboard: {} zygote", settings.app), "outboard-zygote");

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, Worker, finished, get};
+use driver::{Folder, Host, Worker, finished, get, settings_as_nobody};
 use outboard_ring::control::{BACKTRACE_SIGNAL, Event};
 use outboard_ring::frame::{FrameKind, Tag};
 use rustix::fs::{FlockOperation, flock};
@@ -92,6 +92,19 @@ fn a_sleeping_script_is_found_and_goes_on_sleeping() {
     assert_frames(&lines, &folder, Some("sleep"));
     for _ in 0..10 {
         backtrace(&host, &worker, tag);
+    }
+    assert!(worker.try_frame().is_none(), "the request is still running");
+    kill(&host, &worker);
+}
+
+#[test]
+fn a_sleeping_script_is_found_under_another_user_too() {
+    let (mut host, folder) = (Host::with(settings_as_nobody()), Folder::new());
+    let mut worker = host.fork();
+    let tag = stick(&mut worker, &folder, "sleep(1000);");
+    let mut lines = Vec::new();
+    while lines.first().is_none_or(|line: &String| !line.contains("sleep()")) {
+        lines = backtrace(&host, &worker, tag);
     }
     assert!(worker.try_frame().is_none(), "the request is still running");
     kill(&host, &worker);

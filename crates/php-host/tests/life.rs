@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, finished, get, ini, settings, start};
+use driver::{Folder, Host, finished, get, ini, settings, settings_as_nobody, start};
 use outboard_ring::control::Event;
 use outboard_ring::frame::FrameKind;
 use std::collections::BTreeMap;
@@ -111,21 +111,21 @@ fn a_closed_control_socket_ends_zygote_and_workers() {
 /// Plays the gateway for the test below; does nothing when run as a test.
 #[test]
 fn gateway_to_be_killed() {
-    if std::env::var_os("OUTBOARD_TEST_GATEWAY").is_none() {
-        return;
-    }
-    let mut host = Host::new();
+    let mut host = match std::env::var("OUTBOARD_TEST_GATEWAY").as_deref() {
+        Ok("same user") => Host::new(),
+        Ok(_) => Host::with(settings_as_nobody()),
+        Err(_) => return,
+    };
     let worker = host.fork();
     println!("\npids {} {}", host.pid(), worker.pid);
     std::thread::sleep(Duration::from_secs(60));
 }
 
-#[test]
-fn nothing_survives_the_gateway_even_when_it_is_killed() {
+fn assert_nothing_survives(user: &str) {
     use std::io::{BufRead, BufReader};
     let mut gateway = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "gateway_to_be_killed", "--nocapture"])
-        .env("OUTBOARD_TEST_GATEWAY", "1")
+        .env("OUTBOARD_TEST_GATEWAY", user)
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -136,6 +136,16 @@ fn nothing_survives_the_gateway_even_when_it_is_killed() {
     gateway.kill().unwrap();
     gateway.wait().unwrap();
     pids.into_iter().for_each(wait_until_gone);
+}
+
+#[test]
+fn nothing_survives_the_gateway_even_when_it_is_killed() {
+    assert_nothing_survives("same user");
+}
+
+#[test]
+fn nothing_survives_the_gateway_under_another_user_either() {
+    assert_nothing_survives("nobody");
 }
 
 #[test]

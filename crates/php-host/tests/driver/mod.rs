@@ -76,6 +76,12 @@ pub fn settings() -> HostSettings {
     }
 }
 
+/// The same as another user, when the tests may become one.
+pub fn settings_as_nobody() -> HostSettings {
+    let run_as = rustix::process::geteuid().is_root().then_some((65534, 65534));
+    HostSettings { run_as, ..settings() }
+}
+
 pub fn ini(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
