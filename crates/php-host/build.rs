@@ -2,9 +2,11 @@
 //!
 //! * `OUTBOARD_PHP_CONFIG`: the php-config to ask (default `php-config8.2`, then `php-config`).
 //! * `OUTBOARD_PHP_ROOT`: a folder that this PHP is installed below, e.g. by debootstrap; the
-//!   paths of php-config are taken below it.
+//!   paths of php-config are taken below it. The program runs inside of that folder (chroot), with
+//!   the C library and the other libraries of the system there.
 //! * `OUTBOARD_PHP_LIB_DIR`: where its libphp is, when not in one of the usual places.
-//! * `OUTBOARD_SANITIZE=1`: address and undefined-behaviour checks in the shim.
+//! * `OUTBOARD_SANITIZE=1`: undefined behaviour in the shim ends the process. Not together with
+//!   address checks: PHP loads extensions with `RTLD_DEEPBIND`, which that run-time refuses.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,9 +55,14 @@ impl PhpConfig {
         String::from_utf8(output.stdout).expect("php-config prints text").trim().to_owned()
     }
 
+    /// Whether it belongs to another system's folder.
+    fn is_elsewhere(&self) -> bool {
+        !self.root.as_os_str().is_empty()
+    }
+
     /// `path` as this machine sees it.
     fn below_root(&self, path: &str) -> PathBuf {
-        if self.root.as_os_str().is_empty() {
+        if !self.is_elsewhere() {
             return path.into();
         }
         self.root.join(path.trim_start_matches('/'))
@@ -108,10 +115,8 @@ fn compile(php: &PhpConfig) {
         build.flag("-isystem").flag(php.below_root(path));
     }
     if std::env::var("OUTBOARD_SANITIZE").is_ok_and(|value| value == "1") {
-        let flag = "-fsanitize=address,undefined";
-        build.flag(flag).flag("-fno-omit-frame-pointer");
-        println!("cargo:rustc-link-arg-bins=-lasan");
-        println!("cargo:rustc-link-arg-bins=-lubsan");
+        build.flag("-fsanitize=undefined").flag("-fno-sanitize-recover=all");
+        println!("cargo:rustc-link-arg=-lubsan");
     }
     build.compile("outboard_sapi");
 }
@@ -121,7 +126,9 @@ fn link(php: &PhpConfig) {
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=dylib={name}");
     let standard = ["/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
-    if !standard.iter().any(|path| Path::new(path) == folder) {
-        println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", folder.display());
+    if php.is_elsewhere() {
+        println!("cargo:rustc-link-arg=-Wl,--allow-shlib-undefined");
+    } else if !standard.iter().any(|path| Path::new(path) == folder) {
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
     }
 }

@@ -1,12 +1,15 @@
 /*
- * PHP backtraces on demand: at the engine's next interrupt check, or, when a second signal finds
- * the first unanswered, from inside of the signal handler.
+ * PHP backtraces on demand, in two ways. A worker that computes is asked by a signal and answers
+ * at the engine's next interrupt check, where its line numbers are exact. One that waits in a
+ * system call is read from outside, by the zygote, so that the call is not disturbed: a signal
+ * would end a sleep() early. The zygote can do so because a fork has its globals at the same
+ * addresses.
  *
- * Invariant: everything below is async-signal-safe. No allocation, no locks; memory of the engine
- * is read through process_vm_readv(2), which answers with an error where a load would fault.
+ * Invariants: the signal handler sets two flags and nothing else. Memory is read by
+ * process_vm_readv(2) alone, which answers with an error where a load would fault, because from
+ * outside it may change while it is read.
  */
 #include "shim.h"
-#include <errno.h>
 #include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,15 +17,19 @@
 #define FRAMES_MAX 64
 #define TEXT_MAX 256
 
-static volatile sig_atomic_t running;
+/* In a worker: which request runs. Read by the zygote. */
+static volatile outboard_subject subject;
 static volatile sig_atomic_t asked;
 static void (*interrupt_next)(zend_execute_data *frame);
 
-static bool peek(void *to, const void *from, size_t len)
+/* Whose memory is being read. */
+static pid_t reading;
+
+static bool peek(void *to, const volatile void *from, size_t len)
 {
 	struct iovec local = {to, len};
 	struct iovec remote = {(void *) from, len};
-	return from && process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t) len;
+	return from && process_vm_readv(reading, &local, 1, &remote, 1, 0) == (ssize_t) len;
 }
 
 static void put(const char *text, size_t len)
@@ -36,7 +43,7 @@ static void put_string(const zend_string *string)
 {
 	char text[TEXT_MAX];
 	size_t len;
-	if (!peek(&len, &string->len, sizeof(len))) {
+	if (!string || !peek(&len, &string->len, sizeof(len))) {
 		PUT("?");
 		return;
 	}
@@ -50,13 +57,9 @@ static void put_string(const zend_string *string)
 
 static void put_number(uint32_t number)
 {
-	char digits[10];
-	size_t at = sizeof(digits);
-	do {
-		digits[--at] = (char) ('0' + number % 10);
-		number /= 10;
-	} while (number);
-	put(digits + at, sizeof(digits) - at);
+	char digits[12];
+	int len = snprintf(digits, sizeof(digits), "%u", number);
+	put(digits, (size_t) len);
 }
 
 /* Where a frame of PHP code stands; false for frames of internal functions. */
@@ -126,14 +129,15 @@ static void write_backtrace(const zend_execute_data *innermost)
 	if (shown == 0) {
 		PUT("(no PHP code is running: the engine starts or ends the request)\n");
 	}
-	outboard_rs_backtrace_publish();
 }
 
 static void on_interrupt(zend_execute_data *frame)
 {
 	if (asked) {
 		asked = 0;
-		write_backtrace(EG(current_execute_data));
+		reading = getpid();
+		write_backtrace(frame);
+		outboard_rs_backtrace_publish();
 	}
 	if (interrupt_next) {
 		interrupt_next(frame);
@@ -142,16 +146,11 @@ static void on_interrupt(zend_execute_data *frame)
 
 static void on_signal(int number)
 {
-	int saved = errno;
 	(void) number;
-	if (running && !asked) {
+	if (subject.running) {
 		asked = 1;
 		zend_atomic_bool_store_ex(&EG(vm_interrupt), true);
-	} else if (running) {
-		asked = 0;
-		write_backtrace(EG(current_execute_data));
 	}
-	errno = saved;
 }
 
 void outboard_backtrace_hook(void)
@@ -160,7 +159,6 @@ void outboard_backtrace_hook(void)
 	zend_interrupt_function = on_interrupt;
 }
 
-/* SA_RESTART: a system call that is waited in goes on waiting. */
 void outboard_backtrace_install(int signal_number)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -168,13 +166,31 @@ void outboard_backtrace_install(int signal_number)
 	sigaction(signal_number, &action, NULL);
 }
 
-void outboard_backtrace_begin(void)
+void outboard_backtrace_begin(uint32_t slot, uint32_t generation)
 {
 	asked = 0;
-	running = 1;
+	subject.slot = slot;
+	subject.generation = generation;
+	subject.running = 1;
 }
 
 void outboard_backtrace_end(void)
 {
-	running = 0;
+	subject.running = 0;
+}
+
+/* What the worker is about; false when its memory may not be read (ptrace_scope, seccomp). */
+bool outboard_backtrace_subject(int pid, outboard_subject *found)
+{
+	reading = pid;
+	return peek(found, &subject, sizeof(*found));
+}
+
+/* Writes the backtrace of another process that was forked from this one. */
+void outboard_backtrace_of(int pid)
+{
+	zend_execute_data *innermost = NULL;
+	reading = pid;
+	peek(&innermost, &EG(current_execute_data), sizeof(innermost));
+	write_backtrace(innermost);
 }

@@ -6,12 +6,13 @@
 #include "shim.h"
 #include <dlfcn.h>
 
-const size_t outboard_layout[5] = {
+const size_t outboard_layout[6] = {
 	sizeof(outboard_str),
 	sizeof(outboard_pair),
 	sizeof(outboard_request),
 	sizeof(outboard_result),
 	sizeof(outboard_engine_facts),
+	sizeof(outboard_subject),
 };
 
 static void set_default(HashTable *configuration, const char *name, const char *value)
@@ -58,6 +59,11 @@ static int deactivate(void)
 	return SUCCESS;
 }
 
+/*
+ * The name is the gateway's choice. Classic mode uses "fpm-fcgi": opcache runs under the names that
+ * it knows only (ZendAccelerator.c), and applications that ask for PHP_SAPI find what they expect
+ * of a server with fastcgi_finish_request() and friends.
+ */
 static sapi_module_struct sapi = {
 	.pretty_name = "Outboard",
 	.activate = activate,
@@ -136,11 +142,38 @@ static zend_module_entry outboard_module = {
 };
 
 /*
+ * Debian's libraries of all PHP versions share the name libphp.so; which one is loaded is up to
+ * the system's alternatives. Another one than we were compiled for would crash.
+ */
+static bool library_fits(void)
+{
+	Dl_info info;
+	char path[PATH_MAX];
+	int major;
+	int minor;
+	if (!dladdr(&sapi_module, &info) || !info.dli_fname || !realpath(info.dli_fname, path)) {
+		return true;
+	}
+	const char *name = strrchr(path, '/');
+	if (!name || sscanf(name, "/libphp%d.%d.so", &major, &minor) != 2
+		|| (major == PHP_MAJOR_VERSION && minor == PHP_MINOR_VERSION)) {
+		return true;
+	}
+	fprintf(stderr, "this outboard-php was built for PHP %d.%d, but %s was loaded: "
+		"set LD_LIBRARY_PATH or the alternative libphp8\n",
+		PHP_MAJOR_VERSION, PHP_MINOR_VERSION, path);
+	return false;
+}
+
+/*
  * The strings must live as long as the process. A bailout in here ends the process (exit in
  * zend_bailout); the zygote tells the supervisor from an atexit handler.
  */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries)
 {
+	if (!library_fits()) {
+		return false;
+	}
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS
 	/* Do not put PHP's handlers on seven signals again at each request (zend_signal_activate):

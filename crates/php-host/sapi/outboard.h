@@ -71,8 +71,15 @@ typedef struct {
 	bool opcache;
 } outboard_engine_facts;
 
+/* The request that a backtrace is about. */
+typedef struct {
+	uint32_t running; /* 0: none */
+	uint32_t slot;
+	uint32_t generation;
+} outboard_subject;
+
 /* Sizes of the structures above, in their order, for the check at start-up. */
-extern const size_t outboard_layout[5];
+extern const size_t outboard_layout[6];
 
 /* module.c */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries);
@@ -85,6 +92,10 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 
 /* backtrace.c */
 void outboard_backtrace_install(int signal_number);
+void outboard_backtrace_begin(uint32_t slot, uint32_t generation);
+void outboard_backtrace_end(void);
+bool outboard_backtrace_subject(int pid, outboard_subject *found);
+void outboard_backtrace_of(int pid);
 
 /* The calls into Rust. `exchange` is what outboard_request_run was given. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);

@@ -41,7 +41,6 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 	result->peak_memory_bytes = 0;
 	outboard_current = request;
 	outboard_current_result = result;
-	outboard_backtrace_begin();
 	zend_first_try {
 		SG(server_context) = exchange;
 		result->outcome = serve(request);
@@ -52,7 +51,6 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 		result->outcome = OUTBOARD_FAILED;
 		result->leaving = true;
 	} zend_end_try();
-	outboard_backtrace_end();
 	SG(server_context) = NULL;
 	SG(request_info).path_translated = NULL;
 	outboard_current = NULL;

@@ -36,27 +36,54 @@ static zend_result open_script(zend_file_handle *file)
 	return open_next(file);
 }
 
+/* Where the process is, and since when; empty when a script may have left it. */
+static char entered[PATH_MAX];
+static size_t entered_len;
+static int64_t entered_s;
+static zif_handler chdir_next;
+
+static void chdir_and_note(INTERNAL_FUNCTION_PARAMETERS)
+{
+	entered_len = 0;
+	chdir_next(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static void enter(const char *directory, size_t len, int64_t now_s)
+{
+	if (len == entered_len && now_s == entered_s && memcmp(directory, entered, len) == 0) {
+		return;
+	}
+	memcpy(entered, directory, len);
+	entered[len] = '\0';
+	entered_len = chdir(entered) == 0 ? len : 0;
+	entered_s = now_s;
+}
+
+/*
+ * Applications include and write files relative to their script. The directory is entered anew
+ * each second (0.7 us): a deployment may have replaced a symlink in its path.
+ */
+static void enter_directory_of(const outboard_request *request)
+{
+	const outboard_str *script = &request->script_filename;
+	const char *slash = memrchr(script->ptr, '/', script->len);
+	size_t len = slash ? (size_t) (slash - script->ptr) : 0;
+	int64_t now_s = (int64_t) (request->received_us / 1000000);
+	if (len > 0 && len < sizeof(entered)) {
+		enter(script->ptr, len, now_s);
+	} else if (slash) {
+		enter("/", 1, now_s);
+	}
+}
+
 void outboard_script_hook(void)
 {
 	open_next = zend_stream_open_function;
 	zend_stream_open_function = open_script;
-}
-
-/*
- * Applications include and write files relative to their script. Done for each request: the
- * last one may have called chdir(), and a deployment may have replaced a symlink in the path.
- */
-static void enter_directory_of(const outboard_str *script)
-{
-	char directory[PATH_MAX];
-	const char *slash = memrchr(script->ptr, '/', script->len);
-	size_t len = slash ? (size_t) (slash - script->ptr) : 0;
-	if (len > 0 && len < sizeof(directory)) {
-		memcpy(directory, script->ptr, len);
-		directory[len] = '\0';
-		(void) !chdir(directory);
-	} else if (slash) {
-		(void) !chdir("/");
+	zend_internal_function *change = zend_hash_str_find_ptr(CG(function_table), "chdir", 5);
+	if (change) {
+		chdir_next = change->handler;
+		change->handler = chdir_and_note;
 	}
 }
 
@@ -81,7 +108,7 @@ int outboard_script_run(const outboard_request *request)
 	zend_file_handle file;
 	refused_errno = 0;
 	EG(exit_status) = 0;
-	enter_directory_of(&request->script_filename);
+	enter_directory_of(request);
 	zend_stream_init_filename(&file, request->script_filename.ptr);
 	file.primary_script = 1;
 	php_execute_script(&file);

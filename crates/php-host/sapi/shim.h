@@ -47,7 +47,5 @@ extern const zend_function_entry outboard_functions[];
 
 /* backtrace.c */
 void outboard_backtrace_hook(void);
-void outboard_backtrace_begin(void);
-void outboard_backtrace_end(void);
 
 #endif

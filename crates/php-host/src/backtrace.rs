@@ -1,36 +1,79 @@
-//! Where `sapi/backtrace.c` puts the text of a PHP backtrace.
+//! The text of a PHP backtrace on its way from `sapi/backtrace.c` to the gateway.
 //!
-//! [`aim`] and [`about`] are called by the worker, the rest from the signal handler or the
-//! engine's interrupt hook. Invariant: what the handler calls touches atomics and shared memory
-//! only.
+//! A worker that computes answers the signal by itself; one that waits is read by the zygote
+//! ([`ask`]), which then writes into the worker's ring memory on its behalf. Invariant: nothing
+//! here runs inside of a signal handler.
 
-use outboard_ring::channel::BacktraceSink;
+use crate::engine;
+use outboard_ring::channel::{BacktraceSink, WorkerChannel};
+use outboard_ring::control::BACKTRACE_SIGNAL;
 use outboard_ring::frame::Tag;
+use std::cell::RefCell;
 use std::ffi::c_char;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::os::fd::OwnedFd;
+use std::panic::catch_unwind;
 
-/// Leaked at the worker's start, so that the handler may use it at any time.
-static SINK: AtomicPtr<BacktraceSink> = AtomicPtr::new(std::ptr::null_mut());
-static SLOT: AtomicU32 = AtomicU32::new(0);
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Length of the text so far.
-static LEN: AtomicUsize = AtomicUsize::new(0);
-
-/// Sets where backtraces go, once in a worker's life.
-pub(crate) fn aim(sink: BacktraceSink) {
-    SINK.store(Box::into_raw(Box::new(sink)), Ordering::Release);
+#[derive(Default)]
+struct Writer {
+    text: Vec<u8>,
+    sink: Option<BacktraceSink>,
+    tag: Tag,
 }
 
-/// Sets which request they are about.
+thread_local! {
+    static WRITER: RefCell<Writer> = RefCell::default();
+}
+
+/// In a worker: where its own backtraces go.
+pub(crate) fn aim_at(sink: BacktraceSink) {
+    WRITER.with_borrow_mut(|writer| writer.sink = Some(sink));
+}
+
+/// In a worker: which request they are about.
 pub(crate) fn about(tag: Tag) {
-    SLOT.store(tag.slot, Ordering::Relaxed);
-    GENERATION.store(tag.generation, Ordering::Relaxed);
+    WRITER.with_borrow_mut(|writer| writer.tag = tag);
 }
 
-fn sink() -> Option<&'static BacktraceSink> {
-    let sink = SINK.load(Ordering::Acquire);
-    // SAFETY: NULL, or leaked by `aim` and never written again.
-    unsafe { sink.as_ref() }
+/// In the zygote: has the backtrace of the request that `pid` runs written to its ring `memory`.
+///
+/// `asked` is the request that the worker itself was asked about: an answer that is still missing
+/// is not waited for a second time.
+pub(crate) fn ask(pid: i32, memory: &OwnedFd, asked: &mut Option<Tag>) {
+    match engine::subject_of(pid) {
+        Ok(None) => {}
+        Ok(Some(tag)) if is_computing(pid) && *asked != Some(tag) => {
+            *asked = Some(tag);
+            send_signal(pid);
+        }
+        Ok(Some(tag)) => read_from_outside(pid, memory, tag),
+        Err(engine::Unreadable) => send_signal(pid),
+    }
+}
+
+/// Field 3 of proc_pid_stat(5).
+fn is_computing(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
+}
+
+fn send_signal(pid: i32) {
+    // SAFETY: a plain system call about our own child.
+    unsafe { libc::kill(pid, BACKTRACE_SIGNAL) };
+}
+
+fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
+    engine::write_backtrace_of(pid);
+    let text = WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text));
+    let still = matches!(engine::subject_of(pid), Ok(Some(now)) if now == tag);
+    // A ring that cannot be mapped is the worker's end already.
+    if let (true, Ok(channel)) = (still, WorkerChannel::map(memory)) {
+        show(&channel.backtrace_sink(), &text, tag);
+    }
+}
+
+fn show(sink: &BacktraceSink, text: &[u8], tag: Tag) {
+    sink.write(0, text);
+    sink.publish(text.len(), tag);
 }
 
 /// Appends to the text.
@@ -41,19 +84,21 @@ fn sink() -> Option<&'static BacktraceSink> {
 unsafe extern "C" fn outboard_rs_backtrace_write(text: *const c_char, len: usize) {
     // SAFETY: the caller's contract.
     let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len) };
-    let at = LEN.fetch_add(len, Ordering::Relaxed);
-    if let Some(sink) = sink() {
-        sink.write(at, text);
-    }
+    // A backtrace that is lost to a panic costs nothing else.
+    let _ = catch_unwind(|| {
+        WRITER.with_borrow_mut(|writer| writer.text.extend_from_slice(text));
+    });
 }
 
-/// Shows the text to the gateway; the next write begins a new one.
+/// In a worker: shows the text to the gateway.
 #[unsafe(no_mangle)]
 extern "C" fn outboard_rs_backtrace_publish() {
-    let len = LEN.swap(0, Ordering::Relaxed);
-    let tag =
-        Tag { slot: SLOT.load(Ordering::Relaxed), generation: GENERATION.load(Ordering::Relaxed) };
-    if let Some(sink) = sink() {
-        sink.publish(len, tag);
-    }
+    let _ = catch_unwind(|| {
+        WRITER.with_borrow_mut(|writer| {
+            if let Some(sink) = &writer.sink {
+                show(sink, &writer.text, writer.tag);
+            }
+            writer.text.clear();
+        });
+    });
 }

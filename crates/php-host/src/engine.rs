@@ -4,6 +4,7 @@
 //! as in C, checked at start-up; every call below is made on the process's only thread; the C side
 //! lets no longjmp out.
 
+use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Outcome;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -75,8 +76,17 @@ struct RawFacts {
     opcache: bool,
 }
 
+/// The request that a backtrace is about.
+#[repr(C)]
+#[derive(Default)]
+struct Subject {
+    running: u32,
+    slot: u32,
+    generation: u32,
+}
+
 unsafe extern "C" {
-    static outboard_layout: [usize; 5];
+    static outboard_layout: [usize; 6];
     fn outboard_engine_start(
         sapi_name: *const c_char,
         ini_file: *const c_char,
@@ -91,6 +101,10 @@ unsafe extern "C" {
         result: *mut RawVerdict,
     );
     fn outboard_backtrace_install(signal_number: i32);
+    fn outboard_backtrace_begin(slot: u32, generation: u32);
+    fn outboard_backtrace_end();
+    fn outboard_backtrace_subject(pid: i32, found: *mut Subject) -> bool;
+    fn outboard_backtrace_of(pid: i32);
 }
 
 /// The shim and this file were built from different sources.
@@ -101,6 +115,7 @@ fn check_layouts() {
         size_of::<Request>(),
         size_of::<RawVerdict>(),
         size_of::<RawFacts>(),
+        size_of::<Subject>(),
     ];
     // SAFETY: a constant array of the C side.
     let there = unsafe { outboard_layout };
@@ -171,6 +186,28 @@ pub(crate) fn install_backtrace(signal: i32) {
     unsafe { outboard_backtrace_install(signal) }
 }
 
+/// What a worker of this zygote is doing: `Ok(None)` between requests.
+pub(crate) fn subject_of(pid: i32) -> Result<Option<Tag>, Unreadable> {
+    let mut found = Subject::default();
+    // SAFETY: `found` has C's layout (`check_layouts`); the C side reads the other process by a
+    // system call that fails where it may not or cannot.
+    if !unsafe { outboard_backtrace_subject(pid, &raw mut found) } {
+        return Err(Unreadable);
+    }
+    let tag = Tag { slot: found.slot, generation: found.generation };
+    Ok((found.running != 0).then_some(tag))
+}
+
+/// The kernel does not let the zygote read its worker's memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unreadable;
+
+/// Writes the backtrace of a worker of this zygote through [`crate::backtrace`].
+pub(crate) fn write_backtrace_of(pid: i32) {
+    // SAFETY: as in `subject_of`.
+    unsafe { outboard_backtrace_of(pid) }
+}
+
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verdict {
@@ -189,11 +226,14 @@ pub(crate) struct Scratch {
 
 /// Runs one request. `exchange` comes back to the callbacks as it is.
 ///
+/// A backtrace that is asked for meanwhile is about `tag`.
+///
 /// # Safety
 /// `exchange` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its
 /// target until this returns.
 pub(crate) unsafe fn run(
     view: &RequestView<'_>,
+    tag: Tag,
     exchange: *mut c_void,
     scratch: &mut Scratch,
 ) -> Verdict {
@@ -206,7 +246,11 @@ pub(crate) unsafe fn run(
     //   followed by a NUL;
     // * `exchange` by this function's contract;
     // * the C side catches bailouts, and no Rust frame lies between it and the engine.
-    unsafe { outboard_request_run(&raw const request, exchange, &raw mut raw) };
+    unsafe {
+        outboard_backtrace_begin(tag.slot, tag.generation);
+        outboard_request_run(&raw const request, exchange, &raw mut raw);
+        outboard_backtrace_end();
+    }
     let outcome = match raw.outcome {
         0 => Outcome::Finished,
         2 => Outcome::Refused,

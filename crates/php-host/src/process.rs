@@ -53,6 +53,31 @@ pub(crate) fn disregard_termination() {
     }
 }
 
+/// Lets a fault end the process there and then. Rust's own handler, which tells a stack overflow,
+/// knows nothing of PHP's stacks.
+pub(crate) fn die_of_faults() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: restores the kernel's default.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Undoes what the parent blocked for itself; a blocked signal stays so across exec and fork.
+pub(crate) fn unblock_signals() {
+    // SAFETY: sigemptyset(3) initialises what the zeroed memory is.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Closes whatever the parent left open beyond the three standard streams.
+pub(crate) fn close_inherited() {
+    // SAFETY: called first of all, so nothing in this process owns any of these.
+    unsafe { libc::close_range(3, u32::MAX, 0) };
+}
+
 /// Replaces the environment by `variables`.
 pub(crate) fn set_environment(variables: &BTreeMap<String, String>) {
     // SAFETY: single-threaded, so nothing reads the environment meanwhile.

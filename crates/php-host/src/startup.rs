@@ -24,8 +24,12 @@ impl StartError {
     }
 }
 
-/// Starts the engine as `settings` say; the event for the supervisor.
-pub(crate) fn start(settings: &HostSettings, control: &OwnedFd) -> Result<Event, StartError> {
+/// Starts the engine as `settings` say; the event for the process `supervisor`.
+pub(crate) fn start(
+    settings: &HostSettings,
+    supervisor: u32,
+    control: &OwnedFd,
+) -> Result<Event, StartError> {
     let entries = ini_entries(settings)?;
     let ini_file = settings.ini_file.as_deref().map(readable_file).transpose()?;
     let sapi_name = CString::new(settings.sapi_name.as_str())
@@ -35,6 +39,10 @@ pub(crate) fn start(settings: &HostSettings, control: &OwnedFd) -> Result<Event,
         process::become_user(uid, gid).map_err(|error| {
             StartError::new(&format!("cannot become user {uid}, group {gid}"), error)
         })?;
+        // The kernel forgot it with the old user (PR_SET_PDEATHSIG in prctl(2)).
+        if !process::die_with(supervisor) {
+            return Err(StartError("the supervisor has gone".into()));
+        }
     }
     process::add_user_variables();
     let (facts, messages) = start_engine(settings, sapi_name, ini_file, entries, control)?;

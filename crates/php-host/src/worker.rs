@@ -64,7 +64,7 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Exchange> {
     process::set_title(&format!("outboard: {app} worker {number}"), &format!("{app}/{number}"));
     let channel = WorkerChannel::map(&fds.memory)?;
     drop(fds.memory);
-    backtrace::aim(channel.backtrace_sink());
+    backtrace::aim_at(channel.backtrace_sink());
     engine::install_backtrace(BACKTRACE_SIGNAL);
     let bells = (Doorbell::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
     Exchange::new(channel, bells.0, bells.1).map_err(io::Error::other)
@@ -95,9 +95,10 @@ fn serve(mut exchange: Exchange) -> Result<End, Corrupt> {
 fn answer(exchange: &mut Exchange, frame: &[u8], scratch: &mut Scratch) -> Result<Done, Corrupt> {
     let view = RequestView::decode(frame)?;
     exchange.expect_body(view.fixed.content_length.unwrap_or(0));
-    backtrace::about(exchange.tag());
+    let tag = exchange.tag();
+    backtrace::about(tag);
     // SAFETY: `exchange` is used by the callbacks alone until `run` returns.
-    let verdict = unsafe { engine::run(&view, (&raw mut *exchange).cast(), scratch) };
+    let verdict = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
     let panicked = exchange.take_panicked();
     Ok(Done {
         outcome: if panicked { Outcome::Failed } else { verdict.outcome },

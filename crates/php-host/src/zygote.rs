@@ -6,8 +6,9 @@
 //! closes it when it has heard of the end of the last one.
 
 use crate::worker::{self, WorkerFds};
-use crate::{process, startup};
-use outboard_ring::control::{self, Event, HostSettings, Order};
+use crate::{backtrace, process, startup};
+use outboard_ring::control::{self, BACKTRACE_SIGNAL, Event, HostSettings, Order};
+use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::BTreeMap;
 use std::io;
@@ -20,13 +21,16 @@ pub(crate) fn run() -> io::Result<ExitCode> {
     if !process::die_with(supervisor) {
         return Ok(ExitCode::FAILURE);
     }
+    process::close_inherited();
     let control = take_control_socket()?;
     process::leave_terminal();
+    process::die_of_faults();
+    process::unblock_signals();
     process::disregard_termination();
     let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
         return Err(io::Error::other("the first order must be to start"));
     };
-    match startup::start(&settings, &control) {
+    match startup::start(&settings, supervisor, &control) {
         Ok(started) => {
             control::send(&control, &started, &[])?;
             process::set_title(&format!("outboard: {} zygote", settings.app), "outboard-zygote");
@@ -57,8 +61,16 @@ struct Zygote {
     control: OwnedFd,
     exits: ChildExits,
     settings: HostSettings,
-    /// Process ids by worker number.
-    workers: BTreeMap<u64, i32>,
+    workers: BTreeMap<u64, Child>,
+}
+
+/// A worker as the zygote knows it.
+struct Child {
+    pid: i32,
+    /// Its ring, which backtraces are written to.
+    memory: OwnedFd,
+    /// The request that it was last asked a backtrace of.
+    asked: Option<Tag>,
 }
 
 impl Zygote {
@@ -114,7 +126,8 @@ impl Zygote {
             }
             0 => self.become_worker(number, zygote, descriptors),
             pid => {
-                self.workers.insert(number, pid);
+                let [memory, ..] = descriptors;
+                self.workers.insert(number, Child { pid, memory, asked: None });
                 Event::Forked { worker: number, pid }
             }
         };
@@ -122,11 +135,12 @@ impl Zygote {
     }
 
     /// In the child: never returns to the zygote's loop.
-    fn become_worker(&self, number: u64, zygote: u32, descriptors: [OwnedFd; 4]) -> ! {
+    fn become_worker(&mut self, number: u64, zygote: u32, descriptors: [OwnedFd; 4]) -> ! {
         if !process::die_with(zygote) {
             worker::leave(1);
         }
         self.exits.forget();
+        self.workers.clear();
         for fd in [self.control.as_raw_fd(), self.exits.0.as_raw_fd()] {
             // SAFETY: the child uses neither again, and never drops `self`.
             unsafe { libc::close(fd) };
@@ -136,10 +150,13 @@ impl Zygote {
     }
 
     /// A worker that is gone but not yet reaped keeps its process id, so this cannot hit another.
-    fn signal(&self, number: u64, signal: i32) {
-        if let Some(pid) = self.workers.get(&number) {
+    fn signal(&mut self, number: u64, signal: i32) {
+        let Some(child) = self.workers.get_mut(&number) else { return };
+        if signal == BACKTRACE_SIGNAL {
+            backtrace::ask(child.pid, &child.memory, &mut child.asked);
+        } else {
             // SAFETY: a plain system call about our own child.
-            unsafe { libc::kill(*pid, signal) };
+            unsafe { libc::kill(child.pid, signal) };
         }
     }
 
@@ -162,7 +179,7 @@ impl Zygote {
     }
 
     fn number_of(&self, pid: i32) -> Option<u64> {
-        self.workers.iter().find(|(_, known)| **known == pid).map(|(number, _)| *number)
+        self.workers.iter().find(|(_, child)| child.pid == pid).map(|(number, _)| *number)
     }
 }
 

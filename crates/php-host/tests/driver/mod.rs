@@ -68,11 +68,18 @@ pub fn settings() -> HostSettings {
             ("opcache.file_update_protection", "0"),
             ("log_errors", "1"),
             ("expose_php", "1"),
+            ("output_buffering", "0"),
         ]),
         fixed_ini: BTreeMap::new(),
         env: ini(&[("APP_COLOUR", "blue")]),
         run_as: None,
     }
+}
+
+/// The same as another user, when the tests may become one.
+pub fn settings_as_nobody() -> HostSettings {
+    let run_as = rustix::process::geteuid().is_root().then_some((65534, 65534));
+    HostSettings { run_as, ..settings() }
 }
 
 pub fn ini(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -427,6 +434,17 @@ impl Worker {
             }
             assert!(std::time::Instant::now() < deadline, "no backtrace came");
             std::thread::yield_now();
+        }
+    }
+
+    /// Drops frames until the request's end.
+    pub fn drain(&mut self, tag: Tag) -> Done {
+        loop {
+            let (header, payload) = self.frame();
+            assert_eq!(header.tag, tag);
+            if header.kind == FrameKind::Done {
+                return Done::decode(&payload).unwrap();
+            }
         }
     }
 

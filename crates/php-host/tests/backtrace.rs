@@ -1,0 +1,158 @@
+//! A worker tells where its script is, whatever the script is doing.
+
+mod driver;
+
+use driver::{Folder, Host, Worker, finished, get, settings_as_nobody};
+use outboard_ring::control::{BACKTRACE_SIGNAL, Event};
+use outboard_ring::frame::{FrameKind, Tag};
+use rustix::fs::{FlockOperation, flock};
+
+/// Starts a script that says when it is about to get stuck.
+fn stick(worker: &mut Worker, folder: &Folder, code: &str) -> Tag {
+    let text = format!(
+        "<?php\nclass Pump {{\n    static function run() {{\n        flush(); {code}\n    }}\n}}\n\
+         function work() {{\n    Pump::run();\n}}\nwork();\n"
+    );
+    folder.write("stuck.php", &text);
+    let tag = worker.begin(&get("stuck.php").root(&folder.0));
+    while worker.frame().0.kind != FrameKind::Flush {}
+    tag
+}
+
+/// Asks twice, so that a worker inside of a system call answers too.
+fn backtrace(host: &Host, worker: &Worker, tag: Tag) -> Vec<String> {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        host.signal(worker.number, BACKTRACE_SIGNAL);
+        if let Some(text) = worker.channel.backtrace(tag) {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(std::time::Instant::now() < deadline, "no backtrace came");
+        std::thread::yield_now();
+    }
+}
+
+/// User time, in ticks (field 14 of proc_pid_stat(5)).
+fn busy_ticks(worker: &Worker) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.pid)).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(11).unwrap().parse().unwrap()
+}
+
+/// Waits until the script has computed for two ticks: it is in its loop by then.
+fn wait_until_busy(worker: &Worker) {
+    let begin = busy_ticks(worker);
+    while busy_ticks(worker) < begin + 2 {
+        std::thread::yield_now();
+    }
+}
+
+#[track_caller]
+fn assert_frames(found: &[String], folder: &Folder, innermost: Option<&str>) {
+    let file = folder.0.join("stuck.php");
+    let file = file.display();
+    let mut expected: Vec<String> =
+        innermost.into_iter().map(|f| format!("{f}() {file}:4")).collect();
+    expected.push(format!("Pump::run() {file}:4"));
+    expected.push(format!("work() {file}:8"));
+    expected.push(format!("{{main}} {file}:10"));
+    let expected: Vec<String> =
+        expected.iter().enumerate().map(|(i, line)| format!("#{i} {line}")).collect();
+    assert_eq!(found, expected);
+}
+
+fn kill(host: &Host, worker: &Worker) {
+    host.signal(worker.number, 9);
+    assert_eq!(host.event(), Event::Exited { worker: worker.number, code: None, signal: Some(9) });
+}
+
+#[test]
+fn a_busy_loop_is_found_at_its_line_by_one_signal() {
+    let (mut host, folder) = (Host::new(), Folder::new());
+    let mut worker = host.fork();
+    let tag = stick(&mut worker, &folder, "while (true);");
+    wait_until_busy(&worker);
+    host.signal(worker.number, BACKTRACE_SIGNAL);
+    let text = worker.backtrace(tag);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    assert_frames(&lines, &folder, None);
+    kill(&host, &worker);
+}
+
+#[test]
+fn a_sleeping_script_is_found_and_goes_on_sleeping() {
+    let (mut host, folder) = (Host::new(), Folder::new());
+    let mut worker = host.fork();
+    let tag = stick(&mut worker, &folder, "sleep(1000);");
+    let mut lines = Vec::new();
+    // The first signal may come before the call of sleep().
+    while lines.first().is_none_or(|line: &String| !line.contains("sleep()")) {
+        lines = backtrace(&host, &worker, tag);
+    }
+    assert_frames(&lines, &folder, Some("sleep"));
+    for _ in 0..10 {
+        backtrace(&host, &worker, tag);
+    }
+    assert!(worker.try_frame().is_none(), "the request is still running");
+    kill(&host, &worker);
+}
+
+#[test]
+fn a_sleeping_script_is_found_under_another_user_too() {
+    let (mut host, folder) = (Host::with(settings_as_nobody()), Folder::new());
+    let mut worker = host.fork();
+    let tag = stick(&mut worker, &folder, "sleep(1000);");
+    let mut lines = Vec::new();
+    while lines.first().is_none_or(|line: &String| !line.contains("sleep()")) {
+        lines = backtrace(&host, &worker, tag);
+    }
+    assert!(worker.try_frame().is_none(), "the request is still running");
+    kill(&host, &worker);
+}
+
+#[test]
+fn a_blocked_flock_is_found_and_released_by_the_kill() {
+    let (mut host, folder) = (Host::new(), Folder::new());
+    let mut worker = host.fork();
+    let lock = std::fs::File::create(folder.0.join("lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let tag = stick(&mut worker, &folder, "flock(fopen('lock', 'r'), LOCK_EX);");
+    let mut lines = Vec::new();
+    while lines.first().is_none_or(|line: &String| !line.contains("flock()")) {
+        lines = backtrace(&host, &worker, tag);
+    }
+    assert_frames(&lines, &folder, Some("flock"));
+    kill(&host, &worker);
+}
+
+#[test]
+fn an_idle_worker_takes_the_signal_and_serves_on() {
+    let mut host = Host::new();
+    let mut worker = host.fork();
+    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+    for _ in 0..5 {
+        host.signal(worker.number, BACKTRACE_SIGNAL);
+    }
+    for _ in 0..100 {
+        host.signal(worker.number, BACKTRACE_SIGNAL);
+        assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+    }
+}
+
+#[test]
+fn signals_at_any_moment_of_a_request_do_no_harm() {
+    let (mut host, folder) = (Host::new(), Folder::new());
+    let mut worker = host.fork();
+    folder.write(
+        "deep.php",
+        "<?php function f($n) { return $n ? f($n - 1) + strlen(implode(',', range(1, 5))) : 0; }
+         for ($i = 0; $i < 200; $i++) { f(100); } echo 'done';",
+    );
+    for _ in 0..50 {
+        let tag = worker.begin(&get("deep.php").root(&folder.0));
+        for _ in 0..20 {
+            host.signal(worker.number, BACKTRACE_SIGNAL);
+        }
+        assert_eq!(finished(&worker.finish(tag, b"")), "done");
+    }
+}

@@ -1,0 +1,136 @@
+//! Scripts that fail answer as under php-fpm, and the worker serves on.
+
+mod driver;
+
+use driver::{Answer, Folder, Host, Worker, finished, get, ini, settings};
+use outboard_ring::response::Outcome;
+
+fn host(display_errors: &str) -> Host {
+    let mut settings = settings();
+    settings.ini.extend(ini(&[("display_errors", display_errors), ("html_errors", "0")]));
+    Host::with(settings)
+}
+
+fn run(worker: &mut Worker, code: &str) -> Answer {
+    let folder = Folder::new();
+    folder.write("run.php", &format!("<?php {code}"));
+    let answer = worker.ask(&get("run.php").root(&folder.0));
+    assert!(!answer.done.leaving);
+    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n", "after {code}");
+    answer
+}
+
+#[track_caller]
+fn fails(code: &str, message: &str) {
+    let quiet = run(&mut host("0").fork(), code);
+    assert_eq!((quiet.status, quiet.done.outcome), (500, Outcome::Failed), "{code}");
+    assert_eq!(quiet.text(), "", "{code}");
+    assert!(quiet.log_text().contains(message), "{code}: {}", quiet.log_text());
+    let loud = run(&mut host("1").fork(), code);
+    assert_eq!((loud.status, loud.done.outcome), (200, Outcome::Failed), "{code}");
+    assert!(loud.text().contains(message), "{code}: {}", loud.text());
+}
+
+#[test]
+fn an_uncaught_exception_is_a_500_unless_errors_are_displayed() {
+    fails("throw new RuntimeException('broken pump');", "Uncaught RuntimeException: broken pump");
+}
+
+#[test]
+fn a_fatal_error_is_a_500_unless_errors_are_displayed() {
+    fails("not_a_function();", "Call to undefined function not_a_function()");
+    fails("abstract class A {} ; class B extends Missing {}", "Class \"Missing\" not found");
+}
+
+#[test]
+fn a_parse_error_is_a_500_unless_errors_are_displayed() {
+    fails("if (", "Parse error: ");
+}
+
+#[test]
+fn exhausted_memory_is_a_500_unless_errors_are_displayed() {
+    fails("ini_set('memory_limit', '4M'); $a = str_repeat('x', 9000000);", "Allowed memory size");
+}
+
+#[test]
+fn a_time_limit_set_by_the_script_holds() {
+    fails("set_time_limit(1); while (true);", "Maximum execution time of 1 second");
+}
+
+#[test]
+fn a_fatal_error_in_a_shutdown_function_is_a_failure() {
+    let answer =
+        run(&mut host("0").fork(), "register_shutdown_function(fn() => nope()); echo 'x';");
+    assert_eq!(answer.done.outcome, Outcome::Failed);
+    assert!(answer.log_text().contains("undefined function nope()"));
+}
+
+#[test]
+fn exit_is_no_failure_whatever_its_code() {
+    let mut host = host("0");
+    let mut worker = host.fork();
+    for (code, text) in
+        [("exit;", ""), ("exit('bye');", "bye"), ("exit(255);", ""), ("die(1);", "")]
+    {
+        let answer = run(&mut worker, code);
+        assert_eq!((answer.status, finished(&answer).as_str()), (200, text), "{code}");
+    }
+}
+
+#[test]
+fn a_handled_exception_is_no_failure() {
+    let mut host = host("0");
+    let code =
+        "set_exception_handler(function ($e) { http_response_code(503); echo $e->getMessage(); });
+                throw new Exception('handled');";
+    let answer = run(&mut host.fork(), code);
+    assert_eq!((answer.status, finished(&answer).as_str()), (503, "handled"));
+}
+
+#[test]
+fn a_missing_script_is_refused_in_php_fpm_s_words() {
+    let mut host = host("1");
+    let mut worker = host.fork();
+    let folder = Folder::new();
+    std::fs::create_dir(folder.0.join("folder.php")).unwrap();
+    for script in ["missing.php", "folder.php", "hello.php/x.php"] {
+        let answer = worker.ask(&get(script).root(&folder.0));
+        assert_eq!((answer.status, answer.done.outcome), (404, Outcome::Refused), "{script}");
+        assert_eq!(answer.text(), "File not found.\n", "{script}");
+        assert_eq!(answer.log_text(), "Primary script unknown\n", "{script}");
+        assert!(!answer.done.leaving);
+    }
+    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+}
+
+#[test]
+fn an_unreadable_script_is_refused_in_php_fpm_s_words() {
+    let folder = Folder::new();
+    let path = folder.write("secret.php", "<?php echo 'secret';");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+    std::fs::set_permissions(&path, mode).unwrap();
+    let mut settings = settings();
+    // Root may read everything.
+    if rustix::process::geteuid().is_root() {
+        settings.run_as = Some((65534, 65534));
+    }
+    let answer = Host::with(settings).fork().ask(&get("secret.php").root(&folder.0));
+    assert_eq!((answer.status, answer.done.outcome), (403, Outcome::Refused), "{answer:?}");
+    assert_eq!(answer.text(), "Access denied.\n");
+    assert!(answer.log_text().starts_with("Unable to open primary script: "), "{answer:?}");
+}
+
+#[test]
+fn a_script_that_was_deleted_after_it_was_cached_is_refused() {
+    let mut settings = settings();
+    settings.ini.extend(ini(&[("opcache.revalidate_freq", "0")]));
+    let mut host = Host::with(settings);
+    let mut worker = host.fork();
+    let folder = Folder::new();
+    let path = folder.write("gone.php", "<?php echo 'here';");
+    for _ in 0..2 {
+        assert_eq!(finished(&worker.ask(&get("gone.php").root(&folder.0))), "here");
+    }
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(worker.ask(&get("gone.php").root(&folder.0)).status, 404);
+}
