@@ -2,6 +2,8 @@
 //!
 //! Filled by [`crate::wrk`] and [`crate::client`]; read by the experiments and the table.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// Requests that did not end in an answer below status 400, by class.
@@ -29,6 +31,20 @@ impl Failures {
         self.broken += other.broken;
         self.timeout += other.timeout;
         self.status += other.status;
+    }
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let classes = [
+            (self.connect, "not connected"),
+            (self.broken, "broken"),
+            (self.timeout, "timed out"),
+            (self.status, "of status 400 or above"),
+        ];
+        write!(f, "{} failed", self.total())?;
+        let classes = classes.iter().filter(|(count, _)| *count > 0);
+        classes.into_iter().try_for_each(|(count, class)| write!(f, ", {count} {class}"))
     }
 }
 
@@ -81,6 +97,13 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_name_only_the_classes_that_occurred() {
+        let failures = Failures { broken: 2, status: 1, ..Failures::default() };
+        assert_eq!(failures.to_string(), "3 failed, 2 broken, 1 of status 400 or above");
+        assert_eq!(Failures::default().to_string(), "0 failed");
+    }
 
     #[test]
     fn percentiles_are_samples_at_their_rank() {

@@ -80,7 +80,8 @@ fn run(options: &Options) -> Result<Report> {
         if let Err(error) = experiment.run(&mut lab, &mut report) {
             let bar = format!("{} experiment", experiment.name());
             eprintln!("  {error}");
-            report.verdicts.push(Verdict::not_measured(&bar, &error.to_string()));
+            report.verdicts.push(Verdict::not_measured(&bar, "it failed: see the note"));
+            report.notes.push(format!("{}: {error}", experiment.name()));
         }
     }
     print!("{}", table::render(&report));

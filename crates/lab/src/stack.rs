@@ -3,7 +3,7 @@
 //! Peers and outboard build one each ([`crate::nginx`], [`crate::apache`],
 //! [`crate::outboard`]); slices and experiments use all alike. Dropping it ends its processes.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -22,9 +22,10 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Waits until the stack accepts connections.
+    /// Waits until the stack serves: an answer below status 500, whatever it is.
     pub fn await_answer(mut self) -> Result<Self> {
-        self.group.await_start(|| TcpStream::connect(self.address).is_ok())?;
+        let serves = |answer: http::Answer| answer.status < 500;
+        self.group.await_start(|| http::get(self.address, "/").is_ok_and(serves))?;
         Ok(self)
     }
 

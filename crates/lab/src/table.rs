@@ -33,7 +33,7 @@ pub fn render(report: &Report) -> String {
     ];
     text.push_str(&columns(&head, report.rows.iter().map(row_cells), 2));
     text.push_str("\nbars (ratios with the interval that holds them)\n");
-    let head = ["bar", "measured", "verdict"];
+    let head = ["bar", "verdict", "measured"];
     text.push_str(&columns(&head, report.verdicts.iter().map(verdict_cells), 3));
     for note in &report.notes {
         let _ = write!(text, "\nnote: {note}");
@@ -57,7 +57,7 @@ fn row_cells(row: &Row) -> Vec<String> {
 }
 
 fn verdict_cells(verdict: &Verdict) -> Vec<String> {
-    vec![verdict.bar.clone(), verdict.measured.clone(), verdict.outcome.word().into()]
+    vec![verdict.bar.clone(), verdict.outcome.word().into(), verdict.measured.clone()]
 }
 
 /// Columns as wide as their widest cell: the first `left` of them flush left, numbers right.

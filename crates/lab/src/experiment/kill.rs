@@ -45,7 +45,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stop = AtomicBool::new(false);
     let (account, deaths) = thread::scope(|scope| {
         let load = scope.spawn(|| client::run(&plan, |_| !stop.load(Ordering::Relaxed)));
-        let deaths: Result<Vec<Death>> = (0..kills).map(|_| kill_one(&outboard, &site)).collect();
+        let deaths = kill(&outboard, &site, kills);
         stop.store(true, Ordering::Relaxed);
         (load.join().expect("the client does not panic"), deaths)
     });
@@ -79,12 +79,22 @@ struct Death {
     respawn_ms: f64,
 }
 
-/// Kills a worker that has already served, so that it is no failure to start.
-fn kill_one(outboard: &Outboard, site: &Site) -> Result<Death> {
-    let has_served = |pid: &Pid| site.marks.join(pid.to_string()).exists();
-    let pid = wait_for("a worker that has served a request", || {
-        outboard.workers().into_iter().find(has_served)
-    })?;
+/// Kills one worker after the other; none before it has served, so that it is no failure to
+/// start, and none twice, however long a dying one stays in the process table.
+fn kill(outboard: &Outboard, site: &Site, kills: u64) -> Result<Vec<Death>> {
+    let mut deaths: Vec<Death> = Vec::new();
+    for _ in 0..kills {
+        let is_dead = |pid: &Pid| deaths.iter().any(|death| death.pid == *pid);
+        let has_served = |pid: &Pid| site.marks.join(pid.to_string()).exists();
+        let pid = wait_for("a worker that has served a request", || {
+            outboard.workers().into_iter().find(|pid| has_served(pid) && !is_dead(pid))
+        })?;
+        deaths.push(kill_one(pid)?);
+    }
+    Ok(deaths)
+}
+
+fn kill_one(pid: Pid) -> Result<Death> {
     let zygote = Process::read(pid).map(|process| process.parent);
     let zygote = zygote.ok_or_else(|| missing("the zygote of a worker"))?;
     let before = children(zygote);

@@ -4,6 +4,7 @@ use crate::client::{self, Plan};
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::lab::Lab;
+use crate::load::Failures;
 use crate::outboard::Outboard;
 use crate::report::Report;
 use crate::site::{HELLO, Site};
@@ -28,12 +29,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
         return Ok(());
     };
-    let (mut sent, mut failed) = (0, 0);
+    let (mut sent, mut failures) = (0, Failures::default());
     let mut pss_mib = Vec::new();
     for mark in marks {
         let address = outboard.stack.address;
         let plan = Plan { address, path: HELLO, numbered: false, connections: CONNECTIONS };
-        failed += client::run_count(&plan, mark - sent)?.failures.total();
+        failures.add(&client::run_count(&plan, mark - sent)?.failures);
         sent = mark;
         outboard.stack.settle();
         let mib = outboard.stack.group.pss_bytes() as f64 / 1_048_576.0;
@@ -43,7 +44,11 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let growth = pss_mib[pss_mib.len() - 1] - pss_mib[0];
     let readings: Vec<String> =
         marks.iter().zip(&pss_mib).map(|(mark, mib)| format!("{mib:.2} MiB at {mark}")).collect();
-    let measured = format!("{}; {failed} failed", readings.join(", "));
-    report.verdicts.push(Verdict::exact(&bar, growth <= GROWTH_LIMIT_MIB && failed == 0, measured));
+    let measured = format!("{}; {failures}", readings.join(", "));
+    report.verdicts.push(Verdict::exact(
+        &bar,
+        growth <= GROWTH_LIMIT_MIB && failures.total() == 0,
+        measured,
+    ));
     Ok(())
 }
