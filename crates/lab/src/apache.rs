@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::group::Group;
+use crate::http::HOST;
 use crate::lab::{Lab, free_address, is_root, program, write};
 use crate::stack::Stack;
 
@@ -26,7 +27,7 @@ pub fn with_mod_php(lab: &mut Lab, root: &Path) -> Result<Stack> {
     let config = format!(
         "{user}
 ServerRoot {folder}
-ServerName localhost
+ServerName {HOST}
 PidFile {folder}/apache.pid
 Mutex file:{folder}
 ErrorLog {folder}/error.log

@@ -148,6 +148,19 @@ impl Answer {
         Self { status: shape.status, body }
     }
 
+    /// Where the body first differs from another; `None` when they are equal.
+    pub fn first_difference(&self, other: &Self) -> Option<usize> {
+        let same = self.body.iter().zip(&other.body).take_while(|(a, b)| a == b).count();
+        (self.body != other.body).then_some(same)
+    }
+
+    /// The neighbourhood of a place in the body, for an error message.
+    pub fn around(&self, at: usize) -> String {
+        let range = at.saturating_sub(40)..self.body.len().min(at + 80);
+        let text = String::from_utf8_lossy(&self.body[range]).into_owned();
+        format!("; around byte {at}: {text:?}")
+    }
+
     /// Status, length and the beginning of the body, for an error message.
     pub fn summary(&self) -> String {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(80)]).into_owned();

@@ -2,12 +2,13 @@
 //!
 //! `outboard-lab` (behind `make bench`) is its only caller. The map, from the outside in:
 //! [`experiment`]s start [`stack`]s ([`nginx`], [`fpm`], [`apache`], [`mariadb`], [`outboard`]),
-//! put load on them ([`wrk`], [`client`]) in [`slice`]s, and turn what [`group`] accounts for
+//! put load on them ([`wrk`], [`client`], [`background`]) in [`slice`]s, and turn what [`group`] accounts for
 //! into [`statistics`], a [`verdict`] and a [`report`], printed by [`table`]. Whatever is
 //! started is ended by [`group`] or, if the lab dies, by the [`janitor`].
 #![forbid(unsafe_code)]
 
 pub mod apache;
+pub mod background;
 pub mod cgroup;
 pub mod client;
 pub mod error;

@@ -9,6 +9,7 @@ use std::process::Command;
 use crate::error::Result;
 use crate::fpm;
 use crate::group::Group;
+use crate::http::HOST;
 use crate::lab::{Lab, free_address, is_root, program, write};
 use crate::stack::Stack;
 
@@ -80,6 +81,7 @@ http {{
   uwsgi_temp_path {folder}/uwsgi;
   server {{
     listen {address} backlog=4096;
+    server_name {HOST};
     {server}
   }}
 }}

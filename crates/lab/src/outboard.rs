@@ -3,6 +3,7 @@
 //! The binary comes from the environment variable OUTBOARD_BIN, else from `target/release`
 //! beside the workspace. Invariant: it gets the peers' ini file, and as many PHP processes.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -15,8 +16,8 @@ use crate::stack::Stack;
 /// The name in every table.
 pub const NAME: &str = "outboard";
 
-/// The command name of a PHP host, zygote and workers alike (cut to 15 bytes by the kernel).
-const HOST_COMMAND: &str = "outboard-php";
+/// The command name of the process whose children are the workers.
+const ZYGOTE: &str = "outboard-zygote";
 
 /// A running gateway with its PHP host.
 pub struct Outboard {
@@ -42,22 +43,21 @@ impl Outboard {
         lab.php.ini_file(&ini)?;
         let (address, admin) = (free_address()?, folder.join("admin.sock"));
         let config = folder.join("outboard.toml");
-        write(&config, configuration(lab, root, &ini, &admin))?;
+        write(&config, configuration(lab, root, address, &ini))?;
         let mut command = Command::new(&binary);
-        command.arg("serve").arg(root);
-        command.arg("--listen").arg(address.to_string()).arg("--config").arg(&config);
+        command.arg("serve").arg("--config").arg(&config).arg("--admin").arg(&admin);
         group.start(lab, &command)?;
         let stack = Stack { name: NAME, address, group }.await_answer()?;
         Ok(Some(Self { stack, binary, admin }))
     }
 
-    /// The PHP workers: processes of the host whose parent, the zygote, is one too.
+    /// The PHP workers: the children of the zygotes, of which there are two while it reloads.
     pub fn workers(&self) -> Vec<Pid> {
         let table = ProcessTable::snapshot();
-        let is_host = |pid: Pid| table.get(pid).filter(|process| process.name == HOST_COMMAND);
         let pids = self.stack.group.pids().into_iter();
-        let workers = pids.filter_map(is_host).filter(|process| !process.zombie);
-        workers.filter(|process| is_host(process.parent).is_some()).map(|p| p.pid).collect()
+        let processes = pids.filter_map(|pid| table.get(pid)).filter(|process| !process.zombie);
+        let is_zygote = |pid: Pid| table.get(pid).is_some_and(|parent| parent.name == ZYGOTE);
+        processes.filter(|process| is_zygote(process.parent)).map(|process| process.pid).collect()
     }
 
     /// Starts a new generation of workers and waits until the old one has been drained.
@@ -89,10 +89,11 @@ fn run(mut command: Command) -> Result<Output> {
     Err(Error::Program { program: format!("{command:?}"), output })
 }
 
-fn configuration(lab: &Lab, root: &Path, ini: &Path, admin: &Path) -> String {
+fn configuration(lab: &Lab, root: &Path, address: SocketAddr, ini: &Path) -> String {
     let user = if is_root() { "user = \"www-data\"\n" } else { "" };
     format!(
-        "{user}[app.site]
+        "listen = \"{address}\"
+{user}[app.site]
 root = {root:?}
 [limits]
 connections = 30000
@@ -107,8 +108,6 @@ ini_file = {ini:?}
 ini_scan_dir = {scan:?}
 [log.access]
 to = \"off\"
-[admin]
-socket = {admin:?}
 ",
         workers = lab.php_processes(),
         scan = lab.php.scan_folder(),

@@ -52,6 +52,10 @@ pub fn check_same_answers(stacks: &[&Stack], path: &str) -> Result<()> {
     if same {
         return Ok(());
     }
-    let answers = answers.iter().map(|(name, answer)| format!("{name}: {}", answer.summary()));
+    let first = &answers[0].1;
+    let answers = answers.iter().map(|(name, answer)| {
+        let at = answer.first_difference(first);
+        format!("{name}: {}{}", answer.summary(), at.map_or(String::new(), |at| answer.around(at)))
+    });
     Err(Error::DifferentBytes { path: path.into(), answers: answers.collect() })
 }

@@ -4,13 +4,13 @@
 //! The time of respawn is taken from `/proc`: from the signal to the first new child of the
 //! zygote, read every 0.1 ms.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::client::{self, Plan};
+use crate::background::{Background, load_while};
+use crate::client::Plan;
 use crate::error::{Error, Result};
 use crate::experiment::NOT_BUILT;
 use crate::janitor;
@@ -25,6 +25,10 @@ use crate::verdict::Verdict;
 
 const KILLS: u64 = 100;
 const CONNECTIONS: usize = 32;
+
+/// Requests between two kills: about one per connection.
+const BETWEEN: u64 = 32;
+
 const RESPAWN_LIMIT_MS: f64 = 5.0;
 
 /// How long a successor, and its first request, may take before the experiment gives up.
@@ -42,14 +46,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     };
     let address = outboard.stack.address;
     let plan = Plan { address, path: MARKED, numbered: true, connections: CONNECTIONS };
-    let stop = AtomicBool::new(false);
-    let (account, deaths) = thread::scope(|scope| {
-        let load = scope.spawn(|| client::run(&plan, |_| !stop.load(Ordering::Relaxed)));
-        let deaths = kill(&outboard, &site, kills);
-        stop.store(true, Ordering::Relaxed);
-        (load.join().expect("the client does not panic"), deaths)
-    });
-    let (account, deaths) = (account?, deaths?);
+    let (account, deaths) =
+        load_while(&plan, |background| kill(&outboard, &site, kills, background))?;
     let killed: Vec<Pid> = deaths.iter().map(|death| death.pid).collect();
     let judgement = judge(&Marks::read(&site.marks)?, &killed, &account);
     let measured = format!(
@@ -81,9 +79,15 @@ struct Death {
 
 /// Kills one worker after the other; none before it has served, so that it is no failure to
 /// start, and none twice, however long a dying one stays in the process table.
-fn kill(outboard: &Outboard, site: &Site, kills: u64) -> Result<Vec<Death>> {
+fn kill(
+    outboard: &Outboard,
+    site: &Site,
+    kills: u64,
+    background: &Background,
+) -> Result<Vec<Death>> {
     let mut deaths: Vec<Death> = Vec::new();
     for _ in 0..kills {
+        background.await_requests(BETWEEN);
         let is_dead = |pid: &Pid| deaths.iter().any(|death| death.pid == *pid);
         let has_served = |pid: &Pid| site.marks.join(pid.to_string()).exists();
         let pid = wait_for("a worker that has served a request", || {

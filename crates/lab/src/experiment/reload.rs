@@ -1,10 +1,10 @@
 //! Reloads under load: a new generation of workers takes over and no request is lost.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::client::{self, Plan};
+use crate::background::{Background, load_while};
+use crate::client::Plan;
 use crate::error::{Error, Result};
 use crate::experiment::NOT_BUILT;
 use crate::lab::Lab;
@@ -20,8 +20,8 @@ const CONNECTIONS: usize = 32;
 /// Requests between two reloads.
 const BETWEEN: u64 = 2_000;
 
-/// How long the old workers may take to be gone.
-const REPLACEMENT: Duration = Duration::from_secs(30);
+/// How long a new worker may take to be there.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let reloads = RELOADS / lab.effort.shortening;
@@ -33,27 +33,17 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     };
     let address = outboard.stack.address;
     let plan = Plan { address, path: HELLO, numbered: false, connections: CONNECTIONS };
-    let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
-    let go_on = |number| {
-        sent.store(number, Ordering::Relaxed);
-        !stop.load(Ordering::Relaxed)
-    };
-    let (account, times_ms) = thread::scope(|scope| {
-        let load = scope.spawn(|| client::run(&plan, go_on));
-        let times_ms: Result<Vec<f64>> = (0..reloads)
-            .map(|number| {
-                await_requests(&sent);
-                reload(lab, &outboard, number)
-            })
-            .collect();
-        stop.store(true, Ordering::Relaxed);
-        (load.join().expect("the client does not panic"), times_ms)
-    });
-    let (account, times_ms) = (account?, times_ms?);
+    let (account, (times_ms, left_over)) = load_while(&plan, |background| {
+        let one = |number| reload(lab, &outboard, number, background);
+        let times_ms = (0..reloads).map(one).collect::<Result<Vec<f64>>>()?;
+        background.await_requests(BETWEEN);
+        Ok((times_ms, outboard.workers().len().saturating_sub(lab.php_processes())))
+    })?;
     let good = account.statuses.get(&200).copied().unwrap_or(0);
     let all_good = account.failures.total() == 0 && account.unusual.is_empty();
     let measured = format!(
-        "{good} answers with status 200, {}; a reload takes {:.0} ms at the median",
+        "{good} answers with status 200, {}; a reload takes {:.0} ms at the median; old workers \
+         still there at the end: {left_over}",
         account.failures,
         median(&times_ms)
     );
@@ -61,30 +51,18 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Lets the load go on between two reloads. Bounded: a server that answers nothing is found out
-/// by the account.
-fn await_requests(sent: &AtomicU64) {
-    let (goal, began) = (sent.load(Ordering::Relaxed) + BETWEEN, Instant::now());
-    while sent.load(Ordering::Relaxed) < goal && began.elapsed() < REPLACEMENT {
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// One reload, until every worker is a new one; how long that took in ms.
-fn reload(lab: &Lab, outboard: &Outboard, number: u64) -> Result<f64> {
+/// One reload under load, until the first new worker is there; how long that took in ms.
+fn reload(lab: &Lab, outboard: &Outboard, number: u64, background: &Background) -> Result<f64> {
+    background.await_requests(BETWEEN);
     let old = outboard.workers();
     let began = Instant::now();
     outboard.reload()?;
-    loop {
-        let now = outboard.workers();
-        if !now.is_empty() && now.iter().all(|pid| !old.contains(pid)) {
-            break;
+    while outboard.workers().iter().all(|pid| old.contains(pid)) {
+        if began.elapsed() > PATIENCE {
+            let what = format!("no new worker {PATIENCE:?} after a reload; the old: {old:?}");
+            return Err(Error::Unexpected { who: "outboard".into(), what });
         }
-        if began.elapsed() > REPLACEMENT {
-            let what = format!("old workers still there after {REPLACEMENT:?}: {old:?} → {now:?}");
-            return Err(Error::Unexpected { who: "outboard reload".into(), what });
-        }
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(1));
     }
     let ms = began.elapsed().as_secs_f64() * 1e3;
     lab.progress(&format!("reload {:>2}: {ms:.0} ms", number + 1));
