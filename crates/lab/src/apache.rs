@@ -1,0 +1,73 @@
+//! Apache prefork with mod_php: one process per connection, PHP inside it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::Result;
+use crate::group::Group;
+use crate::http::HOST;
+use crate::lab::{Lab, free_address, is_root, program, write};
+use crate::stack::Stack;
+
+/// Processes, all started at once and kept: Debian's MaxRequestWorkers for prefork, enough for
+/// one per connection of the comparisons.
+const PROCESSES: usize = 150;
+
+/// Apache with mod_php and opcache.
+pub fn with_mod_php(lab: &mut Lab, root: &Path) -> Result<Stack> {
+    let name = "apache+mod_php";
+    let binary = program(&["/usr/sbin/apache2"], "apache2")?;
+    let module = format!("/usr/lib/apache2/modules/libphp{}.so", lab.php.version());
+    program(&[&module], "libapache2-mod-php")?;
+    let mut group = Group::new(lab, name)?;
+    let folder = lab.folder(name)?;
+    lab.php.ini_file(&folder.join("php.ini"))?;
+    let address = free_address()?;
+    let user = if is_root() { "User www-data\nGroup www-data" } else { "" };
+    let config = format!(
+        "{user}
+ServerRoot {folder}
+ServerName {HOST}
+PidFile {folder}/apache.pid
+Mutex file:{folder}
+ErrorLog {folder}/error.log
+LogLevel warn
+Listen {address}
+ListenBacklog 4096
+LoadModule mpm_prefork_module /usr/lib/apache2/modules/mod_mpm_prefork.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+LoadModule mime_module /usr/lib/apache2/modules/mod_mime.so
+LoadModule php_module {module}
+TypesConfig /etc/mime.types
+PHPIniDir {folder}
+ServerLimit {PROCESSES}
+MaxRequestWorkers {PROCESSES}
+StartServers {PROCESSES}
+MinSpareServers {PROCESSES}
+MaxSpareServers {PROCESSES}
+MaxConnectionsPerChild 0
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 60
+DocumentRoot {root}
+DirectoryIndex index.php
+<Directory {root}>
+  AllowOverride None
+  Require all granted
+</Directory>
+<FilesMatch \"\\.php$\">
+  SetHandler application/x-httpd-php
+</FilesMatch>
+",
+        folder = folder.display(),
+        root = root.display(),
+    );
+    let file = folder.join("apache.conf");
+    write(&file, config)?;
+    let mut command = Command::new(binary);
+    command.env("PHP_INI_SCAN_DIR", lab.php.scan_folder());
+    command.arg("-DFOREGROUND").arg("-f").arg(&file);
+    group.start(lab, &command)?;
+    Stack { name, address, group }.await_answer()
+}

@@ -1,0 +1,84 @@
+//! The client against servers that misbehave in one known way each.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+use super::*;
+
+/// A server that answers each connection's k-th request (from 1) with `answer(k)` and closes
+/// where that is `None`. It serves until the test process ends.
+fn server(answer: fn(u64) -> Option<&'static str>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback binds");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve(stream, answer));
+        }
+    });
+    address
+}
+
+fn serve(stream: TcpStream, answer: fn(u64) -> Option<&'static str>) {
+    let mut lines = BufReader::new(stream.try_clone().expect("a socket clones")).lines();
+    for count in 1.. {
+        while !lines.next().is_none_or(|line| line.is_ok_and(|line| line.is_empty())) {}
+        match answer(count) {
+            Some(text) if (&stream).write_all(text.as_bytes()).is_ok() => {}
+            _ => return,
+        }
+    }
+}
+
+fn plan(address: SocketAddr, connections: usize) -> Plan<'static> {
+    Plan { address, path: "/", numbered: true, connections }
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+#[test]
+fn a_count_is_kept_exactly_whatever_the_connections() {
+    let address = server(|_| Some(OK));
+    for connections in [1, 3, 16] {
+        let account = run_count(&plan(address, connections), 100).expect("the server answers");
+        assert_eq!(account.statuses, BTreeMap::from([(200, 100)]));
+        assert_eq!(account.failures, Failures::default());
+    }
+}
+
+#[test]
+fn a_closed_connection_costs_its_own_request_and_no_other() {
+    let address = server(|count| (count % 5 != 0).then_some(OK));
+    let account = run_count(&plan(address, 1), 50).expect("the server answers");
+    assert_eq!((account.statuses[&200], account.failures.broken), (40, 10));
+}
+
+#[test]
+fn unusual_answers_carry_the_number_of_their_request() {
+    let address = server(|count| {
+        let bad = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
+        Some(if count == 3 { bad } else { OK })
+    });
+    let account = run_count(&plan(address, 1), 5).expect("the server answers");
+    assert_eq!(account.unusual, [(2, 502)]);
+    assert_eq!(account.failures.status, 1);
+}
+
+#[test]
+fn an_announced_close_is_no_failure() {
+    let address = server(|count| {
+        let close = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        (count == 1).then_some(close)
+    });
+    let account = run_count(&plan(address, 2), 20).expect("the server answers");
+    assert_eq!((account.statuses[&200], account.failures.total()), (20, 0));
+}
+
+#[test]
+fn nobody_listening_is_a_failure_to_connect() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback binds");
+    let address = listener.local_addr().expect("it is bound");
+    drop(listener);
+    let account = run_count(&plan(address, 1), 3).expect("refusals are counted");
+    assert_eq!(account.failures.connect, 3);
+}

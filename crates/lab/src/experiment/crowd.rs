@@ -1,0 +1,37 @@
+//! hello.php at c = 1,000: many more connections than PHP processes, and nobody is turned away.
+
+use crate::error::Result;
+use crate::experiment::NOT_BUILT;
+use crate::lab::Lab;
+use crate::nginx;
+use crate::outboard::{self, Outboard};
+use crate::report::Report;
+use crate::site::{HELLO, Site};
+use crate::slice::interleave;
+use crate::stack::{Stack, check_same_answers};
+use crate::verdict::Verdict;
+use crate::wrk::Wrk;
+
+const CONNECTIONS: usize = 1_000;
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let site = Site::write(lab)?;
+    let wrk = Wrk::find(lab)?;
+    let outboard = Outboard::start(lab, &site.root)?;
+    let peers = [nginx::with_fpm(lab, &site.root)?, nginx::with_return(lab)?];
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
+    check_same_answers(&stacks, HELLO)?;
+    let seconds = lab.effort.slice_seconds;
+    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, HELLO, CONNECTIONS, seconds))?;
+    report.add_rounds("hello c=1000", &rounds);
+    let bar = "hello c=1000: 0 failed requests";
+    report.verdicts.push(match rounds.of(outboard::NAME) {
+        None => Verdict::not_measured(bar, NOT_BUILT),
+        Some(series) => {
+            let failures = series.failures();
+            let measured = format!("{} answers, {failures}", series.answers());
+            Verdict::exact(bar, failures.total() == 0, measured)
+        }
+    });
+    Ok(())
+}

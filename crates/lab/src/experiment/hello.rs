@@ -1,0 +1,52 @@
+//! hello.php at c = 100: what PHP's smallest answer costs through each stack.
+
+use crate::error::Result;
+use crate::experiment::NOT_BUILT;
+use crate::lab::Lab;
+use crate::outboard::{self, Outboard};
+use crate::report::Report;
+use crate::site::{HELLO, Site};
+use crate::slice::{Rounds, interleave};
+use crate::stack::{Stack, check_same_answers};
+use crate::statistics::paired_ratio;
+use crate::verdict::Verdict;
+use crate::wrk::Wrk;
+use crate::{apache, nginx};
+
+const CONNECTIONS: usize = 100;
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let site = Site::write(lab)?;
+    let wrk = Wrk::find(lab)?;
+    let outboard = Outboard::start(lab, &site.root)?;
+    let peers = [
+        nginx::with_fpm(lab, &site.root)?,
+        apache::with_mod_php(lab, &site.root)?,
+        nginx::with_return(lab)?,
+    ];
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
+    check_same_answers(&stacks, HELLO)?;
+    let seconds = lab.effort.slice_seconds;
+    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, HELLO, CONNECTIONS, seconds))?;
+    report.add_rounds("hello c=100", &rounds);
+    for (peer, limit, part) in
+        [(peers[0].name, 1.0 / 5.0, "1/5"), (peers[1].name, 1.0 / 3.0, "1/3")]
+    {
+        report.verdicts.push(cpu_verdict(
+            &rounds,
+            &format!("hello c=100: CPU per request ≤ {part} of {peer}"),
+            peer,
+            limit,
+        ));
+    }
+    Ok(())
+}
+
+/// Judges outboard's CPU per request against a peer's.
+pub(super) fn cpu_verdict(rounds: &Rounds, bar: &str, peer: &str, limit: f64) -> Verdict {
+    let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
+        return Verdict::not_measured(bar, NOT_BUILT);
+    };
+    let cpu = |series: &crate::slice::Series| series.values(|slice| slice.cpu_us_per_answer());
+    Verdict::ratio(bar, limit, paired_ratio(&cpu(subject), &cpu(reference)))
+}

@@ -1,0 +1,70 @@
+//! Reloads under load: a new generation of workers takes over and no request is lost.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::background::{Background, load_while};
+use crate::client::Plan;
+use crate::error::{Error, Result};
+use crate::experiment::NOT_BUILT;
+use crate::lab::Lab;
+use crate::outboard::Outboard;
+use crate::report::Report;
+use crate::site::{HELLO, Site};
+use crate::statistics::median;
+use crate::verdict::Verdict;
+
+const RELOADS: u64 = 20;
+const CONNECTIONS: usize = 32;
+
+/// Requests between two reloads.
+const BETWEEN: u64 = 2_000;
+
+/// How long a new worker may take to be there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let reloads = RELOADS / lab.effort.shortening;
+    let bar = format!("{reloads} reloads under load: 0 failed requests");
+    let site = Site::write(lab)?;
+    let Some(outboard) = Outboard::start(lab, &site.root)? else {
+        report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
+        return Ok(());
+    };
+    let address = outboard.stack.address;
+    let plan = Plan { address, path: HELLO, numbered: false, connections: CONNECTIONS };
+    let (account, (times_ms, left_over)) = load_while(&plan, |background| {
+        let one = |number| reload(lab, &outboard, number, background);
+        let times_ms = (0..reloads).map(one).collect::<Result<Vec<f64>>>()?;
+        background.await_requests(BETWEEN);
+        Ok((times_ms, outboard.workers().len().saturating_sub(lab.php_processes())))
+    })?;
+    let good = account.statuses.get(&200).copied().unwrap_or(0);
+    let all_good = account.failures.total() == 0 && account.unusual.is_empty();
+    let measured = format!(
+        "{good} answers with status 200, {}; a reload takes {:.0} ms at the median; old workers \
+         still there at the end: {left_over}",
+        account.failures,
+        median(&times_ms)
+    );
+    report.verdicts.push(Verdict::exact(&bar, all_good && good > 0, measured));
+    Ok(())
+}
+
+/// One reload under load, until the first new worker is there; how long that took in ms.
+fn reload(lab: &Lab, outboard: &Outboard, number: u64, background: &Background) -> Result<f64> {
+    background.await_requests(BETWEEN);
+    let old = outboard.workers();
+    let began = Instant::now();
+    outboard.reload()?;
+    while outboard.workers().iter().all(|pid| old.contains(pid)) {
+        if began.elapsed() > PATIENCE {
+            let what = format!("no new worker {PATIENCE:?} after a reload; the old: {old:?}");
+            return Err(Error::Unexpected { who: "outboard".into(), what });
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    let ms = began.elapsed().as_secs_f64() * 1e3;
+    lab.progress(&format!("reload {:>2}: {ms:.0} ms", number + 1));
+    Ok(ms)
+}

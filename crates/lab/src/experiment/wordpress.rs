@@ -1,0 +1,63 @@
+//! The home page of a WordPress: a real application, where PHP does the work.
+//!
+//! Each slice is a fixed number of requests by the lab's own client, so that no request is
+//! abandoned half-way and booked on nobody. The database serves all stacks alike; its CPU is
+//! told apart.
+
+use crate::client::{self, Plan};
+use crate::error::Result;
+use crate::experiment::NOT_BUILT;
+use crate::experiment::hello::cpu_verdict;
+use crate::lab::Lab;
+use crate::mariadb::MariaDb;
+use crate::nginx;
+use crate::outboard::{self, Outboard};
+use crate::report::Report;
+use crate::slice::{Rounds, interleave};
+use crate::stack::{Stack, check_same_answers};
+use crate::statistics::{median, paired_ratio};
+use crate::verdict::Verdict;
+use crate::wordpress::{HOME, WordPress};
+
+const CONNECTIONS: usize = 10;
+
+/// A page costs about 20 ms of CPU on the machine that the bars were set on.
+const PAGES_PER_SECOND: f64 = 100.0;
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let database = MariaDb::start(lab)?;
+    lab.progress("installing WordPress");
+    let site = WordPress::prepare(lab, &database)?;
+    let nginx = nginx::with_fpm(lab, &site.root)?;
+    site.install(nginx.address)?;
+    let outboard = Outboard::start(lab, &site.root)?;
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&nginx]).collect();
+    check_same_answers(&stacks, HOME)?;
+    let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
+    let mut database_us = Vec::new();
+    let rounds = interleave(lab, &stacks, |stack| {
+        let before = database.group.cpu_us();
+        let connections = CONNECTIONS;
+        let plan = Plan { address: stack.address, path: HOME, numbered: false, connections };
+        let load = client::run_count(&plan, count)?.into_load();
+        let spent = database.group.cpu_us().saturating_sub(before);
+        database_us.push(spent as f64 / load.answers.max(1) as f64);
+        Ok(load)
+    })?;
+    report.add_rounds("WordPress home c=10", &rounds);
+    let apart = median(&database_us);
+    report.notes.push(format!("WordPress home: MariaDB, counted apart, {apart:.0} µs per page"));
+    let bar = format!("WordPress home: CPU per request ≤ {}", nginx.name);
+    report.verdicts.push(cpu_verdict(&rounds, &bar, nginx.name, 1.0));
+    report.verdicts.push(p99_verdict(&rounds, nginx.name));
+    Ok(())
+}
+
+fn p99_verdict(rounds: &Rounds, peer: &str) -> Verdict {
+    let bar = format!("WordPress home: p99 ≤ {peer}");
+    let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
+        return Verdict::not_measured(&bar, NOT_BUILT);
+    };
+    let p99 = |series: &crate::slice::Series| series.values(|slice| slice.load.latency.p99_us);
+    Verdict::ratio(&bar, 1.0, paired_ratio(&p99(subject), &p99(reference)))
+}

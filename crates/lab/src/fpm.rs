@@ -1,0 +1,48 @@
+//! php-fpm: a static pool behind a Unix socket, part of the nginx + php-fpm stack.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::error::Result;
+use crate::group::Group;
+use crate::lab::{Lab, is_root, program, write};
+
+/// Starts an FPM master in the stack's group; answers the path of its socket.
+pub fn start(lab: &mut Lab, group: &mut Group, name: &str) -> Result<PathBuf> {
+    let binary = lab.php.fpm();
+    program(&[&binary.to_string_lossy()], "php-fpm")?;
+    let folder = lab.folder(&format!("{name}-pool"))?;
+    let ini = folder.join("php.ini");
+    lab.php.ini_file(&ini)?;
+    let socket = folder.join("fpm.sock");
+    let user = if is_root() {
+        "user = www-data\ngroup = www-data\nlisten.owner = www-data\nlisten.group = www-data"
+    } else {
+        ""
+    };
+    let config = format!(
+        "[global]
+daemonize = no
+error_log = {folder}/fpm-error.log
+log_level = warning
+[www]
+{user}
+listen = {socket}
+listen.backlog = 4096
+pm = static
+pm.max_children = {children}
+",
+        folder = folder.display(),
+        socket = socket.display(),
+        children = lab.php_processes(),
+    );
+    let file = folder.join("fpm.conf");
+    write(&file, config)?;
+    let mut command = Command::new(binary);
+    command.env("PHP_INI_SCAN_DIR", lab.php.scan_folder());
+    command.arg("-F").arg("-c").arg(&ini).arg("-y").arg(&file);
+    group.start(lab, &command)?;
+    group.await_start(|| UnixStream::connect(&socket).is_ok())?;
+    Ok(socket)
+}

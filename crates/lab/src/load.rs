@@ -1,0 +1,114 @@
+//! What a generator reports of one run: answers, failures by class, latencies.
+//!
+//! Filled by [`crate::wrk`] and [`crate::client`]; read by the experiments and the table.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Requests that did not end in an answer below status 400, by class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Failures {
+    /// The connection could not be made.
+    pub connect: u64,
+    /// The connection broke, or closed in the middle of or instead of an answer.
+    pub broken: u64,
+    /// No answer within the generator's time-out.
+    pub timeout: u64,
+    /// An answer with status 400 or above.
+    pub status: u64,
+}
+
+impl Failures {
+    /// All classes together.
+    pub fn total(&self) -> u64 {
+        self.connect + self.broken + self.timeout + self.status
+    }
+
+    /// Adds another run's failures.
+    pub fn add(&mut self, other: &Self) {
+        self.connect += other.connect;
+        self.broken += other.broken;
+        self.timeout += other.timeout;
+        self.status += other.status;
+    }
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let classes = [
+            (self.connect, "not connected"),
+            (self.broken, "broken"),
+            (self.timeout, "timed out"),
+            (self.status, "of status 400 or above"),
+        ];
+        write!(f, "{} failed", self.total())?;
+        let classes = classes.iter().filter(|(count, _)| *count > 0);
+        classes.into_iter().try_for_each(|(count, class)| write!(f, ", {count} {class}"))
+    }
+}
+
+/// Latency percentiles of one run in µs. Closed loop: the next request waits for the last
+/// answer, so this is the time of service under that load and not what a user would wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Half of the answers took at most this.
+    pub p50_us: f64,
+    /// 90 % took at most this.
+    pub p90_us: f64,
+    /// 99 % took at most this.
+    pub p99_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+impl Latency {
+    /// Percentiles of samples in µs; all zero without samples.
+    pub fn of(mut samples_us: Vec<u32>) -> Self {
+        samples_us.sort_unstable();
+        let at = |share: f64| {
+            let rank = (share * samples_us.len() as f64).ceil() as usize;
+            samples_us.get(rank.saturating_sub(1)).map_or(0.0, |&us| f64::from(us))
+        };
+        Self { p50_us: at(0.50), p90_us: at(0.90), p99_us: at(0.99), max_us: at(1.0) }
+    }
+}
+
+/// One run of a generator.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Load {
+    /// Whole answers received, of any status.
+    pub answers: u64,
+    /// Requests that failed.
+    pub failures: Failures,
+    /// How long the run took.
+    pub seconds: f64,
+    /// Latencies of the answers.
+    pub latency: Latency,
+}
+
+impl Load {
+    /// Answers per second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_name_only_the_classes_that_occurred() {
+        let failures = Failures { broken: 2, status: 1, ..Failures::default() };
+        assert_eq!(failures.to_string(), "3 failed, 2 broken, 1 of status 400 or above");
+        assert_eq!(Failures::default().to_string(), "0 failed");
+    }
+
+    #[test]
+    fn percentiles_are_samples_at_their_rank() {
+        let latency = Latency::of((1..=100).rev().collect());
+        assert_eq!((latency.p50_us, latency.p99_us, latency.max_us), (50.0, 99.0, 100.0));
+        assert_eq!(Latency::of(Vec::new()), Latency::default());
+    }
+}

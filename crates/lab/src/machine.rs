@@ -1,0 +1,119 @@
+//! The machine under the measurement: what it is, and how busy others keep it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::php::Php;
+use crate::process_table::Process;
+
+/// What a reader needs to know to compare numbers with another machine's.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// Processor model.
+    pub processor: String,
+    /// Cores that the lab and the stacks share.
+    pub cores: usize,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution.
+    pub system: String,
+    /// Programs and their versions.
+    pub versions: Vec<String>,
+}
+
+impl Machine {
+    /// Asks the kernel and the installed programs.
+    pub fn describe(php: &Php, cores: usize, outboard: Option<&Path>) -> Self {
+        let fpm = php.fpm();
+        let mut versions = vec![
+            version(Path::new("/usr/sbin/nginx"), "-v"),
+            version(&fpm, "-v"),
+            version(Path::new("/usr/sbin/apache2"), "-v"),
+            version(Path::new("/usr/sbin/mariadbd"), "--version"),
+            version(Path::new("/usr/bin/wrk"), "-v"),
+        ];
+        versions.push(outboard.map_or("outboard: not built".into(), |o| version(o, "--version")));
+        Self {
+            processor: field("/proc/cpuinfo", "model name"),
+            cores,
+            memory_mib: field("/proc/meminfo", "MemTotal")
+                .trim_end_matches(" kB")
+                .parse()
+                .unwrap_or(0)
+                / 1024,
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .into(),
+            system: field("/etc/os-release", "PRETTY_NAME").trim_matches('"').into(),
+            versions,
+        }
+    }
+}
+
+/// The value after a key of a `key: value` or `key=value` file.
+fn field(file: &str, key: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let rest = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+    rest.trim_start_matches([' ', '\t', ':', '=']).trim().into()
+}
+
+/// The first line that a program prints about itself.
+fn version(program: &Path, flag: &str) -> String {
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(output) = Command::new(program).arg(flag).output() else {
+        return format!("{name}: not installed");
+    };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().next().map_or(format!("{name}: no version"), |line| line.trim().into())
+}
+
+/// The machine's CPU clocks and the lab's own.
+pub struct Ticks {
+    busy_us: u64,
+    steal_us: u64,
+    total_us: u64,
+    lab_us: u64,
+}
+
+impl Ticks {
+    /// Reads `/proc/stat` (proc(5)) and the lab's CPU time with that of its ended children.
+    pub fn now() -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let first = stat.lines().next().unwrap_or_default();
+        let us: Vec<u64> = first
+            .split_whitespace()
+            .skip(1)
+            .map(|word| word.parse::<u64>().unwrap_or(0) * 10_000)
+            .chain(std::iter::repeat(0))
+            .take(8)
+            .collect();
+        let lab_us = Process::read(std::process::id()).map_or(0, |process| process.cpu_us);
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let busy_us = us[0] + us[1] + us[2] + us[5] + us[6];
+        Self { busy_us, steal_us: us[7], total_us: us.iter().sum(), lab_us }
+    }
+
+    /// What has passed since an earlier reading.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            busy_us: self.busy_us.saturating_sub(earlier.busy_us),
+            steal_us: self.steal_us.saturating_sub(earlier.steal_us),
+            total_us: self.total_us.saturating_sub(earlier.total_us),
+            lab_us: self.lab_us.saturating_sub(earlier.lab_us),
+        }
+    }
+
+    /// The share of the machine that neither the stack nor the lab used: steal, and other
+    /// processes.
+    pub fn taken_by_others(&self, stack_us: u64) -> f64 {
+        let others = self.busy_us.saturating_sub(stack_us + self.lab_us) + self.steal_us;
+        others as f64 / self.total_us.max(1) as f64
+    }
+}

@@ -1,0 +1,75 @@
+//! MariaDB of its own for one run: a data folder in the scratch folder, a Unix socket, no port.
+//!
+//! Its processes are a group of their own: the database is reported beside the stacks, since
+//! all stacks use the same one.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::{Doing, Error, Result};
+use crate::group::Group;
+use crate::lab::{Lab, is_root, program};
+
+/// A running database server.
+pub struct MariaDb {
+    /// Its processes.
+    pub group: Group,
+    /// The socket that clients connect to, as its owner without a password.
+    pub socket: PathBuf,
+}
+
+impl MariaDb {
+    /// Makes a data folder and starts the server on it.
+    pub fn start(lab: &mut Lab) -> Result<Self> {
+        let server = program(&["/usr/sbin/mariadbd"], "mariadb-server")?;
+        let folder = lab.folder("mariadb")?;
+        let (data, socket) = (folder.join("data"), folder.join("mariadb.sock"));
+        if is_root() {
+            let mysql = Command::new("chown").arg("mysql").arg(&folder).output();
+            mysql.doing(|| "give the data folder to the user mysql".into())?;
+        }
+        install(&data)?;
+        let mut group = Group::new(lab, "mariadb")?;
+        let mut command = Command::new(server);
+        command.arg("--no-defaults").arg("--skip-networking");
+        command.args(user_option()).args([option("datadir", &data), option("socket", &socket)]);
+        command.arg(option("pid-file", &folder.join("mariadb.pid")));
+        group.start(lab, &command)?;
+        group.await_start(|| UnixStream::connect(&socket).is_ok())?;
+        Ok(Self { group, socket })
+    }
+
+    /// Runs SQL statements.
+    pub fn execute(&self, sql: &str) -> Result<()> {
+        let mut command = Command::new("/usr/bin/mariadb");
+        command.arg("--no-defaults").arg("--user=root").arg(option("socket", &self.socket));
+        run(command.arg("--execute").arg(sql))
+    }
+}
+
+fn install(data: &Path) -> Result<()> {
+    let binary = program(&["/usr/bin/mariadb-install-db"], "mariadb-server")?;
+    let mut command = Command::new(binary);
+    command.arg("--no-defaults").arg(option("datadir", data)).args(user_option());
+    command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+    run(&mut command)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().doing(|| format!("run {:?}", command.get_program()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stdout, output.stderr].concat();
+    let output = String::from_utf8_lossy(&text).into_owned();
+    Err(Error::Program { program: command.get_program().to_string_lossy().into(), output })
+}
+
+fn user_option() -> Option<&'static str> {
+    is_root().then_some("--user=mysql")
+}
+
+fn option(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}

@@ -1,0 +1,115 @@
+//! The stack that the bars are about: `outboard serve`, with its admin socket.
+//!
+//! The binary comes from the environment variable OUTBOARD_BIN, else from `target/release`
+//! beside the workspace. Invariant: it gets the peers' ini file, and as many PHP processes.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::error::{Doing, Error, Result};
+use crate::group::Group;
+use crate::lab::{Lab, free_address, is_root, write};
+use crate::process_table::{Pid, ProcessTable};
+use crate::stack::Stack;
+
+/// The name in every table.
+pub const NAME: &str = "outboard";
+
+/// The command name of the process whose children are the workers.
+const ZYGOTE: &str = "outboard-zygote";
+
+/// A running gateway with its PHP host.
+pub struct Outboard {
+    /// The stack to measure.
+    pub stack: Stack,
+    binary: PathBuf,
+    admin: PathBuf,
+}
+
+/// The binary to measure, if there is one.
+pub fn binary() -> Option<PathBuf> {
+    let given = std::env::var_os("OUTBOARD_BIN").map(PathBuf::from);
+    given.or_else(|| Some("target/release/outboard".into())).filter(|path| path.exists())
+}
+
+impl Outboard {
+    /// Starts a gateway for a folder; `None` when it is not built.
+    pub fn start(lab: &mut Lab, root: &Path) -> Result<Option<Self>> {
+        let Some(binary) = binary() else { return Ok(None) };
+        let mut group = Group::new(lab, NAME)?;
+        let folder = lab.folder(NAME)?;
+        let ini = folder.join("php.ini");
+        lab.php.ini_file(&ini)?;
+        let (address, admin) = (free_address()?, folder.join("admin.sock"));
+        let config = folder.join("outboard.toml");
+        write(&config, configuration(lab, root, address, &ini))?;
+        let mut command = Command::new(&binary);
+        command.arg("serve").arg("--config").arg(&config).arg("--admin").arg(&admin);
+        group.start(lab, &command)?;
+        let stack = Stack { name: NAME, address, group }.await_answer()?;
+        Ok(Some(Self { stack, binary, admin }))
+    }
+
+    /// The PHP workers: the children of the zygotes, of which there are two while it reloads.
+    pub fn workers(&self) -> Vec<Pid> {
+        let table = ProcessTable::snapshot();
+        let pids = self.stack.group.pids().into_iter();
+        let processes = pids.filter_map(|pid| table.get(pid)).filter(|process| !process.zombie);
+        let is_zygote = |pid: Pid| table.get(pid).is_some_and(|parent| parent.name == ZYGOTE);
+        processes.filter(|process| is_zygote(process.parent)).map(|process| process.pid).collect()
+    }
+
+    /// Starts a new generation of workers and waits until the old one has been drained.
+    pub fn reload(&self) -> Result<()> {
+        let mut command = Command::new(&self.binary);
+        command.arg("reload").arg("--admin").arg(&self.admin);
+        run(command).map(drop)
+    }
+
+    /// What the gateway says of itself, as JSON.
+    pub fn status(&self) -> Result<serde_json::Value> {
+        let mut command = Command::new(&self.binary);
+        command.args(["status", "--json", "--admin"]).arg(&self.admin);
+        let output = run(command)?;
+        serde_json::from_slice(&output.stdout).map_err(|error| Error::Unexpected {
+            who: "outboard status --json".into(),
+            what: error.to_string(),
+        })
+    }
+}
+
+fn run(mut command: Command) -> Result<Output> {
+    let output = command.output().doing(|| format!("run {command:?}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = format!("{}: {text}", output.status);
+    Err(Error::Program { program: format!("{command:?}"), output })
+}
+
+fn configuration(lab: &Lab, root: &Path, address: SocketAddr, ini: &Path) -> String {
+    let user = if is_root() { "user = \"www-data\"\n" } else { "" };
+    format!(
+        "listen = \"{address}\"
+{user}[app.site]
+root = {root:?}
+[limits]
+connections = 30000
+idle_timeout = \"1h\"
+[pool]
+min = {workers}
+max = {workers}
+loopback_slots = 0
+queue_length = 10000
+[php]
+ini_file = {ini:?}
+ini_scan_dir = {scan:?}
+[log.access]
+to = \"off\"
+",
+        workers = lab.php_processes(),
+        scan = lab.php.scan_folder(),
+    )
+}

@@ -1,0 +1,78 @@
+//! Which PHP is measured, and the one set of ini values that every stack gets.
+//!
+//! Peers write [`Php::ini_file`] as their php.ini; an outboard stack puts [`SETTINGS`] into its
+//! configuration. Invariant: no stack runs with settings of its own.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::lab::write;
+
+/// The ini values of all stacks: Debian's production values where they matter, opcache on.
+pub const SETTINGS: &[(&str, &str)] = &[
+    ("date.timezone", "UTC"),
+    ("display_errors", "0"),
+    ("expose_php", "0"),
+    ("log_errors", "1"),
+    ("max_execution_time", "30"),
+    ("memory_limit", "128M"),
+    ("opcache.enable", "1"),
+    ("opcache.interned_strings_buffer", "8"),
+    ("opcache.jit_buffer_size", "0"),
+    ("opcache.max_accelerated_files", "10000"),
+    ("opcache.memory_consumption", "128"),
+    ("opcache.revalidate_freq", "2"),
+    ("opcache.validate_timestamps", "1"),
+    ("output_buffering", "4096"),
+    ("request_order", "GP"),
+    ("short_open_tag", "0"),
+    ("variables_order", "GPCS"),
+    ("zend.assertions", "-1"),
+];
+
+/// A PHP version as Debian packages it.
+pub struct Php {
+    version: String,
+}
+
+impl Php {
+    /// The newest version whose FPM is installed.
+    pub fn find() -> Result<Self> {
+        let folders = std::fs::read_dir("/etc/php").into_iter().flatten().flatten();
+        let versions = folders.filter_map(|entry| entry.file_name().into_string().ok());
+        let installed = versions.filter(|version| fpm_of(version).exists());
+        let newest = installed.max_by_key(|version| numbers(version));
+        let missing = || Error::MissingProgram { program: "php-fpm".into(), package: "php-fpm" };
+        Ok(Self { version: newest.ok_or_else(missing)? })
+    }
+
+    /// Major and minor version, `8.2`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The FPM binary.
+    pub fn fpm(&self) -> PathBuf {
+        fpm_of(&self.version)
+    }
+
+    /// The folder of ini files that load Debian's extensions: the same for all stacks.
+    pub fn scan_folder(&self) -> PathBuf {
+        format!("/etc/php/{}/fpm/conf.d", self.version).into()
+    }
+
+    /// Writes the php.ini of a peer.
+    pub fn ini_file(&self, path: &Path) -> Result<()> {
+        let lines: String =
+            SETTINGS.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        write(path, lines)
+    }
+}
+
+fn fpm_of(version: &str) -> PathBuf {
+    format!("/usr/sbin/php-fpm{version}").into()
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}

@@ -1,0 +1,70 @@
+//! The document root of the small experiments: one-line scripts and a 1 KiB file.
+//!
+//! Written once per run; every stack serves the same folder. Invariant: the files are dated an
+//! hour back, since opcache does not cache what changed in the last two seconds
+//! (`opcache.file_update_protection`).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::error::{Doing, Result};
+use crate::lab::{Lab, write};
+
+/// The smallest script: two bytes of answer.
+pub const HELLO: &str = "/hello.php";
+
+/// A script that is in flight for 5 ms and leaves a mark before and after.
+pub const MARKED: &str = "/marked.php";
+
+/// A static file of 1,024 bytes.
+pub const KIBIBYTE: &str = "/kibibyte.txt";
+
+/// The folder that all stacks of the small experiments serve.
+pub struct Site {
+    /// The document root.
+    pub root: PathBuf,
+    /// Where [`MARKED`] writes: one file per PHP process, named by its pid, one line
+    /// `+ID` when a request begins and one `-ID` when the script has ended.
+    pub marks: PathBuf,
+}
+
+impl Site {
+    /// Writes the files.
+    pub fn write(lab: &Lab) -> Result<Self> {
+        let site = Self { root: lab.folder("site")?, marks: lab.folder("marks")? };
+        // The PHP processes of some stacks run as another user.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(&site.marks, open).doing(|| "open the folder of marks".into())?;
+        let marked = format!(
+            "<?php $id = $_GET['id']; $log = '{}/' . getmypid();\n\
+             file_put_contents($log, \"+$id\\n\", FILE_APPEND);\n\
+             usleep(5000);\n\
+             file_put_contents($log, \"-$id\\n\", FILE_APPEND);\n\
+             echo $id;\n",
+            site.marks.display()
+        );
+        site.add(HELLO, b"<?php echo 'ok';")?;
+        // A stack counts as started once PHP answers its front page.
+        site.add("/index.php", b"<?php echo 'ok';")?;
+        site.add(MARKED, marked.as_bytes())?;
+        site.add(KIBIBYTE, &b"0123456789abcdef".repeat(64))?;
+        Ok(site)
+    }
+
+    fn add(&self, path: &str, content: &[u8]) -> Result<()> {
+        let file = self.root.join(path.trim_start_matches('/'));
+        write(&file, content)?;
+        date_back(&file)
+    }
+}
+
+/// Sets a file's modification time an hour back.
+fn date_back(file: &Path) -> Result<()> {
+    let then = SystemTime::now() - Duration::from_secs(3600);
+    File::options()
+        .append(true)
+        .open(file)
+        .and_then(|file| file.set_modified(then))
+        .doing(|| format!("date {} back", file.display()))
+}

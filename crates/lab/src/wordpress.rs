@@ -1,0 +1,112 @@
+//! A WordPress as Debian ships it, copied into the scratch folder and installed by its own
+//! installer over HTTP.
+//!
+//! Invariant: all stacks serve the same files and the same database; the site's address comes
+//! from the request's Host, which the lab always sets to [`HOST`], so the bytes are the same on
+//! every port.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::{Doing, Error, Result};
+use crate::http::{self, HOST};
+use crate::lab::{Lab, program, write};
+use crate::mariadb::MariaDb;
+
+/// The home page.
+pub const HOME: &str = "/";
+
+/// The theme of the site: the default of the WordPress in Debian 12.
+const THEME: &str = "twentytwentythree";
+
+/// Files and database of one site.
+pub struct WordPress {
+    /// The document root.
+    pub root: PathBuf,
+}
+
+impl WordPress {
+    /// Copies the files, makes the database and writes the configuration.
+    pub fn prepare(lab: &Lab, database: &MariaDb) -> Result<Self> {
+        program(&["/usr/share/wordpress/wp-load.php"], "wordpress")?;
+        let theme = format!("/usr/share/wordpress/wp-content/themes/{THEME}/style.css");
+        program(&[&theme], "wordpress-theme-twentytwentythree")?;
+        let root = lab.scratch.join("wordpress");
+        copy(Path::new("/usr/share/wordpress"), &root)?;
+        database.execute(
+            "CREATE DATABASE wordpress; \
+             CREATE USER wordpress@localhost IDENTIFIED BY 'wordpress'; \
+             GRANT ALL ON wordpress.* TO wordpress@localhost",
+        )?;
+        write(&root.join("wp-config.php"), configuration(&database.socket))?;
+        Ok(Self { root })
+    }
+
+    /// Runs the installer through a stack that serves the site.
+    pub fn install(&self, address: SocketAddr) -> Result<()> {
+        let fields = [
+            ("weblog_title", "Bench"),
+            ("user_name", "admin"),
+            ("admin_password", "correct horse battery staple"),
+            ("admin_password2", "correct horse battery staple"),
+            ("admin_email", "admin@bench.test"),
+            ("blog_public", "0"),
+            ("language", ""),
+        ];
+        let answer = http::post(address, "/wp-admin/install.php?step=2", &fields)?;
+        let home = http::get(address, HOME)?;
+        if home.status == 200 && home.body.windows(11).any(|part| part == b"Hello world") {
+            return Ok(());
+        }
+        let what = format!("installer: {}; home page: {}", answer.summary(), home.summary());
+        Err(Error::Unexpected { who: "WordPress".into(), what })
+    }
+}
+
+/// Copies a tree, following links: Debian keeps themes and languages elsewhere.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let output = Command::new("cp").arg("-aL").arg(from).arg(to).output();
+    let output = output.doing(|| "run cp".into())?;
+    if to.join("index.php").exists() {
+        return Ok(());
+    }
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Error::Program { program: "cp".into(), output })
+}
+
+/// No cron and no update checks: they would run in some slices and not in others.
+fn configuration(socket: &Path) -> String {
+    let constants = [
+        ("DB_NAME", "'wordpress'".to_owned()),
+        ("DB_USER", "'wordpress'".into()),
+        ("DB_PASSWORD", "'wordpress'".into()),
+        ("DB_HOST", format!("'localhost:{}'", socket.display())),
+        ("DB_CHARSET", "'utf8mb4'".into()),
+        ("WP_HOME", format!("'http://{HOST}'")),
+        ("WP_SITEURL", format!("'http://{HOST}'")),
+        ("WP_DEFAULT_THEME", format!("'{THEME}'")),
+        ("WP_HTTP_BLOCK_EXTERNAL", "true".into()),
+        ("AUTOMATIC_UPDATER_DISABLED", "true".into()),
+        ("DISABLE_WP_CRON", "true".into()),
+        ("WP_DEBUG", "false".into()),
+    ];
+    let keys = [
+        "AUTH_KEY",
+        "SECURE_AUTH_KEY",
+        "LOGGED_IN_KEY",
+        "NONCE_KEY",
+        "AUTH_SALT",
+        "SECURE_AUTH_SALT",
+        "LOGGED_IN_SALT",
+        "NONCE_SALT",
+    ];
+    let keys = keys.iter().map(|&key| (key, format!("'the same on every run: {key}'")));
+    let define = |(name, value)| format!("define('{name}', {value});\n");
+    let constants: String = constants.into_iter().chain(keys).map(define).collect();
+    format!(
+        "<?php\n{constants}$table_prefix = 'wp_';\n\
+         defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');\n\
+         require_once ABSPATH . 'wp-settings.php';\n"
+    )
+}

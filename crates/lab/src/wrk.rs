@@ -1,0 +1,103 @@
+//! wrk as the load generator: a closed loop of keep-alive connections at full speed.
+//!
+//! Runs Debian's binary with one thread (the generator shares the machine's cores with the
+//! stack) and a script whose only function is `done`, which costs nothing per request.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::error::{Doing, Error, Result};
+use crate::http::HOST;
+use crate::lab::{Lab, program, write};
+use crate::load::{Failures, Latency, Load};
+
+/// Prints one line of numbers, marked so that wrk's own report is not mistaken for it.
+const REPORT: &str = r#"
+function done(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format("lab %d %d %d %d %d %d %d %f %f %f %f\n",
+    summary.requests, summary.duration, e.connect, e.read, e.write, e.timeout, e.status,
+    latency:percentile(50), latency:percentile(90), latency:percentile(99), latency.max))
+end
+"#;
+
+/// The installed wrk and its report script.
+pub struct Wrk {
+    binary: PathBuf,
+    script: PathBuf,
+}
+
+impl Wrk {
+    /// Finds wrk and writes the script.
+    pub fn find(lab: &Lab) -> Result<Self> {
+        let binary = program(&["/usr/bin/wrk", "/usr/local/bin/wrk"], "wrk")?;
+        let script = lab.scratch.join("report.lua");
+        write(&script, REPORT)?;
+        Ok(Self { binary, script })
+    }
+
+    /// Asks for `path` over `connections` connections for about `seconds`.
+    pub fn run(
+        &self,
+        address: SocketAddr,
+        path: &str,
+        connections: usize,
+        seconds: f64,
+    ) -> Result<Load> {
+        let output = Command::new(&self.binary)
+            .args(["--threads", "1", "--timeout", "10s", "--header", &format!("Host: {HOST}")])
+            .args(["--connections", &connections.to_string()])
+            .args(["--duration", &format!("{}s", seconds.ceil().max(1.0))])
+            .arg("--script")
+            .arg(&self.script)
+            .arg(format!("http://{address}{path}"))
+            .output()
+            .doing(|| "run wrk".into())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        parse(&text).ok_or_else(|| Error::Program {
+            program: "wrk".into(),
+            output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<Load> {
+    let line = text.lines().find_map(|line| line.strip_prefix("lab "))?;
+    let numbers: Vec<f64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
+    let &[answers, us, connect, read, write, timeout, status, p50_us, p90_us, p99_us, max_us] =
+        numbers.as_slice()
+    else {
+        return None;
+    };
+    Some(Load {
+        answers: answers as u64,
+        failures: Failures {
+            connect: connect as u64,
+            broken: (read + write) as u64,
+            timeout: timeout as u64,
+            status: status as u64,
+        },
+        seconds: us / 1e6,
+        latency: Latency { p50_us, p90_us, p99_us, max_us },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_line_is_found_among_wrks_own() {
+        let text =
+            "Running 1s test\n  12 requests in 1.00s\nlab 12 2000000 0 1 2 3 4 50 90 99 120\n";
+        let load = parse(text).expect("the line is there");
+        assert_eq!((load.answers, load.rate(), load.failures.total()), (12, 6.0, 10));
+        assert_eq!(load.latency.p99_us, 99.0);
+    }
+
+    #[test]
+    fn a_cut_report_is_no_result() {
+        assert!(parse("lab 12 2000000 0 1").is_none());
+    }
+}
