@@ -1,8 +1,9 @@
 //! The same figures in the Prometheus text format (version 0.0.4).
 
 use crate::gateway::Gateway;
-use crate::pool::{PoolStatus, State};
+use crate::pool::PoolStatus;
 use crate::status;
+use outboard_supervisor::worker::life::State;
 use std::fmt::Write;
 
 /// `Content-Type` of the exposition format.
@@ -54,17 +55,11 @@ fn pools(page: &mut Page, pools: &[PoolStatus]) {
         page.sample("outboard_php_queue_length", &[("app", &pool.app)], pool.queue_length);
     }
     page.metric("outboard_php_workers", "gauge", "Workers by state.");
-    let states = [
-        (State::Booting, "booting"),
-        (State::Idle, "idle"),
-        (State::Busy, "busy"),
-        (State::Stopping, "stopping"),
-        (State::Killed, "killed"),
-    ];
     for pool in pools {
-        for (state, word) in states {
-            let count = pool.workers.iter().filter(|worker| worker.state == state).count();
-            let labels = [("app", pool.app.as_str()), ("state", word)];
+        for state in State::ALL {
+            let word = state.to_string();
+            let count = pool.workers.iter().filter(|worker| worker.state == word).count();
+            let labels = [("app", pool.app.as_str()), ("state", &word)];
             page.sample("outboard_php_workers", &labels, count as u64);
         }
     }

@@ -17,6 +17,8 @@ use outboard_ring::control::HostSettings;
 use outboard_ring::doorbell::Doorbell;
 use outboard_ring::response::LogLine;
 use outboard_ring::spsc::{Corrupt, Sleep};
+use outboard_supervisor::plan::recycle;
+use outboard_supervisor::worker::life::{LEAVING_GRACE_MS, Moved, State};
 use outboard_supervisor::zygote::Zygote;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,8 +28,7 @@ use std::rc::Rc;
 
 pub use keeper::StartError;
 pub use status::{PoolStatus, WorkerStatus};
-pub use worker::State;
-use worker::{News, Overdue, Worker};
+use worker::{News, Worker};
 
 /// How a pool is run. Times in ms.
 #[derive(Debug, Clone)]
@@ -38,8 +39,8 @@ pub struct PoolSettings {
     pub host_binary: PathBuf,
     /// What the host needs.
     pub host: HostSettings,
-    /// Workers that are always there.
-    pub min: usize,
+    /// Workers that are always there; `None` for one a core.
+    pub min: Option<usize>,
     /// Most workers; `None` sizes by memory.
     pub max: Option<usize>,
     /// Memory that all workers together may use.
@@ -147,7 +148,7 @@ impl Pool {
         let mut members = self.members.borrow_mut();
         while let Some(slot) = members.idle.pop() {
             let Some(worker) = members.workers[slot].as_mut() else { continue };
-            match worker.begin(exchange.clone(), now_ms()) {
+            match worker.begin(exchange.clone(), now_ms(), self.settings.deadline_ms) {
                 Ok(()) => return Ok(()),
                 Err(corrupt) => self.condemn(worker, corrupt),
             }
@@ -191,13 +192,14 @@ impl Pool {
         let mut had_news = false;
         loop {
             let Some(worker) = members.workers[slot].as_mut() else { return had_news };
-            if !matches!(worker.state, State::Booting | State::Busy) {
+            if matches!(worker.state(), State::Idle | State::Killing | State::Gone) {
                 return had_news;
             }
             let before = worker.exchange.clone();
-            let looked = worker
-                .pump()
-                .and_then(|()| worker.look(&mut self.scratch.borrow_mut(), |w, l| self.log(w, l)));
+            let looked = worker.pump().and_then(|()| {
+                let scratch = &mut self.scratch.borrow_mut();
+                worker.look(scratch, now_ms(), |worker, line| self.log(worker, line))
+            });
             match looked {
                 Ok(Some(news)) => {
                     had_news = true;
@@ -229,55 +231,65 @@ impl Pool {
 
     /// What follows from a worker's news.
     fn act(&self, members: &mut Members, slot: usize, news: News) {
-        let Some(worker) = members.workers[slot].as_mut() else { return };
         match news {
-            News::Ready => {
-                self.keeping.borrow_mut().worker_ready();
+            News::Free => {
+                if self.phase.get() != Phase::Retiring {
+                    self.keeping.borrow_mut().worked();
+                }
                 self.phase_changed.set();
                 self.give_work(members, slot);
             }
-            News::Free => self.give_work(members, slot),
-            News::Leaving => worker.state = State::Stopping,
+            News::Leaving => {}
         }
     }
 
     /// Gives a free worker the next waiting request, or lets it idle, or sees it off.
     fn give_work(&self, members: &mut Members, slot: usize) {
-        let Members { workers, queue, idle } = members;
-        let Some(worker) = workers[slot].as_mut() else { return };
-        if self.should_leave(worker, queue.is_empty()) {
-            if worker.stop().is_err() {
-                self.kill(worker);
+        if self.should_leave(members, slot) {
+            if let Some(worker) = members.workers[slot].as_mut() {
+                self.see_off(worker);
             }
             return;
         }
+        let Members { workers, queue, idle } = members;
+        let Some(worker) = workers[slot].as_mut() else { return };
         while let Some(waiting) = queue.pop_front() {
             if waiting.exchange.is_abandoned() || waiting.exchange.has_ended() {
                 continue;
             }
-            if let Err(corrupt) = worker.begin(waiting.exchange, now_ms()) {
+            let begun = worker.begin(waiting.exchange, now_ms(), self.settings.deadline_ms);
+            if let Err(corrupt) = begun {
                 self.condemn(worker, corrupt);
             }
             return;
         }
-        worker.state = State::Idle;
-        worker.since_ms = now_ms();
         idle.push(slot);
     }
 
-    fn should_leave(&self, worker: &Worker, queue_is_empty: bool) -> bool {
-        if self.phase.get() == Phase::Retiring && queue_is_empty {
+    fn should_leave(&self, members: &Members, slot: usize) -> bool {
+        if self.phase.get() == Phase::Retiring && members.queue.is_empty() {
             return true;
         }
-        let too_big = self
-            .settings
-            .recycle_memory_bytes
-            .is_some_and(|most_bytes| worker.memory_bytes > most_bytes);
-        if worker.served >= worker.recycle_after || too_big {
-            self.counters.borrow_mut().recycled += 1;
-            return true;
+        let Some(worker) = members.workers[slot].as_ref() else { return false };
+        let Some(reason) = self.keeping.borrow().sizing.due(worker) else { return false };
+        let all = members.workers.iter().flatten();
+        let away =
+            all.clone().filter(|worker| !matches!(worker.state(), State::Idle | State::Busy));
+        if away.count() >= recycle::most_away(all.count()) {
+            return false;
         }
-        false
+        self.counters.borrow_mut().recycled += 1;
+        let text = format!("a worker is replaced: {reason}");
+        self.say_of(worker, Level::Debug, &text);
+        true
+    }
+
+    /// Tells a worker without a request to leave.
+    fn see_off(&self, worker: &mut Worker) {
+        let until_ms = now_ms() + LEAVING_GRACE_MS;
+        if worker.process.drain(until_ms).is_err() {
+            self.kill(worker);
+        }
     }
 
     /// Books a request that a worker has finished.
@@ -293,27 +305,28 @@ impl Pool {
     fn write_slow(&self, worker: &Worker, exchange: &Exchange, took_ms: u64, backtrace: &str) {
         let text = format!("{} took {took_ms} ms\n{backtrace}", exchange.label);
         for text in text.trim_end().lines() {
-            let event = LogEvent {
-                app: Some(&self.settings.app),
-                worker: worker.pid,
-                request: Some(exchange.request_id),
-                reason: None,
-                text,
-            };
-            self.slow_log.write(Level::Warn, event);
+            let request = Some(exchange.request_id);
+            self.slow_log.write(Level::Warn, LogEvent { request, text, ..self.event(worker) });
         }
     }
 
     fn log(&self, worker: &Worker, line: LogLine<'_>) {
         let text = String::from_utf8_lossy(line.text);
-        let event = LogEvent {
+        self.say_of(worker, Level::from_syslog(line.severity), &text);
+    }
+
+    fn say_of(&self, worker: &Worker, level: Level, text: &str) {
+        self.error_log.write(level, LogEvent { text, ..self.event(worker) });
+    }
+
+    /// An event about a worker and the request that it has.
+    fn event(&self, worker: &Worker) -> LogEvent<'_> {
+        LogEvent {
             app: Some(&self.settings.app),
-            worker: worker.pid,
+            worker: worker.process.pid,
             request: worker.exchange.as_ref().map(|exchange| exchange.request_id),
-            reason: None,
-            text: &text,
-        };
-        self.error_log.write(Level::from_syslog(line.severity), event);
+            ..LogEvent::default()
+        }
     }
 
     /// A worker that broke the protocol is not talked to any more.
@@ -326,9 +339,9 @@ impl Pool {
     }
 
     fn kill(&self, worker: &mut Worker) {
-        worker.state = State::Killed;
-        worker.overdue = Overdue::Killed;
-        self.signal(worker.number, libc_signal::KILL);
+        if worker.process.life.kill() == Moved::Yes {
+            self.signal(worker.process.number, SIGKILL);
+        }
     }
 
     fn signal(&self, worker: u64, signal: i32) {
@@ -340,18 +353,10 @@ impl Pool {
     }
 
     fn report(&self, worker: &Worker, reason: Reason, text: &str) {
-        let event = LogEvent {
-            app: Some(&self.settings.app),
-            worker: worker.pid,
-            request: worker.exchange.as_ref().map(|exchange| exchange.request_id),
-            reason: Some(reason),
-            text,
-        };
-        self.error_log.write(Level::Error, event);
+        let reason = Some(reason);
+        self.error_log.write(Level::Error, LogEvent { reason, text, ..self.event(worker) });
     }
 }
 
-/// The signal numbers that are used, which Linux fixes.
-mod libc_signal {
-    pub(super) const KILL: i32 = 9;
-}
+/// Fixed by Linux on every architecture.
+const SIGKILL: i32 = 9;

@@ -153,15 +153,12 @@ fn pool_settings(
         Count::Auto => None,
         Count::Fixed(number) => Some(number as usize),
     };
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let max = count(pool.max);
-    let min = count(pool.min).unwrap_or(cores.max(2)).min(max.unwrap_or(usize::MAX));
     Ok(PoolSettings {
         app: app.name.clone(),
         host_binary: app.php.host_binary.clone().unwrap_or(host_binary.to_owned()),
         host: php_settings::of(app).map_err(ServerError::Setup)?,
-        min,
-        max,
+        min: count(pool.min),
+        max: count(pool.max),
         memory_budget_bytes: memory_budget_bytes(
             pool.memory_budget,
             memory::machine_bytes().unwrap_or(1 << 30),

@@ -11,7 +11,6 @@
 //!  worker::WorkerProcess   one worker: its ring, doorbell, output, and place in life
 //!  plan::scale      how many workers       plan::backoff   when to try again
 //!  plan::recycle    who is to be renewed   plan::deadline  who has had too long
-//!  plan::reload     one generation follows another
 //!  memory, cpu, loopback   what /proc knows
 //! ```
 

@@ -6,5 +6,4 @@
 pub mod backoff;
 pub mod deadline;
 pub mod recycle;
-pub mod reload;
 pub mod scale;

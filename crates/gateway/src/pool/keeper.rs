@@ -9,18 +9,20 @@ mod deadlines;
 mod queue;
 mod sizing;
 
-use super::worker::{State, Worker};
+use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
 use crate::exchange::End;
 use crate::log::{ErrorLog, Event as LogEvent, Level};
 use crate::reason::Reason;
 use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};
-use outboard_ring::channel::{Capacities, GatewayChannel};
+use outboard_ring::channel::Capacities;
 use outboard_ring::control;
 use outboard_ring::doorbell::Doorbell;
 use outboard_supervisor::plan::backoff::Backoff;
+use outboard_supervisor::worker::WorkerProcess;
+use outboard_supervisor::worker::life::{Death, State};
 use outboard_supervisor::zygote::{Received, Zygote};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -58,7 +60,7 @@ pub(super) struct Keeping {
     pub(super) slow: bool,
     backoff: Backoff,
     /// After this, workers that are still busy in a retiring pool are ended.
-    retire_deadline_ms: u64,
+    retire_deadline_ms: Option<u64>,
     pub(super) sizing: sizing::Sizing,
 }
 
@@ -70,7 +72,7 @@ impl Keeping {
             next_worker: 0,
             slow: false,
             backoff: Backoff::new(),
-            retire_deadline_ms: u64::MAX,
+            retire_deadline_ms: None,
             sizing: sizing::Sizing::new(settings),
         }
     }
@@ -80,8 +82,10 @@ impl Keeping {
         self.failure.is_some()
     }
 
-    pub(super) fn worker_ready(&mut self) {
+    /// A worker got ready or finished a request: starting works.
+    pub(super) fn worked(&mut self) {
         self.failure = None;
+        self.backoff.served();
     }
 }
 
@@ -123,7 +127,9 @@ impl Pool {
                 if let Some(failure) = &self.keeping.borrow().failure {
                     return Err(failed(failure.clone()));
                 }
-                if self.phase.get() == Phase::Serving && self.ready_workers() >= self.settings.min {
+                if self.phase.get() == Phase::Serving
+                    && self.ready_workers() >= self.least_workers()
+                {
                     return Ok(());
                 }
                 self.phase_changed.wait().await;
@@ -133,9 +139,13 @@ impl Pool {
         ready.await.unwrap_or_else(|_| Err(late()))
     }
 
+    fn least_workers(&self) -> usize {
+        self.keeping.borrow().sizing.bounds.min()
+    }
+
     fn ready_workers(&self) -> usize {
         let members = self.members.borrow();
-        let ready = |worker: &&Worker| matches!(worker.state, State::Idle | State::Busy);
+        let ready = |worker: &&Worker| matches!(worker.state(), State::Idle | State::Busy);
         members.workers.iter().flatten().filter(ready).count()
     }
 
@@ -143,7 +153,7 @@ impl Pool {
     /// everything ends.
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
         self.phase.set(Phase::Retiring);
-        self.keeping.borrow_mut().retire_deadline_ms = now_ms().saturating_add(drain_timeout_ms);
+        self.keeping.borrow_mut().retire_deadline_ms = Some(now_ms() + drain_timeout_ms);
         let mut members = self.members.borrow_mut();
         for slot in std::mem::take(&mut members.idle) {
             self.give_work(&mut members, slot);
@@ -178,7 +188,7 @@ impl Pool {
     /// Starts the zygote; returns its control socket as a source.
     fn boot(self: &Rc<Self>) -> Result<Source, String> {
         let spawned = Zygote::spawn(&self.settings.host_binary, self.settings.host.clone());
-        let (zygote, output) = spawned.map_err(|error| error.to_string())?;
+        let (zygote, output) = spawned.map_err(|error| format!("{error}; {}", error.hint()))?;
         spawn(relay_output(self.clone(), None, output));
         let control = zygote.control_fd().try_clone_to_owned();
         let source = control.and_then(|fd| Source::new(fd, Interest::Read));
@@ -208,7 +218,7 @@ impl Pool {
     fn choose_tick(&self) -> u64 {
         let members = self.members.borrow();
         let working = !members.queue.is_empty()
-            || members.workers.iter().flatten().any(|worker| worker.state != State::Idle);
+            || members.workers.iter().flatten().any(|worker| worker.state() != State::Idle);
         self.keeping.borrow_mut().slow = !working;
         if working { BUSY_TICK_MS } else { IDLE_TICK_MS }
     }
@@ -246,9 +256,9 @@ impl Pool {
                 self.started(php_version, opcache, ini_file.as_deref(), &messages);
             }
             control::Event::StartFailed { message } => self.start_failed(message),
-            control::Event::Forked { worker, pid } => self.with_worker(worker, |worker| {
-                worker.pid = Some(pid);
-            }),
+            control::Event::Forked { worker, pid } => {
+                self.with_worker(worker, |worker| worker.process.forked(pid));
+            }
             control::Event::ForkFailed { worker, message } => {
                 self.say(Level::Error, &format!("cannot fork a worker: {message}"));
                 self.bury(worker, "could not be forked");
@@ -276,9 +286,7 @@ impl Pool {
         if self.phase.get() == Phase::Starting {
             self.phase.set(Phase::Serving);
         }
-        for _ in 0..self.settings.min {
-            self.fork();
-        }
+        self.tick();
     }
 
     fn start_failed(&self, message: String) {
@@ -309,27 +317,24 @@ impl Pool {
                 members.workers.len() - 1
             }
         };
-        // The number is never used twice, so its low half tells successors apart.
-        let (channel, memory) = GatewayChannel::create(Capacities::default(), number as u32)?;
-        let doorbell = Doorbell::blocking()?;
-        let (output, theirs) = output_pipe()?;
         let zygote = self.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        zygote.fork(
-            number,
-            [memory.as_fd(), doorbell.as_fd(), self.gateway_doorbell.as_fd(), theirs.as_fd()],
-        )?;
-        let recycle_after = sizing::recycle_after(&self.settings, number);
-        members.workers[slot] =
-            Some(Worker::new(number, slot as u32, channel, doorbell, now_ms(), recycle_after));
+        let (capacities, doorbell) = (Capacities::default(), &self.gateway_doorbell);
+        let mut process = WorkerProcess::order(zygote, number, capacities, doorbell, now_ms())?;
+        let output = process.take_output();
+        members.workers[slot] = Some(Worker::new(process, slot as u32));
         self.counters.borrow_mut().forks += 1;
-        spawn(relay_output(self.clone(), Some(number), output));
+        if let Some(output) = output {
+            spawn(relay_output(self.clone(), Some(number), output));
+        }
         Ok(())
     }
 
     fn with_worker(&self, number: u64, act: impl FnOnce(&mut Worker)) {
         let mut members = self.members.borrow_mut();
-        if let Some(worker) = members.workers.iter_mut().flatten().find(|w| w.number == number) {
+        if let Some(worker) =
+            members.workers.iter_mut().flatten().find(|w| w.process.number == number)
+        {
             act(worker);
         }
     }
@@ -337,8 +342,10 @@ impl Pool {
     /// A worker was reaped: what it still had said is heard, what it had not finished fails.
     fn bury(&self, number: u64, how: &str) {
         let mut members = self.members.borrow_mut();
-        let Some(slot) =
-            members.workers.iter().position(|w| w.as_ref().is_some_and(|w| w.number == number))
+        let Some(slot) = members
+            .workers
+            .iter()
+            .position(|w| w.as_ref().is_some_and(|w| w.process.number == number))
         else {
             return;
         };
@@ -346,26 +353,29 @@ impl Pool {
         members.idle.retain(|idle| *idle != slot);
         let Some(mut worker) = members.workers[slot].take() else { return };
         self.phase_changed.set();
-        let expected = matches!(worker.state, State::Stopping | State::Killed);
-        let exchange = worker.exchange.take();
+        let exchange = worker.exchange.clone();
         if let Some(exchange) = &exchange {
             exchange.finish(End::Failed(Reason::WorkerCrashed));
         }
-        if expected {
-            return;
-        }
+        let death = worker.process.life.exited();
+        let doing = match death {
+            Death::Expected | Death::ExpectedWithRequest(_) | Death::Again => return,
+            Death::WhileStarting => "starting".to_owned(),
+            Death::WhileIdle => "idle".to_owned(),
+            Death::WhileServing(_) => {
+                let label = exchange.as_ref().map_or("", |exchange| &exchange.label);
+                format!("answering {label}")
+            }
+        };
         self.counters.borrow_mut().crashes += 1;
         let event = LogEvent {
-            app: Some(&self.settings.app),
-            worker: worker.pid,
-            request: exchange.as_ref().map(|exchange| exchange.request_id),
             reason: exchange.is_some().then_some(Reason::WorkerCrashed),
-            text: &format!("a worker {how} while {}", doing(&worker, exchange.as_deref())),
+            text: &format!("a worker {how} while {doing}"),
+            ..self.event(&worker)
         };
         self.error_log.write(Level::Error, event);
-        let booting = worker.state == State::Booting;
         let mut keeping = self.keeping.borrow_mut();
-        if booting {
+        if death == Death::WhileStarting {
             keeping.backoff.died_starting(now_ms());
             keeping.failure.get_or_insert_with(|| format!("a worker {how} while starting"));
         } else {
@@ -386,6 +396,10 @@ impl Pool {
             }
         }
         members.idle.clear();
+        drop(members);
+        if self.phase.get() == Phase::Starting && !self.keeping.borrow().failing() {
+            self.start_failed("the PHP host left at once; its last words are above".to_owned());
+        }
         if self.phase.get() == Phase::Serving {
             self.say(Level::Error, "the zygote has gone; starting PHP again");
             self.phase.set(Phase::Starting);
@@ -407,26 +421,12 @@ impl Pool {
     }
 }
 
-fn doing(worker: &Worker, exchange: Option<&crate::exchange::Exchange>) -> String {
-    match (exchange, worker.state) {
-        (Some(exchange), _) => format!("answering {}", exchange.label),
-        (None, State::Booting) => "starting".to_owned(),
-        (None, _) => "idle".to_owned(),
-    }
-}
-
 fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
     match (code, signal) {
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         (Some(code), None) => format!("left with code {code}"),
         (None, None) => "has gone".to_owned(),
     }
-}
-
-fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    rustix::io::ioctl_fionbio(&read, true)?;
-    Ok((read, write))
 }
 
 /// Logs what a process writes to its standard output and error, line by line.
@@ -459,7 +459,7 @@ fn log_lines(pool: &Pool, number: Option<u64>, buffer: &mut Vec<u8>) {
     let (mut worker, mut request) = (None, None);
     if let Some(number) = number {
         pool.with_worker(number, |found| {
-            worker = found.pid;
+            worker = found.process.pid;
             request = found.exchange.as_ref().map(|exchange| exchange.request_id);
         });
     }

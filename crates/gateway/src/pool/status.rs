@@ -1,6 +1,6 @@
 //! What `outboard status` shows of a pool.
 
-use super::{Phase, Pool, State};
+use super::{Phase, Pool};
 use outboard_reactor::now_ms;
 use serde::Serialize;
 
@@ -44,8 +44,8 @@ pub struct PoolStatus {
 pub struct WorkerStatus {
     /// Process id.
     pub pid: Option<i32>,
-    /// Where it is in its life.
-    pub state: State,
+    /// Where it is in its life: `booting`, `idle`, `busy`, ….
+    pub state: String,
     /// Method and target of its request.
     pub request: Option<String>,
     /// For how long it has been in this state.
@@ -63,13 +63,16 @@ impl Pool {
         let counters = self.counters.borrow();
         let keeping = self.keeping.borrow();
         let now_ms = now_ms();
-        let workers = members.workers.iter().flatten().map(|worker| WorkerStatus {
-            pid: worker.pid,
-            state: worker.state,
-            request: worker.exchange.as_ref().map(|exchange| exchange.label.to_string()),
-            for_ms: now_ms.saturating_sub(worker.since_ms),
-            served: worker.served,
-            memory_bytes: worker.memory_bytes,
+        let workers = members.workers.iter().flatten().map(|worker| {
+            let life = &worker.process.life;
+            WorkerStatus {
+                pid: worker.process.pid,
+                state: life.state().to_string(),
+                request: worker.exchange.as_ref().map(|exchange| exchange.label.to_string()),
+                for_ms: life.busy_ms(now_ms).or(life.idle_ms(now_ms)).unwrap_or(0),
+                served: life.served(),
+                memory_bytes: worker.process.own_bytes,
+            }
         });
         PoolStatus {
             app: self.settings.app.clone(),
@@ -80,9 +83,9 @@ impl Pool {
                 Phase::Gone => "gone",
             },
             php_version: keeping.php_version.clone(),
-            min: self.settings.min,
-            max: keeping.sizing.max,
-            sizing: keeping.sizing.why.clone(),
+            min: keeping.sizing.bounds.min(),
+            max: keeping.sizing.bounds.max(),
+            sizing: keeping.sizing.why(),
             queue_length: members.queue.len() as u64,
             requests: counters.requests,
             queued: counters.queued,

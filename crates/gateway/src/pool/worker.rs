@@ -5,11 +5,12 @@
 
 use crate::exchange::{End, Exchange};
 use crate::reason::Reason;
-use outboard_ring::channel::GatewayChannel;
-use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
+use outboard_supervisor::plan::deadline::Stage;
+use outboard_supervisor::worker::WorkerProcess;
+use outboard_supervisor::worker::life::{Finished, Moved, State};
 use std::rc::Rc;
 
 /// Body bytes offered to the ring at once.
@@ -17,104 +18,53 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// Below this much room the body waits, so that it is not sent in crumbs.
 const LEAST_PIECE_BYTES: usize = 4096;
 
-/// Where a worker is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Ordered, forked, not ready yet.
-    Booting,
-    /// Waits for a request.
-    Idle,
-    /// Has a request.
-    Busy,
-    /// Was told to stop, or leaves by itself; takes no more requests.
-    Stopping,
-    /// Is being killed; only its exit is waited for.
-    Killed,
-}
-
 /// What a look into the ring brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
-    /// It is ready for its first request.
-    Ready,
-    /// Its request is over.
+    /// It can take a request.
     Free,
-    /// Its request is over, and so is the worker.
+    /// Its request is over, and it is on its way out.
     Leaving,
 }
 
 /// One worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// The number that the zygote knows it by.
-    pub(crate) number: u64,
-    /// Known once forked.
-    pub(crate) pid: Option<i32>,
-    pub(crate) state: State,
+    /// Its process, ring and place in life.
+    pub(crate) process: WorkerProcess,
     pub(crate) exchange: Option<Rc<Exchange>>,
     pub(crate) tag: Tag,
+    /// How far the enforcement of its deadline has come.
+    pub(crate) stage: Stage,
     frame_sent: bool,
-    channel: GatewayChannel,
-    doorbell: Doorbell,
-    /// Requests answered.
-    pub(crate) served: u64,
-    /// Monotonic ms of the fork order.
-    pub(crate) forked_ms: u64,
-    /// Since when it has its request, or none.
-    pub(crate) since_ms: u64,
-    /// Resident memory that is its own, as last sampled.
-    pub(crate) memory_bytes: u64,
-    /// Requests after which it is replaced.
-    pub(crate) recycle_after: u64,
-    /// Stage of the deadline that its request has reached.
-    pub(crate) overdue: Overdue,
-}
-
-/// How far the enforcement of a deadline has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overdue {
-    /// In time.
-    No,
-    /// The client has its 504; a backtrace was asked for this often.
-    Asked(u32),
-    /// `SIGKILL` was sent.
-    Killed,
 }
 
 impl Worker {
-    pub(crate) fn new(
-        number: u64,
-        slot: u32,
-        channel: GatewayChannel,
-        doorbell: Doorbell,
-        now_ms: u64,
-        recycle_after: u64,
-    ) -> Self {
+    pub(crate) fn new(process: WorkerProcess, slot: u32) -> Self {
         Self {
-            number,
-            pid: None,
-            state: State::Booting,
+            process,
             exchange: None,
             tag: Tag { slot, generation: 0 },
+            stage: Stage::InTime,
             frame_sent: false,
-            channel,
-            doorbell,
-            served: 0,
-            forked_ms: now_ms,
-            since_ms: now_ms,
-            memory_bytes: 0,
-            recycle_after,
-            overdue: Overdue::No,
         }
     }
 
+    pub(crate) fn state(&self) -> State {
+        self.process.life.state()
+    }
+
     /// Gives it a request. It must be idle.
-    pub(crate) fn begin(&mut self, exchange: Rc<Exchange>, now_ms: u64) -> Result<(), Corrupt> {
+    pub(crate) fn begin(
+        &mut self,
+        exchange: Rc<Exchange>,
+        now_ms: u64,
+        deadline_ms: u64,
+    ) -> Result<(), Corrupt> {
+        let moved = self.process.life.begin(now_ms, Some(now_ms + deadline_ms));
+        debug_assert_eq!(moved, Moved::Yes, "only idle workers are given requests");
         self.tag.generation = self.tag.generation.wrapping_add(1);
-        self.state = State::Busy;
-        self.since_ms = now_ms;
-        self.overdue = Overdue::No;
+        self.stage = Stage::InTime;
         self.frame_sent = false;
         exchange.started_ms.set(Some(now_ms));
         self.exchange = Some(exchange);
@@ -129,22 +79,22 @@ impl Worker {
             return Ok(());
         }
         if !self.frame_sent {
-            if exchange.frame.len() > self.channel.largest_payload_bytes() {
+            if exchange.frame.len() > self.process.channel.largest_payload_bytes() {
                 exchange.finish(End::Failed(Reason::HeadersTooLarge));
                 return Ok(());
             }
             self.frame_sent =
-                self.channel.push(FrameKind::Request, self.tag, &[&exchange.frame])?;
+                self.process.channel.push(FrameKind::Request, self.tag, &[&exchange.frame])?;
         }
         while self.frame_sent && !body.is_spent() && !exchange.has_ended() {
-            let free = self.channel.free_bytes()?;
+            let free = self.process.channel.free_bytes()?;
             if free < LEAST_PIECE_BYTES {
-                if self.channel.prepare_wait(LEAST_PIECE_BYTES)? == Sleep::MayBlock {
+                if self.process.channel.prepare_wait(LEAST_PIECE_BYTES)? == Sleep::MayBlock {
                     break;
                 }
                 continue;
             }
-            let (channel, tag) = (&mut self.channel, self.tag);
+            let (channel, tag) = (&mut self.process.channel, self.tag);
             let taken = body.next(free.min(PIECE_BYTES), |piece| {
                 channel.push(FrameKind::RequestBody, tag, &[piece])
             });
@@ -153,7 +103,7 @@ impl Worker {
                 Err(_) => {
                     // The spool cannot be read: PHP must not see a shortened body as whole.
                     exchange.finish(End::Failed(Reason::SpoolFailed));
-                    self.channel.abort(self.tag);
+                    self.process.channel.abort(self.tag);
                 }
             }
         }
@@ -161,30 +111,21 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells it to leave once it has nothing to do.
-    pub(crate) fn stop(&mut self) -> Result<(), Corrupt> {
-        self.state = State::Stopping;
-        if self.channel.push(FrameKind::Stop, self.tag, &[])? {
-            self.publish();
-        }
-        Ok(())
-    }
-
     /// Tells it that nobody waits for the answer any more.
     pub(crate) fn abort(&mut self) {
-        self.channel.abort(self.tag);
+        self.process.channel.abort(self.tag);
         // It may be asleep for room in a ring that nobody empties now.
-        self.doorbell.ring();
+        self.process.doorbell.ring();
     }
 
     /// The backtrace of the present request, once the worker has written it.
     pub(crate) fn backtrace(&self) -> Option<String> {
-        self.channel.backtrace(self.tag)
+        self.process.channel.backtrace(self.tag)
     }
 
     fn publish(&mut self) {
-        if self.channel.publish() == Wake::Needed {
-            self.doorbell.ring();
+        if self.process.channel.publish() == Wake::Needed {
+            self.process.doorbell.ring();
         }
     }
 
@@ -192,17 +133,18 @@ impl Worker {
     pub(crate) fn look(
         &mut self,
         payload: &mut Vec<u8>,
+        now_ms: u64,
         mut log: impl FnMut(&Worker, LogLine<'_>),
     ) -> Result<Option<News>, Corrupt> {
         let mut news = None;
         let mut popped = false;
         while news.is_none() && !self.is_stalled() {
-            let Some(header) = self.channel.receive(payload)? else { break };
+            let Some(header) = self.process.channel.receive(payload)? else { break };
             popped = true;
-            news = self.handle(header, payload, &mut log)?;
+            news = self.handle(header, payload, now_ms, &mut log)?;
         }
-        if popped && self.channel.release() == Wake::Needed {
-            self.doorbell.ring();
+        if popped && self.process.channel.release() == Wake::Needed {
+            self.process.doorbell.ring();
         }
         Ok(news)
     }
@@ -211,13 +153,17 @@ impl Worker {
         &mut self,
         header: FrameHeader,
         payload: &[u8],
+        now_ms: u64,
         log: &mut impl FnMut(&Worker, LogLine<'_>),
     ) -> Result<Option<News>, Corrupt> {
         match header.kind {
             FrameKind::Log => log(self, LogLine::decode(payload)?),
-            FrameKind::Ready if self.state == State::Booting => return Ok(Some(News::Ready)),
+            FrameKind::Ready => {
+                let moved = self.process.life.ready(now_ms);
+                return Ok((moved == Moved::Yes).then_some(News::Free));
+            }
             _ if header.tag != self.tag => {}
-            FrameKind::Done => return self.handle_done(Done::decode(payload)?),
+            FrameKind::Done => return self.handle_done(Done::decode(payload)?, now_ms),
             kind => {
                 if let Some(exchange) = &self.exchange {
                     deliver(exchange, kind, payload)?;
@@ -227,12 +173,20 @@ impl Worker {
         Ok(None)
     }
 
-    fn handle_done(&mut self, done: Done) -> Result<Option<News>, Corrupt> {
-        let Some(exchange) = self.exchange.take() else { return Ok(None) };
-        exchange.done.set(Some(done));
-        exchange.finish(End::Complete);
-        self.served += 1;
-        Ok(Some(if done.leaving { News::Leaving } else { News::Free }))
+    fn handle_done(&mut self, done: Done, now_ms: u64) -> Result<Option<News>, Corrupt> {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.done.set(Some(done));
+            exchange.finish(End::Complete);
+        }
+        match self.process.life.finished(now_ms, done.leaving) {
+            Finished::Idle => Ok(Some(News::Free)),
+            Finished::Leaving => Ok(Some(News::Leaving)),
+            Finished::Stop => {
+                self.process.tell_to_stop()?;
+                Ok(Some(News::Leaving))
+            }
+            Finished::HadNone => Err(Corrupt { what: "the end of a request that was not begun" }),
+        }
     }
 
     /// Whether frames are left in the ring because the connection has not taken earlier ones.
@@ -242,7 +196,7 @@ impl Worker {
 
     /// Has it ring the doorbell from now on; `Ready` when there is something to look at.
     pub(crate) fn prepare_sleep(&mut self) -> Result<Sleep, Corrupt> {
-        self.channel.prepare_sleep()
+        self.process.channel.prepare_sleep()
     }
 }
 

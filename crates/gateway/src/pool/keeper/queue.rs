@@ -49,7 +49,8 @@ impl Pool {
     /// The first waiting request that could come from one of our workers and was not looked into.
     fn take_suspect(&self, now_ms: u64) -> Option<(Rc<Exchange>, std::net::SocketAddr, Vec<i32>)> {
         let mut members = self.members.borrow_mut();
-        let pids = members.workers.iter().flatten().filter_map(|worker| worker.pid).collect();
+        let pids =
+            members.workers.iter().flatten().filter_map(|worker| worker.process.pid).collect();
         let suspect = members.queue.iter_mut().find(|waiting| {
             !waiting.origin_checked
                 && waiting.local_peer.is_some()
@@ -73,7 +74,7 @@ impl Pool {
     }
 
     fn has_loopback_room(&self) -> bool {
-        let most = self.keeping.borrow().sizing.max + self.settings.loopback_slots;
+        let most = self.keeping.borrow().sizing.bounds.max() + self.settings.loopback_slots;
         self.members.borrow().workers.iter().flatten().count() < most
     }
 }

@@ -1,51 +1,212 @@
-//! The size of the pool: how many workers, and which of them to replace.
+//! The size of the pool: when to fork, whom to see off.
+//!
+//! Collects what the plans of `outboard_supervisor` want to know and carries out what they decide.
 
-use super::super::worker::State;
-use super::super::{Phase, Pool, PoolSettings};
+use super::super::worker::Worker;
+use super::super::{Members, Phase, Pool, PoolSettings};
+use outboard_supervisor::cpu::{self, Sample};
+use outboard_supervisor::memory::{Resident, p95_bytes};
+use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleReason};
+use outboard_supervisor::plan::scale::{
+    Bounds, Decision, PoolView, SATURATED_PERCENT, Sizes, decide,
+};
+use outboard_supervisor::worker::life::State;
 use std::rc::Rc;
 
+/// Samples of the processors are at least this far apart.
+const CPU_SAMPLE_MS: u64 = 40;
+/// Samples of the workers' memory.
+const MEMORY_SAMPLE_MS: u64 = 1_000;
+/// What a worker is taken to use before it was measured.
+const GUESSED_WORKER_BYTES: u64 = 48 << 20;
+
+/// What is known about the pool's size.
 #[derive(Debug)]
 pub(crate) struct Sizing {
-    pub(crate) max: usize,
-    pub(crate) why: String,
+    pub(crate) bounds: Bounds,
+    sizes: Sizes,
+    policy: Policy,
+    idle_timeout_ms: u64,
+    decision: Option<Decision>,
+    cpu: Option<(u64, Sample)>,
+    cpu_busy_percent: Option<u8>,
+    memory_sampled_ms: u64,
+    last_grow_ms: Option<u64>,
+    last_shrink_ms: Option<u64>,
 }
 
 impl Sizing {
     pub(super) fn new(settings: &PoolSettings) -> Self {
-        Self { max: settings.max.unwrap_or(32), why: String::new() }
+        let sizes = Sizes {
+            min: settings.min,
+            max: settings.max,
+            spare: settings.spare,
+            cores: cpu::cores(),
+            memory_budget_bytes: settings.memory_budget_bytes,
+            worker_bytes: GUESSED_WORKER_BYTES,
+        };
+        Self {
+            bounds: Bounds::resolve(sizes),
+            sizes,
+            policy: Policy {
+                requests: settings.recycle_requests,
+                jitter_percent: settings.recycle_jitter_percent,
+                memory_bytes: settings.recycle_memory_bytes,
+                seed: u64::from(std::process::id()),
+            },
+            idle_timeout_ms: settings.idle_timeout_ms,
+            decision: None,
+            cpu: None,
+            cpu_busy_percent: None,
+            memory_sampled_ms: 0,
+            last_grow_ms: None,
+            last_shrink_ms: None,
+        }
+    }
+
+    /// Why the pool has its size, for `outboard status`.
+    pub(crate) fn why(&self) -> String {
+        self.decision.map_or_else(String::new, |decision| decision.to_string())
+    }
+
+    /// Why this worker is to be replaced, if it is.
+    pub(crate) fn due(&self, worker: &Worker) -> Option<RecycleReason> {
+        self.policy.due(&Candidate {
+            worker: worker.process.number,
+            is_idle: true,
+            served: worker.process.life.served(),
+            own_bytes: worker.process.own_bytes,
+        })
+    }
+
+    fn sample_cpu(&mut self, now_ms: u64) {
+        if self.cpu.as_ref().is_some_and(|(at_ms, _)| now_ms - at_ms < CPU_SAMPLE_MS) {
+            return;
+        }
+        let Some(sample) = Sample::take(now_ms) else { return };
+        if let Some((_, earlier)) = &self.cpu {
+            self.cpu_busy_percent = sample.busy_percent_since(earlier, self.sizes.cores);
+        }
+        self.cpu = Some((now_ms, sample));
     }
 }
 
-pub(super) fn recycle_after(settings: &PoolSettings, number: u64) -> u64 {
-    let _ = number;
-    settings.recycle_requests.unwrap_or(u64::MAX)
-}
-
 impl Pool {
+    /// Looks at the demand and makes the pool larger or smaller.
     pub(super) fn resize(self: &Rc<Self>, now_ms: u64) {
         if self.phase.get() != Phase::Serving {
             return;
         }
-        let (total, booting, queued) = {
+        self.sample_memory(now_ms);
+        let decision = {
             let members = self.members.borrow();
-            let total = members
-                .workers
-                .iter()
-                .flatten()
-                .filter(|w| w.state != State::Killed && w.state != State::Stopping)
-                .count();
-            let booting =
-                members.workers.iter().flatten().filter(|w| w.state == State::Booting).count();
-            (
-                total,
-                booting,
-                members.queue.front().is_some_and(|w| now_ms - w.exchange.submitted_ms >= 20),
-            )
+            let mut keeping = self.keeping.borrow_mut();
+            if !members.queue.is_empty() {
+                keeping.sizing.sample_cpu(now_ms);
+            }
+            let view = view(&members, &keeping.sizing, now_ms);
+            let decision = decide(&keeping.sizing.bounds, &view);
+            keeping.sizing.decision = Some(decision);
+            if !keeping.backoff.may_start(now_ms) && matches!(decision, Decision::Grow(..)) {
+                return;
+            }
+            decision
         };
-        let target = if queued && booting == 0 { total + 1 } else { self.settings.min };
-        let target = target.clamp(self.settings.min, self.keeping.borrow().sizing.max);
-        for _ in total..target {
-            self.fork();
+        match decision {
+            Decision::Grow(count, _) => {
+                self.keeping.borrow_mut().sizing.last_grow_ms = Some(now_ms);
+                for _ in 0..count {
+                    self.fork();
+                }
+            }
+            Decision::Shrink(count, _) => {
+                self.keeping.borrow_mut().sizing.last_shrink_ms = Some(now_ms);
+                self.shrink(count);
+            }
+            Decision::Hold(_) => {}
+        }
+        self.recycle_idle();
+    }
+
+    /// Sees off those that have been idle longest: the bottom of the stack.
+    fn shrink(&self, count: usize) {
+        let mut members = self.members.borrow_mut();
+        let count = count.min(members.idle.len());
+        for slot in members.idle.drain(..count).collect::<Vec<_>>() {
+            if let Some(worker) = members.workers[slot].as_mut() {
+                self.see_off(worker);
+            }
         }
     }
+
+    /// Idle workers that are due leave without waiting for another request.
+    fn recycle_idle(&self) {
+        let mut members = self.members.borrow_mut();
+        for slot in members.idle.clone() {
+            if self.should_leave(&members, slot) {
+                members.idle.retain(|idle| *idle != slot);
+                if let Some(worker) = members.workers[slot].as_mut() {
+                    self.see_off(worker);
+                }
+            }
+        }
+    }
+
+    fn sample_memory(&self, now_ms: u64) {
+        let mut keeping = self.keeping.borrow_mut();
+        if now_ms - keeping.sizing.memory_sampled_ms < MEMORY_SAMPLE_MS {
+            return;
+        }
+        keeping.sizing.memory_sampled_ms = now_ms;
+        let mut members = self.members.borrow_mut();
+        let mut sizes = Vec::new();
+        for worker in members.workers.iter_mut().flatten() {
+            if let Some(resident) = worker.process.pid.and_then(Resident::read) {
+                worker.process.own_bytes = resident.own_bytes();
+                sizes.push(resident.own_bytes());
+            }
+        }
+        if !sizes.is_empty() {
+            keeping.sizing.sizes.worker_bytes = p95_bytes(&sizes).max(1 << 20);
+            keeping.sizing.bounds = Bounds::resolve(keeping.sizing.sizes);
+        }
+    }
+}
+
+fn view(members: &Members, sizing: &Sizing, now_ms: u64) -> PoolView {
+    let mut view = PoolView {
+        now_ms,
+        queue_length: members.queue.len(),
+        cpu_busy_percent: sizing.cpu_busy_percent,
+        last_grow_ms: sizing.last_grow_ms,
+        last_shrink_ms: sizing.last_shrink_ms,
+        ..PoolView::default()
+    };
+    if let Some(waiting) = members.queue.front() {
+        view.oldest_queued_ms = now_ms.saturating_sub(waiting.exchange.submitted_ms);
+    }
+    let mut busy_pids = Vec::new();
+    for worker in members.workers.iter().flatten() {
+        let life = &worker.process.life;
+        match life.state() {
+            State::Forking | State::Booting => view.booting += 1,
+            State::Idle => {
+                view.idle += 1;
+                let is_long = life.idle_ms(now_ms) >= Some(sizing.idle_timeout_ms);
+                view.idle_long += usize::from(is_long);
+            }
+            State::Busy => {
+                view.busy += 1;
+                busy_pids.extend(worker.process.pid);
+                let busy_ms = life.busy_ms(now_ms).unwrap_or(0);
+                view.oldest_busy_ms = view.oldest_busy_ms.max(busy_ms);
+            }
+            State::Draining | State::Killing | State::Gone => {}
+        }
+    }
+    let saturated = sizing.cpu_busy_percent.is_some_and(|percent| percent >= SATURATED_PERCENT);
+    if saturated && !members.queue.is_empty() {
+        view.sleeping = Some(cpu::count_sleeping(busy_pids));
+    }
+    view
 }
