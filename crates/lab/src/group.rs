@@ -40,17 +40,16 @@ impl Group {
     }
 
     /// Starts one more root process. Its output goes to the group's log.
-    pub fn start(&mut self, lab: &mut Lab, program: &Command) -> Result<Pid> {
+    pub fn start(&mut self, lab: &mut Lab, program: &Command) -> Result<()> {
         let log = || OpenOptions::new().create(true).append(true).open(&self.log);
         let doing = || format!("open {}", self.log.display());
         let mut command = self.enter_cgroup(program);
         command.stdin(Stdio::null()).process_group(0);
         command.stdout(log().doing(doing)?).stderr(log().doing(doing)?);
         let child = command.spawn().doing(|| format!("start {:?}", program.get_program()))?;
-        let pid = child.id();
-        lab.janitor.mind_process(pid)?;
+        lab.janitor.mind_process(child.id())?;
         self.roots.push(child);
-        Ok(pid)
+        Ok(())
     }
 
     /// A shell moves itself into the group and becomes the program: no code of ours has to
@@ -73,11 +72,6 @@ impl Group {
             };
         }
         command
-    }
-
-    /// The first process started: the gateway of an outboard stack.
-    pub fn root(&self) -> Option<Pid> {
-        self.roots.first().map(Child::id)
     }
 
     /// All processes alive in the group.

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::error::{Doing, Error, Result};
 use crate::group::Group;
@@ -64,25 +64,14 @@ impl Outboard {
     pub fn reload(&self) -> Result<()> {
         let mut command = Command::new(&self.binary);
         command.arg("reload").arg("--admin").arg(&self.admin);
-        run(command).map(drop)
-    }
-
-    /// What the gateway says of itself, as JSON.
-    pub fn status(&self) -> Result<serde_json::Value> {
-        let mut command = Command::new(&self.binary);
-        command.args(["status", "--json", "--admin"]).arg(&self.admin);
-        let output = run(command)?;
-        serde_json::from_slice(&output.stdout).map_err(|error| Error::Unexpected {
-            who: "outboard status --json".into(),
-            what: error.to_string(),
-        })
+        run(command)
     }
 }
 
-fn run(mut command: Command) -> Result<Output> {
+fn run(mut command: Command) -> Result<()> {
     let output = command.output().doing(|| format!("run {command:?}"))?;
     if output.status.success() {
-        return Ok(output);
+        return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let output = format!("{}: {text}", output.status);
