@@ -15,7 +15,7 @@ use crate::pool::Pool;
 use crate::reason::Reason;
 use outboard_config::Limits;
 use outboard_http1::{DateCache, HeadLimits};
-use outboard_reactor::{Event, TaskId, current_task, wake, wake_all};
+use outboard_reactor::{Event, MemorySource, TaskId, current_task, wake, wake_all};
 use outboard_ring::doorbell::Doorbell;
 use std::cell::{Cell, Ref, RefCell};
 use std::path::PathBuf;
@@ -105,15 +105,6 @@ impl Gateway {
         }
     }
 
-    /// Looks into all rings; the loop's idle hook.
-    pub(crate) fn look(&self) -> bool {
-        let mut had_news = false;
-        for pool in self.pools.borrow().iter() {
-            had_news |= pool.look();
-        }
-        had_news
-    }
-
     /// Appends the Date field.
     pub(crate) fn put_date(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.date.borrow_mut().line(Wall::now().unix_s()));
@@ -185,6 +176,23 @@ impl Gateway {
     /// Logs something about the server itself.
     pub(crate) fn note(&self, level: Level, text: &str) {
         self.generation.borrow().logs.error.note(level, text);
+    }
+}
+
+/// The rings of all pools, as the loop sees them.
+pub(crate) struct Rings(pub(crate) Rc<Gateway>);
+
+impl MemorySource for Rings {
+    fn look(&mut self) -> bool {
+        self.0.pools.borrow().iter().fold(false, |any, pool| pool.look() | any)
+    }
+
+    fn prepare_sleep(&mut self) -> bool {
+        self.0.pools.borrow().iter().fold(false, |any, pool| pool.prepare_sleep() | any)
+    }
+
+    fn cancel_sleep(&mut self) {
+        self.0.pools.borrow().iter().for_each(|pool| pool.cancel_sleep());
     }
 }
 

@@ -99,6 +99,26 @@ struct Members {
     queue: VecDeque<Waiting>,
 }
 
+impl Members {
+    /// The next request that somebody still waits for.
+    fn next_waiting(&mut self) -> Option<Rc<Exchange>> {
+        loop {
+            let exchange = self.queue.pop_front()?.exchange;
+            if !exchange.is_abandoned() && !exchange.has_ended() {
+                return Some(exchange);
+            }
+        }
+    }
+
+    /// Puts requests that had been given out back to the head of the queue, in their order.
+    fn wait_again(&mut self, exchanges: impl IntoIterator<Item = Rc<Exchange>>) {
+        let exchanges: Vec<_> = exchanges.into_iter().collect();
+        for exchange in exchanges.into_iter().rev() {
+            self.queue.push_front(Waiting { exchange, local_peer: None, origin_checked: true });
+        }
+    }
+}
+
 /// Whether and why the pool takes requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -153,6 +173,9 @@ impl Pool {
                 Err(corrupt) => self.condemn(worker, corrupt),
             }
         }
+        if members.queue.is_empty() && self.lead(&mut members, &exchange) {
+            return Ok(());
+        }
         if members.queue.len() >= self.settings.queue_length {
             self.counters.borrow_mut().rejected += 1;
             let down = self.phase.get() == Phase::Starting && self.keeping.borrow().failing();
@@ -172,10 +195,25 @@ impl Pool {
         let mut members = self.members.borrow_mut();
         members.queue.retain(|waiting| !Rc::ptr_eq(&waiting.exchange, exchange));
         for worker in members.workers.iter_mut().flatten() {
-            if worker.exchange.as_ref().is_some_and(|theirs| Rc::ptr_eq(theirs, exchange)) {
+            let has_it =
+                worker.exchange.as_ref().is_some_and(|theirs| Rc::ptr_eq(theirs, exchange));
+            if worker.withdraw(exchange) {
+                return;
+            }
+            if has_it {
                 worker.abort();
             }
         }
+    }
+
+    /// Puts a request ahead in the ring of the quick worker that has fewest there.
+    fn lead(&self, members: &mut Members, exchange: &Rc<Exchange>) -> bool {
+        let quick = members.workers.iter_mut().flatten().filter(|worker| worker.can_lead());
+        let Some(worker) = quick.min_by_key(|worker| worker.ahead()) else { return false };
+        worker.lead(exchange).unwrap_or_else(|corrupt| {
+            self.condemn(worker, corrupt);
+            false
+        })
     }
 
     /// Looks into the rings of all workers that could have news. Returns whether any had.
@@ -188,11 +226,31 @@ impl Pool {
         had_news
     }
 
+    /// Announces to all workers that could have news that the gateway sleeps; true when one has
+    /// sent something meanwhile.
+    pub(crate) fn prepare_sleep(&self) -> bool {
+        let mut members = self.members.borrow_mut();
+        let mut any = false;
+        for worker in members.workers.iter_mut().flatten().filter(|worker| worker.may_speak()) {
+            match worker.prepare_sleep() {
+                Ok(sleep) => any |= sleep == Sleep::Ready,
+                Err(corrupt) => self.condemn(worker, corrupt),
+            }
+        }
+        any
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn cancel_sleep(&self) {
+        let mut members = self.members.borrow_mut();
+        members.workers.iter_mut().flatten().for_each(Worker::cancel_sleep);
+    }
+
     fn look_at(&self, members: &mut Members, slot: usize) -> bool {
         let mut had_news = false;
         loop {
             let Some(worker) = members.workers[slot].as_mut() else { return had_news };
-            if matches!(worker.state(), State::Idle | State::Killing | State::Gone) {
+            if !worker.may_speak() {
                 return had_news;
             }
             let before = worker.exchange.clone();
@@ -206,27 +264,13 @@ impl Pool {
                     self.finished(worker, before.as_deref());
                     self.act(members, slot, news);
                 }
-                Ok(None) => match self.settle(worker) {
-                    Sleep::MayBlock => return had_news,
-                    Sleep::Ready => had_news = true,
-                },
+                Ok(None) => return had_news,
                 Err(corrupt) => {
                     self.condemn(worker, corrupt);
                     return true;
                 }
             }
         }
-    }
-
-    /// Announces that the loop may sleep; `Ready` when the worker has sent something meanwhile.
-    fn settle(&self, worker: &mut Worker) -> Sleep {
-        if worker.is_stalled() {
-            return Sleep::MayBlock;
-        }
-        worker.prepare_sleep().unwrap_or_else(|corrupt| {
-            self.condemn(worker, corrupt);
-            Sleep::MayBlock
-        })
     }
 
     /// What follows from a worker's news.
@@ -239,31 +283,68 @@ impl Pool {
                 self.phase_changed.set();
                 self.give_work(members, slot);
             }
-            News::Leaving => {}
+            News::Leaving => self.redistribute(members, slot),
         }
     }
 
-    /// Gives a free worker the next waiting request, or lets it idle, or sees it off.
+    /// Has a free worker go on with what lies ahead, or gives it the next waiting request, or lets
+    /// it idle, or sees it off.
     fn give_work(&self, members: &mut Members, slot: usize) {
-        if self.should_leave(members, slot) {
-            if let Some(worker) = members.workers[slot].as_mut() {
-                self.see_off(worker);
+        let deadline_ms = self.settings.deadline_ms;
+        let went_on =
+            members.workers[slot].as_mut().is_some_and(|w| w.go_on(now_ms(), deadline_ms));
+        if !went_on {
+            if self.should_leave(members, slot) {
+                if let Some(worker) = members.workers[slot].as_mut() {
+                    self.see_off(worker);
+                }
+                return;
             }
-            return;
-        }
-        let Members { workers, queue, idle } = members;
-        let Some(worker) = workers[slot].as_mut() else { return };
-        while let Some(waiting) = queue.pop_front() {
-            if waiting.exchange.is_abandoned() || waiting.exchange.has_ended() {
-                continue;
-            }
-            let begun = worker.begin(waiting.exchange, now_ms(), self.settings.deadline_ms);
-            if let Err(corrupt) = begun {
+            let Some(exchange) = members.next_waiting() else {
+                members.idle.push(slot);
+                return;
+            };
+            let Some(worker) = members.workers[slot].as_mut() else { return };
+            if let Err(corrupt) = worker.begin(exchange, now_ms(), deadline_ms) {
                 self.condemn(worker, corrupt);
             }
+        }
+        self.fill_ahead(members, slot);
+    }
+
+    /// Moves waiting requests ahead into a quick worker's ring.
+    fn fill_ahead(&self, members: &mut Members, slot: usize) {
+        if self.phase.get() == Phase::Retiring {
             return;
         }
-        idle.push(slot);
+        while members.workers[slot].as_ref().is_some_and(Worker::can_lead) {
+            let Some(exchange) = members.next_waiting() else { return };
+            let Some(worker) = members.workers[slot].as_mut() else { return };
+            match worker.lead(&exchange) {
+                Ok(true) => {}
+                Ok(false) => return members.wait_again([exchange]),
+                Err(corrupt) => {
+                    self.condemn(worker, corrupt);
+                    return members.wait_again([exchange]);
+                }
+            }
+        }
+    }
+
+    /// What lies ahead of a worker that will not come to it goes to others.
+    fn redistribute(&self, members: &mut Members, slot: usize) {
+        let Some(worker) = members.workers[slot].as_mut() else { return };
+        let withdrawn = worker.withdraw_ahead();
+        members.wait_again(withdrawn);
+        self.serve_waiting(members);
+    }
+
+    /// Gives waiting requests to idle workers.
+    fn serve_waiting(&self, members: &mut Members) {
+        while !members.queue.is_empty() {
+            let Some(slot) = members.idle.pop() else { return };
+            self.give_work(members, slot);
+        }
     }
 
     fn should_leave(&self, members: &Members, slot: usize) -> bool {
@@ -335,6 +416,7 @@ impl Pool {
         if let Some(exchange) = worker.exchange.take() {
             exchange.finish(End::Failed(Reason::WorkerBroke));
         }
+        // What lies ahead is given to others when its exit is reported.
         self.kill(worker);
     }
 

@@ -4,7 +4,7 @@
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
 use crate::app::App;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Rings};
 use crate::generation::{Generation, Logs, Sinks, memory_budget_bytes};
 use crate::listener::{BindError, Bound, ListenerFacts, Serves};
 use crate::log::Level;
@@ -95,8 +95,7 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     let signals = Caught::new().map_err(ServerError::Io)?;
     let (generation, sinks) = open_generation(1, config, &doorbell, &options.host_binary)?;
     let gateway = Gateway::new(generation, sinks, doorbell);
-    let looking = gateway.clone();
-    reactor::on_idle(move || looking.look());
+    reactor::watch_memory(Rings(gateway.clone()));
     let admin_socket = listen_first(&gateway, options.admin_socket.clone())?;
     let started = wait_ready(&gateway.generation()).await;
     if let Err(error) = started {

@@ -118,10 +118,12 @@ impl Exchange {
                 Some(header) => {
                     self.release();
                     match header.kind {
-                        FrameKind::Request => {
+                        FrameKind::Request if self.channel.start(header.tag) => {
                             self.begin(header.tag);
                             return Ok(Next::Request);
                         }
+                        // Withdrawn: another worker answers it.
+                        FrameKind::Request => {}
                         FrameKind::RequestBody => {}
                         FrameKind::Stop => self.stop = true,
                         _ => return Err(Corrupt { what: "a frame that only workers send" }),

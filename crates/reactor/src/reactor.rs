@@ -1,7 +1,7 @@
-//! The loop: poll tasks, run the idle hook, sleep in epoll, hand out readiness.
+//! The loop: poll tasks, look at memory, sleep in epoll, hand out readiness.
 //!
 //! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
-//! held while a task or a hook runs, so both may call anything of this crate.
+//! held while a task or a memory source runs, so both may call anything of this crate.
 
 use crate::executor::{Executor, RemoteQueue, TaskId, as_current};
 use crate::source::{Sources, Token};
@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 const EVENTS_A_TURN: usize = 512;
 /// How often deadlines of tasks are looked at: they are time-outs of seconds.
 const SWEEP_MS: u64 = 20;
-/// How often tasks and the idle hook may give each other work before the sockets' turn.
+/// How often tasks and the memory source may give each other work before the sockets' turn.
 const ROUNDS_A_TURN: usize = 4;
 const DOORBELL: u64 = u64::MAX;
 
@@ -30,7 +30,7 @@ pub(crate) struct Reactor {
     pub(crate) executor: RefCell<Executor>,
     pub(crate) timers: RefCell<Timers>,
     now_ms: Cell<u64>,
-    idle_hook: RefCell<Option<Box<dyn FnMut() -> bool>>>,
+    memory: RefCell<Option<Box<dyn MemorySource>>>,
     doorbell: OwnedFd,
 }
 
@@ -64,7 +64,7 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
     reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }));
     let outcome = reactor.turn_until(|| result.take());
     // Tasks may own sources that look for their loop when dropped: end them while it exists.
-    reactor.idle_hook.take();
+    reactor.memory.take();
     let left = std::mem::replace(
         &mut *reactor.executor.borrow_mut(),
         Executor::new(Arc::new(RemoteQueue::new(reactor.doorbell.try_clone()?))),
@@ -94,10 +94,22 @@ pub fn now_ms() -> u64 {
     with(|reactor| reactor.now_ms.get())
 }
 
-/// Sets what runs when no task wants to be polled, just before the loop would sleep. It returns
-/// whether it made work (woke a task); then the loop does not sleep.
-pub fn on_idle(hook: impl FnMut() -> bool + 'static) {
-    with(|reactor| *reactor.idle_hook.borrow_mut() = Some(Box::new(hook)));
+/// News that come through memory and not through a descriptor, such as rings shared with other
+/// processes. The loop looks at them when no task wants to be polled; who brings news rings a
+/// doorbell in epoll only while the loop sleeps.
+pub trait MemorySource {
+    /// Acts on what is there; true when that woke a task.
+    fn look(&mut self) -> bool;
+    /// The loop is about to block: announces it to those who bring news. True when there is
+    /// something to look at after all.
+    fn prepare_sleep(&mut self) -> bool;
+    /// The loop is awake again and looks by itself.
+    fn cancel_sleep(&mut self);
+}
+
+/// Has the loop look at `source` from now on.
+pub fn watch_memory(source: impl MemorySource + 'static) {
+    with(|reactor| *reactor.memory.borrow_mut() = Some(Box::new(source)));
 }
 
 fn monotonic_ms() -> u64 {
@@ -122,7 +134,7 @@ impl Reactor {
             executor: RefCell::new(Executor::new(remote)),
             timers: RefCell::new(Timers::default()),
             now_ms: Cell::new(monotonic_ms()),
-            idle_hook: RefCell::new(None),
+            memory: RefCell::new(None),
             doorbell,
         })
     }
@@ -137,7 +149,7 @@ impl Reactor {
                 if let Some(result) = done() {
                     return Ok(result);
                 }
-                made_work = self.run_idle_hook();
+                made_work = self.with_memory(|memory| memory.look());
                 if !made_work {
                     break;
                 }
@@ -178,11 +190,12 @@ impl Reactor {
         }
     }
 
-    fn run_idle_hook(&self) -> bool {
-        let Some(mut hook) = self.idle_hook.take() else { return false };
-        let made_work = hook();
-        self.idle_hook.borrow_mut().get_or_insert(hook);
-        made_work
+    /// Lends the memory source out, so that it may call the loop.
+    fn with_memory(&self, act: impl FnOnce(&mut dyn MemorySource) -> bool) -> bool {
+        let Some(mut memory) = self.memory.take() else { return false };
+        let result = act(&mut *memory);
+        self.memory.borrow_mut().get_or_insert(memory);
+        result
     }
 
     fn sleep(
@@ -192,6 +205,7 @@ impl Reactor {
         next_sweep_ms: u64,
     ) -> io::Result<()> {
         let busy = made_work || self.executor.borrow().ready_count() > 0;
+        let busy = busy || self.with_memory(|memory| memory.prepare_sleep());
         let until_ms = next_sweep_ms.min(self.timers.borrow().next_ms().unwrap_or(u64::MAX));
         let wait_ms = if busy { 0 } else { until_ms.saturating_sub(monotonic_ms()) };
         let timeout = rustix::event::Timespec {
@@ -199,7 +213,13 @@ impl Reactor {
             tv_nsec: (wait_ms % 1000 * 1_000_000) as _,
         };
         events.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
+        let slept =
+            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
+        self.with_memory(|memory| {
+            memory.cancel_sleep();
+            false
+        });
+        match slept {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -30,6 +30,18 @@ const HEADER_BYTES: usize = 4096;
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
 const RINGS_AT: usize = HEADER_BYTES + BACKTRACE_BYTES;
 
+/// Requests that may be in a ring at a time, the one being answered among them.
+pub const CLAIMS: usize = 16;
+
+/// States of a claim word, below the generation in its upper half.
+const OFFERED: u64 = 1;
+const STARTED: u64 = 2;
+const WITHDRAWN: u64 = 3;
+
+fn claim(tag: Tag, state: u64) -> u64 {
+    u64::from(tag.generation) << 32 | state
+}
+
 /// Ring sizes in bytes; powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacities {
@@ -67,6 +79,8 @@ struct Header {
     backtrace_len: AtomicU32,
     /// Generation of the request that the backtrace is about.
     backtrace_generation: AtomicU32,
+    /// By generation: whether a request in the ring is still to be had.
+    claims: [AtomicU64; CLAIMS],
 }
 
 #[cfg(not(loom))]
@@ -106,6 +120,10 @@ impl Mapping {
         // * `Header` is atomics and padding only, for which every bit pattern is valid and which
         //   another process may change at any time.
         unsafe { self.start.cast::<Header>().as_ref() }
+    }
+
+    fn claim_word(&self, tag: Tag) -> &AtomicU64 {
+        &self.header().claims[tag.generation as usize % CLAIMS]
     }
 
     fn region(&self, at: usize, len: usize) -> SharedRegion {
@@ -258,6 +276,20 @@ impl GatewayChannel {
         self.responses.cancel_sleep();
     }
 
+    /// Says that the request about to be pushed is to be had. Before the push, so that the worker
+    /// cannot see the frame without the offer (SYNC 1 of the ring orders them).
+    pub fn offer(&self, tag: Tag) {
+        self.mapping.claim_word(tag).store(claim(tag, OFFERED), Ordering::Relaxed);
+    }
+
+    /// Takes an offered request back; false when the worker has started it.
+    pub fn withdraw(&self, tag: Tag) -> bool {
+        let word = self.mapping.claim_word(tag);
+        let (offered, withdrawn) = (claim(tag, OFFERED), claim(tag, WITHDRAWN));
+        // Either this exchange or the one in `WorkerChannel::start` succeeds, never both.
+        word.compare_exchange(offered, withdrawn, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     /// Tells the worker that the client of the request with this generation has gone.
     pub fn abort(&self, tag: Tag) {
         self.mapping.header().aborted_generation.store(tag.generation, Ordering::Release);
@@ -336,6 +368,13 @@ impl WorkerChannel {
     /// The number of this worker's life; a successor in the same place has another.
     pub fn epoch(&self) -> u32 {
         self.mapping.header().epoch.load(Ordering::Relaxed)
+    }
+
+    /// Takes the request whose frame was received; false when the gateway has withdrawn it.
+    pub fn start(&self, tag: Tag) -> bool {
+        let word = self.mapping.claim_word(tag);
+        let (offered, started) = (claim(tag, OFFERED), claim(tag, STARTED));
+        word.compare_exchange(offered, started, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Whether the client of the request with this tag has gone.

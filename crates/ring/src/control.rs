@@ -68,9 +68,9 @@ pub enum Order {
     },
 }
 
-/// Asks a worker for a PHP backtrace: `SIGUSR2`. The first asks the engine at its next interrupt
-/// check; a second one while the first is unanswered is answered inside of the signal handler,
-/// which also reaches a worker that sits in a system call.
+/// Asks for a worker's PHP backtrace: `SIGUSR2`. A worker that computes writes it at the engine's
+/// next interrupt check; of one that waits in a system call, or does not answer a second order,
+/// the zygote reads it from outside. Either way it appears in the worker's ring.
 pub const BACKTRACE_SIGNAL: i32 = 12;
 
 /// Zygote → supervisor.

@@ -48,7 +48,7 @@ pub(crate) struct Pool {
 impl Default for Pool {
     fn default() -> Self {
         Pool {
-            min: Count::Fixed(1),
+            min: Count::Auto,
             max: Count::Auto,
             spare: 1,
             idle_timeout: Period(10_000),

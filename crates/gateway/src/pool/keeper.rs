@@ -353,10 +353,11 @@ impl Pool {
         members.idle.retain(|idle| *idle != slot);
         let Some(mut worker) = members.workers[slot].take() else { return };
         self.phase_changed.set();
+        let unstarted = worker.withdraw_present().into_iter().chain(worker.withdraw_ahead());
+        members.wait_again(unstarted.collect::<Vec<_>>());
+        self.serve_waiting(&mut members);
         let exchange = worker.exchange.clone();
-        if let Some(exchange) = &exchange {
-            exchange.finish(End::Failed(Reason::WorkerCrashed));
-        }
+        worker.fail(Reason::WorkerCrashed);
         let death = worker.process.life.exited();
         let doing = match death {
             Death::Expected | Death::ExpectedWithRequest(_) | Death::Again => return,
@@ -389,11 +390,10 @@ impl Pool {
         members.idle.clear();
         for slot in 0..members.workers.len() {
             self.look_at(&mut members, slot);
-            if let Some(worker) = members.workers[slot].take()
-                && let Some(exchange) = worker.exchange
-            {
-                exchange.finish(End::Failed(Reason::WorkerCrashed));
-            }
+            let Some(mut worker) = members.workers[slot].take() else { continue };
+            let unstarted = worker.withdraw_present().into_iter().chain(worker.withdraw_ahead());
+            members.wait_again(unstarted.collect::<Vec<_>>());
+            worker.fail(Reason::WorkerCrashed);
         }
         members.idle.clear();
         drop(members);
@@ -415,6 +415,7 @@ impl Pool {
     fn tick(self: &Rc<Self>) {
         let now_ms = now_ms();
         self.enforce_deadlines(now_ms);
+        self.free_stuck(now_ms);
         self.expire_queue(now_ms);
         self.look_for_loopback(now_ms);
         self.resize(now_ms);

@@ -1,22 +1,35 @@
 //! The gateway's end of one worker: its ring, its doorbell, and the request that it has.
 //!
-//! Owned by the pool. Invariants: at most one exchange at a time (classic mode); a frame whose
-//! tag is not the present one is late and is dropped; a corrupt ring ends the worker.
+//! Owned by the pool. A worker answers one request at a time; while its requests are quick, a few
+//! more lie ahead in its ring, so that it need not be woken for each. What it has not started can
+//! be withdrawn and given to another. Invariants: a frame whose tag is not the present one is late
+//! and is dropped; a request that was withdrawn is never answered by this worker; a corrupt ring
+//! ends it.
 
 use crate::exchange::{End, Exchange};
 use crate::reason::Reason;
+use outboard_ring::channel::CLAIMS;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use outboard_supervisor::plan::deadline::Stage;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::{Finished, Moved, State};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Body bytes offered to the ring at once.
 const PIECE_BYTES: usize = 32 * 1024;
 /// Below this much room the body waits, so that it is not sent in crumbs.
 const LEAST_PIECE_BYTES: usize = 4096;
+
+/// Requests that may lie ahead in a ring.
+const MOST_AHEAD: usize = 12;
+const _: () = assert!(MOST_AHEAD + 2 <= CLAIMS);
+/// So many requests in a row must have been quick before any is put ahead.
+const QUICK_BEFORE_AHEAD: u32 = 3;
+/// A request that took no longer than this was quick.
+const QUICK_MS: u64 = 1;
 
 /// What a look into the ring brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +50,11 @@ pub(crate) struct Worker {
     /// How far the enforcement of its deadline has come.
     pub(crate) stage: Stage,
     frame_sent: bool,
+    /// Requests in its ring behind the present one, in order.
+    ahead: VecDeque<(Tag, Rc<Exchange>)>,
+    last_generation: u32,
+    /// Consecutive requests that took next to no time.
+    quick: u32,
 }
 
 impl Worker {
@@ -47,7 +65,15 @@ impl Worker {
             tag: Tag { slot, generation: 0 },
             stage: Stage::InTime,
             frame_sent: false,
+            ahead: VecDeque::new(),
+            last_generation: 0,
+            quick: 0,
         }
+    }
+
+    fn next_tag(&mut self) -> Tag {
+        self.last_generation = self.last_generation.wrapping_add(1);
+        Tag { generation: self.last_generation, ..self.tag }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -61,14 +87,74 @@ impl Worker {
         now_ms: u64,
         deadline_ms: u64,
     ) -> Result<(), Corrupt> {
+        self.tag = self.next_tag();
+        self.frame_sent = false;
+        self.process.channel.offer(self.tag);
+        self.take_up(exchange, now_ms, deadline_ms);
+        self.pump()
+    }
+
+    /// Makes an exchange the present one.
+    fn take_up(&mut self, exchange: Rc<Exchange>, now_ms: u64, deadline_ms: u64) {
         let moved = self.process.life.begin(now_ms, Some(now_ms + deadline_ms));
         debug_assert_eq!(moved, Moved::Yes, "only idle workers are given requests");
-        self.tag.generation = self.tag.generation.wrapping_add(1);
         self.stage = Stage::InTime;
-        self.frame_sent = false;
         exchange.started_ms.set(Some(now_ms));
         self.exchange = Some(exchange);
-        self.pump()
+    }
+
+    /// Whether another request may lie ahead in its ring.
+    pub(crate) fn can_lead(&self) -> bool {
+        self.state() == State::Busy
+            && self.quick >= QUICK_BEFORE_AHEAD
+            && self.ahead.len() < MOST_AHEAD
+            && self.frame_sent
+            && self.exchange.as_ref().is_some_and(|exchange| exchange.body.borrow().is_spent())
+    }
+
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead.len()
+    }
+
+    /// Puts a request without a body behind the present one; false when there is no room.
+    pub(crate) fn lead(&mut self, exchange: &Rc<Exchange>) -> Result<bool, Corrupt> {
+        if !exchange.body.borrow().is_spent() {
+            return Ok(false);
+        }
+        let tag = self.next_tag();
+        self.process.channel.offer(tag);
+        if !self.process.channel.push(FrameKind::Request, tag, &[&exchange.frame])? {
+            return Ok(false);
+        }
+        self.publish();
+        self.ahead.push_back((tag, exchange.clone()));
+        Ok(true)
+    }
+
+    /// Takes back what it has not started, in order.
+    pub(crate) fn withdraw_ahead(&mut self) -> Vec<Rc<Exchange>> {
+        let channel = &self.process.channel;
+        let (back, kept): (VecDeque<_>, VecDeque<_>) =
+            self.ahead.drain(..).partition(|(tag, _)| channel.withdraw(*tag));
+        self.ahead = kept;
+        back.into_iter().map(|(_, exchange)| exchange).collect()
+    }
+
+    /// Takes back the present request, if it was not started.
+    pub(crate) fn withdraw_present(&mut self) -> Option<Rc<Exchange>> {
+        if self.exchange.is_some() && self.process.channel.withdraw(self.tag) {
+            return self.exchange.take();
+        }
+        None
+    }
+
+    /// Forgets a request that lies ahead; false when it is not there or was started.
+    pub(crate) fn withdraw(&mut self, exchange: &Rc<Exchange>) -> bool {
+        let channel = &self.process.channel;
+        let before = self.ahead.len();
+        self.ahead
+            .retain(|(tag, theirs)| !(Rc::ptr_eq(theirs, exchange) && channel.withdraw(*tag)));
+        self.ahead.len() < before
     }
 
     /// Moves as much of the request into the ring as there is room for.
@@ -109,6 +195,14 @@ impl Worker {
         }
         self.publish();
         Ok(())
+    }
+
+    /// Fails what it has, the present request and what it has started of those ahead.
+    pub(crate) fn fail(&mut self, reason: Reason) {
+        let ahead = self.ahead.drain(..).map(|(_, exchange)| exchange);
+        for exchange in self.exchange.take().into_iter().chain(ahead) {
+            exchange.finish(End::Failed(reason));
+        }
     }
 
     /// Tells it that nobody waits for the answer any more.
@@ -178,6 +272,8 @@ impl Worker {
             exchange.done.set(Some(done));
             exchange.finish(End::Complete);
         }
+        let took_ms = self.process.life.busy_ms(now_ms).unwrap_or(0);
+        self.quick = if took_ms <= QUICK_MS { self.quick.saturating_add(1) } else { 0 };
         match self.process.life.finished(now_ms, done.leaving) {
             Finished::Idle => Ok(Some(News::Free)),
             Finished::Leaving => Ok(Some(News::Leaving)),
@@ -189,14 +285,37 @@ impl Worker {
         }
     }
 
+    /// Goes on with the request that lies ahead; false when there is none.
+    pub(crate) fn go_on(&mut self, now_ms: u64, deadline_ms: u64) -> bool {
+        let Some((tag, exchange)) = self.ahead.pop_front() else { return false };
+        self.tag = tag;
+        self.frame_sent = true;
+        self.take_up(exchange, now_ms, deadline_ms);
+        true
+    }
+
     /// Whether frames are left in the ring because the connection has not taken earlier ones.
     pub(crate) fn is_stalled(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.is_full())
     }
 
-    /// Has it ring the doorbell from now on; `Ready` when there is something to look at.
+    /// Whether frames of it are to be expected.
+    pub(crate) fn may_speak(&self) -> bool {
+        !matches!(self.state(), State::Idle | State::Killing | State::Gone)
+    }
+
+    /// Has it ring the doorbell from now on; `Ready` when there is something to look at. A worker
+    /// whose frames are left in the ring on purpose need not.
     pub(crate) fn prepare_sleep(&mut self) -> Result<Sleep, Corrupt> {
+        if self.is_stalled() {
+            return Ok(Sleep::MayBlock);
+        }
         self.process.channel.prepare_sleep()
+    }
+
+    /// The gateway looks by itself again.
+    pub(crate) fn cancel_sleep(&mut self) {
+        self.process.channel.cancel_sleep();
     }
 }
 

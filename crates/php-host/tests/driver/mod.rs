@@ -344,6 +344,7 @@ impl Worker {
         let tag = Tag { slot: 0, generation: self.generation };
         let mut payload = Vec::new();
         ask.encode(&mut payload);
+        self.channel.offer(tag);
         assert!(self.channel.push(FrameKind::Request, tag, &[&payload]).unwrap());
         self.publish();
         tag
@@ -378,6 +379,9 @@ impl Worker {
     }
 
     pub fn push(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {
+        if kind == FrameKind::Request {
+            self.channel.offer(tag);
+        }
         assert!(self.channel.push(kind, tag, &[payload]).unwrap());
         self.publish();
     }

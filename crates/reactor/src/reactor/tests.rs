@@ -122,22 +122,43 @@ fn sleeps_end_in_the_order_of_their_times_and_deadlines_end_waits() {
     .unwrap();
 }
 
+struct Countdown {
+    left: u32,
+    event: Rc<Event>,
+    prepared: Rc<Cell<i32>>,
+}
+
+impl MemorySource for Countdown {
+    fn look(&mut self) -> bool {
+        let any = self.left > 0;
+        if any {
+            self.left -= 1;
+            self.event.set();
+        }
+        any
+    }
+
+    fn prepare_sleep(&mut self) -> bool {
+        self.prepared.set(self.prepared.get() + 1);
+        self.left > 0
+    }
+
+    fn cancel_sleep(&mut self) {
+        self.prepared.set(0);
+    }
+}
+
 #[test]
-fn the_idle_hook_runs_before_each_sleep_and_its_work_is_done_first() {
+fn memory_is_looked_at_before_each_sleep_and_its_work_is_done_first() {
     run(async {
         let event = Rc::new(Event::default());
-        let (hooked, left) = (event.clone(), Cell::new(3));
-        on_idle(move || {
-            if left.get() == 0 {
-                return false;
-            }
-            left.set(left.get() - 1);
-            hooked.set();
-            true
-        });
+        let prepared = Rc::new(Cell::new(0));
+        watch_memory(Countdown { left: 3, event: event.clone(), prepared: prepared.clone() });
         for _ in 0..3 {
             event.wait().await;
         }
+        sleep(5).await;
+        assert_eq!(prepared.get(), 0, "every announcement was taken back on waking up");
     })
     .unwrap();
 }

@@ -55,3 +55,19 @@ fn foreign_memory_is_refused() {
     ftruncate(&memory, Capacities::default().total_bytes() as u64).unwrap();
     assert!(WorkerChannel::map(&memory).is_err(), "no magic");
 }
+
+#[test]
+fn an_offered_request_is_had_by_one_side_only() {
+    let (gateway, worker) = ends();
+    let next = Tag { generation: TAG.generation + 1, ..TAG };
+    gateway.offer(TAG);
+    gateway.offer(next);
+    assert!(worker.start(TAG));
+    assert!(!gateway.withdraw(TAG), "it is being answered");
+    assert!(gateway.withdraw(next));
+    assert!(!worker.start(next), "it was given to another worker");
+    assert!(
+        !worker.start(Tag { generation: TAG.generation + CLAIMS as u32, ..TAG }),
+        "not offered"
+    );
+}

@@ -10,6 +10,9 @@ use std::rc::Rc;
 /// A local request that waits longer than this could be the reason why nobody is free.
 const SUSPICIOUS_MS: u64 = 50;
 
+/// A present request that takes longer than this holds up what lies ahead.
+const STUCK_MS: u64 = 4;
+
 impl Pool {
     /// Answers requests that have waited too long.
     pub(super) fn expire_queue(&self, now_ms: u64) {
@@ -20,6 +23,19 @@ impl Pool {
         {
             waiting.exchange.finish(End::Failed(Reason::QueueTimeout));
             members.queue.pop_front();
+        }
+    }
+
+    /// What lies ahead of a worker whose present request takes long goes to others.
+    pub(super) fn free_stuck(&self, now_ms: u64) {
+        let mut members = self.members.borrow_mut();
+        for slot in 0..members.workers.len() {
+            let stuck = members.workers[slot].as_ref().is_some_and(|worker| {
+                worker.ahead() > 0 && worker.process.life.busy_ms(now_ms) > Some(STUCK_MS)
+            });
+            if stuck {
+                self.redistribute(&mut members, slot);
+            }
         }
     }
 

@@ -15,6 +15,8 @@ use std::rc::Rc;
 
 /// Samples of the processors are at least this far apart.
 const CPU_SAMPLE_MS: u64 = 40;
+/// A worker that sleeps in a request older than this waits for something.
+const BLOCKED_MS: u64 = 5;
 /// Samples of the workers' memory.
 const MEMORY_SAMPLE_MS: u64 = 1_000;
 /// What a worker is taken to use before it was measured.
@@ -197,8 +199,11 @@ fn view(members: &Members, sizing: &Sizing, now_ms: u64) -> PoolView {
             }
             State::Busy => {
                 view.busy += 1;
-                busy_pids.extend(worker.process.pid);
                 let busy_ms = life.busy_ms(now_ms).unwrap_or(0);
+                // Between two quick requests a worker sleeps as well, but is not blocked.
+                if busy_ms >= BLOCKED_MS {
+                    busy_pids.extend(worker.process.pid);
+                }
                 view.oldest_busy_ms = view.oldest_busy_ms.max(busy_ms);
             }
             State::Draining | State::Killing | State::Gone => {}
