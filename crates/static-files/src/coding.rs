@@ -89,8 +89,8 @@ fn weight(parameter: &[u8]) -> u16 {
     let Some((b'q' | b'Q', value)) = parameter.trim_ascii().split_first() else { return 0 };
     let Some(value) = value.strip_prefix(b"=") else { return 0 };
     match value {
-        [b'1', rest @ ..] if matches!(rest, b"" | b"." | b".0" | b".00" | b".000") => 1000,
-        [b'0'] => 0,
+        b"1" | b"1." | b"1.0" | b"1.00" | b"1.000" => 1000,
+        b"0" => 0,
         [b'0', b'.', digits @ ..] if digits.len() <= 3 => {
             let mut thousandths = 0;
             for place in 0..3 {

@@ -240,12 +240,6 @@ impl Entry {
         &self.mime
     }
 
-    /// Whether the gateway may compress the file on the way: its type compresses well and there is
-    /// no sibling to choose.
-    pub fn is_worth_compressing(&self) -> bool {
-        self.encoded.is_empty() && mime::is_compressible(&self.mime)
-    }
-
     /// The bytes of the file, if they are kept in memory.
     pub fn body(&self) -> Option<&Rc<[u8]>> {
         match &self.plain.content {

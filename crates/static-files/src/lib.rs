@@ -22,6 +22,8 @@ mod plan;
 mod ranges;
 mod resolve;
 mod root;
+#[cfg(test)]
+mod scratch;
 mod source;
 mod stamp;
 

@@ -184,7 +184,9 @@ impl Root {
     /// is any clock that does not run backwards.
     pub fn lookup(&self, path: &[u8], now_ms: u64) -> Lookup {
         self.follow_moved_root(now_ms);
-        match self.cache.borrow_mut().get(path, now_ms) {
+        // Asked for first, so that the cache is free again in the arms.
+        let memory = self.cache.borrow_mut().get(path, now_ms);
+        match memory {
             Memory::Fresh(found) => return found,
             Memory::Stale(Lookup::File(entry)) if self.is_current(&entry, path) => {
                 return self.remember(path, Lookup::File(entry), now_ms);
