@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::SystemTime;
 
@@ -19,6 +21,7 @@ use crate::conditions::Validators;
 use crate::head::{self, Line, Lines};
 use crate::mime;
 use crate::resolve::{ForbiddenReason, READ, Refusal, Resolver, errno_of};
+use crate::source::{NameKind, SourceNames};
 use crate::stamp::Stamp;
 
 /// The last second that an HTTP-date can name: the end of the year 9999.
@@ -111,6 +114,7 @@ pub(crate) struct EntryRules {
     pub(crate) mime_overrides: BTreeMap<String, String>,
     pub(crate) cache_control: Option<Rc<str>>,
     pub(crate) small_file_bytes: u64,
+    pub(crate) names: SourceNames,
     pub(crate) boundary_key: RandomState,
 }
 
@@ -122,7 +126,7 @@ impl Entry {
         rules: &EntryRules,
     ) -> Result<Self, Refusal> {
         let now = SystemTime::now();
-        let (content, stamp) = read(resolver, relative, rules.small_file_bytes)?;
+        let (content, stamp) = read(resolver, relative, rules)?;
         let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let mime = mime::of_name(name, &rules.mime_overrides).into_boxed_str();
         let looks_for_siblings = rules.precompressed && mime::is_compressible(&mime);
@@ -143,7 +147,7 @@ impl Entry {
             looks_for_siblings,
             siblings,
         };
-        entry.encoded = entry.open_siblings(resolver, relative, rules.small_file_bytes);
+        entry.encoded = entry.open_siblings(resolver, relative, rules);
         entry.settled &= siblings.iter().flatten().all(|sibling| sibling.is_settled(now));
         entry.render_heads();
         Ok(entry)
@@ -162,11 +166,11 @@ impl Entry {
         &self,
         resolver: &Resolver,
         relative: &[u8],
-        small_file_bytes: u64,
+        rules: &EntryRules,
     ) -> Vec<Representation> {
         let open = |coding: Coding| {
             let (content, stamp) =
-                read(resolver, &[relative, coding.suffix()].concat(), small_file_bytes).ok()?;
+                read(resolver, &[relative, coding.suffix()].concat(), rules).ok()?;
             (stamp.modified >= self.stamp.modified)
                 .then(|| Representation::new(coding, content, &stamp))
         };
@@ -305,12 +309,15 @@ fn peek_siblings(resolver: &Resolver, relative: &[u8]) -> Siblings {
 fn read(
     resolver: &Resolver,
     relative: &[u8],
-    small_file_bytes: u64,
+    rules: &EntryRules,
 ) -> Result<(Content, Stamp), Refusal> {
     let file = File::from(resolver.open(relative, READ)?);
+    if !rules.names.is_empty() && is_php_by_its_own_name(&file, &rules.names) {
+        return Err(Refusal::Forbidden(ForbiddenReason::PhpSource));
+    }
     for _ in 0..READS_MAX {
         let stamp = stamp_of(&file)?;
-        if stamp.size > small_file_bytes {
+        if stamp.size > rules.small_file_bytes {
             return Ok((Content::File(Rc::new(file.into())), stamp));
         }
         let mut bytes = vec![0; usize::try_from(stamp.size).map_err(|_| Errno::NOMEM)?];
@@ -326,6 +333,15 @@ fn read(
     // Somebody keeps writing. What the descriptor holds when it is sent is as good as any of it.
     let stamp = stamp_of(&file)?;
     Ok((Content::File(Rc::new(file.into())), stamp))
+}
+
+/// A link may give a source the name of a plain file. Where /proc is not mounted, the name in the
+/// request is all that is known.
+fn is_php_by_its_own_name(file: &File, names: &SourceNames) -> bool {
+    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = std::fs::read_link(place).ok();
+    let name = path.as_deref().and_then(Path::file_name);
+    name.is_some_and(|name| names.classify(name.as_bytes()) != NameKind::Plain)
 }
 
 fn stamp_of(file: &File) -> Result<Stamp, Refusal> {

@@ -125,7 +125,6 @@ pub struct Root {
     path: PathBuf,
     resolver: RefCell<Resolver>,
     cache: RefCell<Cache<Lookup>>,
-    names: SourceNames,
     entry_rules: EntryRules,
     dot_files: bool,
     dot_names: Vec<String>,
@@ -159,12 +158,12 @@ impl Root {
             path: absolute,
             resolver: RefCell::new(resolver),
             cache: RefCell::new(Cache::new(options.cache_capacity)),
-            names: SourceNames::new(&options.php_suffixes, &options.source_suffixes),
             entry_rules: EntryRules {
                 precompressed: options.precompressed,
                 mime_overrides: mime_overrides.collect(),
                 cache_control: options.cache_control.map(Rc::from),
                 small_file_bytes: options.small_file_bytes,
+                names: SourceNames::new(&options.php_suffixes, &options.source_suffixes),
                 boundary_key: RandomState::new(),
             },
             dot_files: options.dot_files,
@@ -213,7 +212,7 @@ impl Root {
         let ends = memchr::memchr_iter(b'/', path).skip(1).chain(std::iter::once(path.len()));
         for end in ends {
             let (candidate, rest) = path.split_at(end);
-            if !self.names.is_script(candidate) {
+            if !self.entry_rules.names.is_script(candidate) {
                 continue;
             }
             match self.lookup(candidate, now_ms) {
@@ -293,14 +292,16 @@ impl Root {
         match kind {
             Err(refusal) => refusal.into(),
             Ok(FileType::Directory) => Lookup::Directory,
-            Ok(FileType::RegularFile) => match self.names.classify(last_component(relative)) {
-                NameKind::Script => Lookup::Script,
-                NameKind::Source => Lookup::Forbidden(ForbiddenReason::PhpSource),
-                NameKind::Plain => match Entry::open(&resolver, relative, &self.entry_rules) {
-                    Ok(entry) => Lookup::File(Rc::new(entry)),
-                    Err(refusal) => refusal.into(),
-                },
-            },
+            Ok(FileType::RegularFile) => {
+                match self.entry_rules.names.classify(last_component(relative)) {
+                    NameKind::Script => Lookup::Script,
+                    NameKind::Source => Lookup::Forbidden(ForbiddenReason::PhpSource),
+                    NameKind::Plain => match Entry::open(&resolver, relative, &self.entry_rules) {
+                        Ok(entry) => Lookup::File(Rc::new(entry)),
+                        Err(refusal) => refusal.into(),
+                    },
+                }
+            }
             Ok(_) => Lookup::Forbidden(ForbiddenReason::NotRegular),
         }
     }

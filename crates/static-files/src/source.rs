@@ -38,6 +38,11 @@ impl SourceNames {
         Self { scripts: lower(scripts), sources: lower(sources) }
     }
 
+    /// Whether no name is anything but plain.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.scripts.is_empty() && self.sources.is_empty()
+    }
+
     /// Whether the name ends in a suffix that is run.
     pub(crate) fn is_script(&self, name: &[u8]) -> bool {
         self.scripts.iter().any(|suffix| ends_with(name, suffix))

@@ -187,6 +187,17 @@ fn magic_links_are_not_links_to_follow() {
 }
 
 #[test]
+fn a_link_does_not_turn_a_source_into_a_plain_file() {
+    let site = Site::new();
+    site.scratch.link("../shared/run.php", "root/notes.txt");
+    site.scratch.link("../shared/run.php", "root/style.css.gz");
+    site.scratch.file("root/style.css", "C");
+    let root = site.open(Symlinks::Always, &[]);
+    assert_eq!(look(&root, "/notes.txt", 0), "php_source");
+    assert!(file(&root, "/style.css", 0).encodings().is_empty());
+}
+
+#[test]
 fn every_refusal_that_an_option_lifts_says_which() {
     for (reason, option) in [
         (ForbiddenReason::SymlinkEscape, "static_files.symlinks"),
