@@ -1,0 +1,222 @@
+//! Opens paths below a root under its symbolic link policy. The kernel enforces the policy while it
+//! walks (openat2(2)); nothing is checked first and opened later. Called by [`crate::Root`].
+
+mod same_owner;
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::Symlinks;
+
+/// openat2(2) answers EAGAIN when a rename races with a `..`; so often, and it is no accident.
+const RACES_MAX: u32 = 16;
+
+/// Enough to ask what a path names, without permission to read it and without waking a FIFO or a
+/// device.
+pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// To read a regular file; harmless if it was swapped for a FIFO or a terminal meanwhile.
+pub(crate) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// Why a path that names something is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ForbiddenReason {
+    /// A component is `.` or `..`: the path was not normalised.
+    Traversal,
+    /// A component begins with a dot.
+    DotFile,
+    /// The path contains a symbolic link, and the root follows none.
+    Symlink,
+    /// A symbolic link leads out of the root and of every folder that links may lead into.
+    SymlinkEscape,
+    /// A symbolic link and its target belong to different users.
+    SymlinkOwner,
+    /// Symbolic links that lead in a circle, or too many in one path.
+    SymlinkLoop,
+    /// A FIFO, a socket or a device.
+    NotRegular,
+    /// A PHP source that is not to be run, or a copy of one.
+    PhpSource,
+    /// The gateway's user may not read the file or enter its folder.
+    Unreadable,
+}
+
+impl ForbiddenReason {
+    /// A stable word for logs and counters.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Traversal => "path_traversal",
+            Self::DotFile => "dot_file",
+            Self::Symlink => "symlink",
+            Self::SymlinkEscape => "symlink_escape",
+            Self::SymlinkOwner => "symlink_owner",
+            Self::SymlinkLoop => "symlink_loop",
+            Self::NotRegular => "not_regular",
+            Self::PhpSource => "php_source",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    /// What the operator can do about it, in the words of the configuration's `static_files`.
+    pub fn hint(self) -> Option<&'static str> {
+        Some(match self {
+            Self::DotFile => "name it in `static_files.dot_names` to serve it",
+            Self::Symlink | Self::SymlinkEscape => {
+                "set `static_files.symlinks = \"owner\"` to follow links whose target has the same \
+                 owner, or \"always\" to follow all"
+            }
+            Self::SymlinkOwner => {
+                "give the link the owner of its target (chown -h), or set \
+                 `static_files.symlinks = \"always\"`"
+            }
+            Self::PhpSource => "name the suffix in `php.extensions` if it is to be run",
+            Self::Unreadable => "let the gateway's user read the file and enter its folders",
+            Self::Traversal | Self::SymlinkLoop | Self::NotRegular => return None,
+        })
+    }
+}
+
+impl fmt::Display for ForbiddenReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Traversal => "the path contains `.` or `..`",
+            Self::DotFile => "the path contains a name that begins with a dot",
+            Self::Symlink => "the path contains a symbolic link",
+            Self::SymlinkEscape => "a symbolic link leads out of the root",
+            Self::SymlinkOwner => "a symbolic link and its target belong to different users",
+            Self::SymlinkLoop => "too many symbolic links",
+            Self::NotRegular => "the path names neither a file nor a folder",
+            Self::PhpSource => "the path names a PHP source",
+            Self::Unreadable => "permission denied",
+        })
+    }
+}
+
+/// Why a path was not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    NotFound,
+    Forbidden(ForbiddenReason),
+    Failed(Errno),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            // EINVAL is a NUL byte in the path.
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => Self::NotFound,
+            Errno::ACCESS | Errno::PERM => Self::Forbidden(ForbiddenReason::Unreadable),
+            Errno::LOOP => Self::Forbidden(ForbiddenReason::SymlinkLoop),
+            Errno::XDEV => Self::Forbidden(ForbiddenReason::SymlinkEscape),
+            other => Self::Failed(other),
+        }
+    }
+}
+
+/// A folder, held open, with its real path.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: PathBuf,
+}
+
+impl Tree {
+    /// Follows links: the operator named this folder.
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
+        let path = std::fs::canonicalize(path).map_err(|error| errno_of(&error))?;
+        let fd = rustix::fs::open(&path, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Self { fd, path })
+    }
+
+    fn open_beneath(
+        &self,
+        relative: &[u8],
+        flags: OFlags,
+        resolve: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let relative = if relative.is_empty() { b"." } else { relative };
+        let mut races = 0;
+        loop {
+            match rustix::fs::openat2(&self.fd, relative, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) if races < RACES_MAX => races += 1,
+                result => return result,
+            }
+        }
+    }
+}
+
+/// A root and the policy by which links below it are followed.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    pub(crate) root: Tree,
+    pub(crate) symlinks: Symlinks,
+    pub(crate) targets: Vec<Tree>,
+}
+
+impl Resolver {
+    /// Opens a path relative to the root. The path must not begin with a slash.
+    pub(crate) fn open(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Refusal> {
+        debug_assert!(!relative.starts_with(b"/"));
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        match self.symlinks {
+            Symlinks::Never => {
+                let resolve = beneath | ResolveFlags::NO_SYMLINKS;
+                self.root.open_beneath(relative, flags, resolve).map_err(|errno| match errno {
+                    Errno::LOOP => Refusal::Forbidden(ForbiddenReason::Symlink),
+                    other => other.into(),
+                })
+            }
+            Symlinks::InsideRoot => match self.root.open_beneath(relative, flags, beneath) {
+                Err(Errno::XDEV) => self.open_by_real_path(relative, flags),
+                result => Ok(result?),
+            },
+            Symlinks::SameOwner => same_owner::open(&self.root, relative, flags),
+            Symlinks::Always => {
+                Ok(self.root.open_beneath(relative, flags, ResolveFlags::NO_MAGICLINKS)?)
+            }
+        }
+    }
+
+    /// What stat(2) says about a path, links followed wherever they lead: only for comparing with
+    /// what is already known.
+    pub(crate) fn peek(&self, relative: &[u8]) -> Option<Stat> {
+        rustix::fs::statat(&self.root.fd, relative, rustix::fs::AtFlags::empty()).ok()
+    }
+
+    /// A link left the root. Its real path may still lie in a tree that is allowed, or in the root
+    /// itself, as an absolute link does. The real path is only a guess at where to look: it is
+    /// opened beneath that tree and without any link.
+    fn open_by_real_path(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Refusal> {
+        let outside = Refusal::Forbidden(ForbiddenReason::SymlinkEscape);
+        let written = self.root.path.join(std::ffi::OsStr::from_bytes(relative));
+        let real = std::fs::canonicalize(written).map_err(|error| match errno_of(&error) {
+            // Whether something exists out there is nobody's business.
+            Errno::ACCESS => outside,
+            errno => errno.into(),
+        })?;
+        for tree in std::iter::once(&self.root).chain(&self.targets) {
+            if let Ok(rest) = real.strip_prefix(&tree.path) {
+                let resolve =
+                    ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+                return Ok(tree.open_beneath(rest.as_os_str().as_bytes(), flags, resolve)?);
+            }
+        }
+        Err(outside)
+    }
+}
+
+/// Whether the kernel, and what filters its calls, know openat2(2): Linux 5.6.
+pub(crate) fn probe() -> Result<(), Errno> {
+    rustix::fs::openat2(CWD, ".", HANDLE, Mode::empty(), ResolveFlags::empty()).map(drop)
+}
+
+pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
