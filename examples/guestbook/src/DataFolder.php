@@ -14,8 +14,7 @@ final readonly class DataFolder
     /** `GUESTBOOK_DATA`, or `data` beside `public`; made on first use. */
     public static function open(): self
     {
-        $path = getenv('GUESTBOOK_DATA') ?: dirname(__DIR__) . '/data';
-        return new self(self::make($path));
+        return new self(self::make(getenv('GUESTBOOK_DATA') ?: dirname(__DIR__) . '/data'));
     }
 
     public function below(string $name): string
@@ -26,9 +25,11 @@ final readonly class DataFolder
     private static function make(string $path): string
     {
         // Two first requests may come at once: what counts is that the folder is there.
-        if (!is_dir($path) && !@mkdir($path, 0o750, true) && !is_dir($path) || !is_writable($path)) {
-            $user = posix_getpwuid(posix_geteuid())['name'] ?? posix_geteuid();
-            throw new Problem(500, "The guestbook cannot write to $path. Give that folder to the user $user.");
+        if (!is_dir($path) && !@mkdir($path, 0o750, true) && !is_dir($path)) {
+            throw new Problem(500, "The guestbook cannot make the folder $path: let PHP's user write there.");
+        }
+        if (!is_writable($path)) {
+            throw new Problem(500, "The guestbook cannot write to $path: give that folder to PHP's user.");
         }
         return $path;
     }

@@ -74,18 +74,13 @@ final readonly class Pages
             'facts' => [
                 'Server' => $_SERVER['SERVER_SOFTWARE'] ?? 'unknown',
                 'Protocol' => $_SERVER['SERVER_PROTOCOL'] ?? 'unknown',
-                'PHP' => PHP_VERSION . ', ' . (PHP_ZTS ? 'thread-safe' : 'not thread-safe'),
-                'Server API' => PHP_SAPI,
+                'PHP' => PHP_VERSION . ', ' . PHP_SAPI,
                 'opcache' => $opcache
                     ? "{$opcache['opcache_statistics']['num_cached_scripts']} scripts, "
                         . number_format($opcache['memory_usage']['used_memory'] / 2 ** 20, 1) . ' MiB'
                     : 'off',
-                'SQLite' => \SQLite3::version()['versionString'] ?? 'unknown',
-                'Memory, this request' => number_format(memory_get_peak_usage() / 1024) . ' KiB',
-                'Time until here' => number_format(
-                    (microtime(true) - $_SERVER['REQUEST_TIME_FLOAT']) * 1000,
-                    2
-                ) . ' ms',
+                'Memory of this request' => number_format(memory_get_peak_usage() / 1024) . ' KiB',
+                'Time so far' => number_format(1000 * (microtime(true) - $_SERVER['REQUEST_TIME_FLOAT']), 1) . ' ms',
             ],
             'workers' => $this->workers->all(),
             'own_pid' => getmypid(),

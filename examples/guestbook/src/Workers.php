@@ -7,7 +7,8 @@ namespace Guestbook;
 /**
  * Which PHP processes have answered, and how often.
  *
- * PHP forgets everything after a request, so each process counts in a small file of its own.
+ * PHP forgets everything after a request, so each process counts in a small file of its own. The
+ * file is named after the process and its start, because Linux uses process ids again.
  */
 final readonly class Workers
 {
@@ -17,8 +18,9 @@ final readonly class Workers
 
     public function count(): void
     {
-        $file = $this->folder . '/' . getmypid();
-        file_put_contents($file, 1 + $this->read($file));
+        $pid = getmypid();
+        $file = "{$this->folder}/$pid-" . self::startOf($pid);
+        file_put_contents($file, 1 + (int) @file_get_contents($file));
     }
 
     /** @return array<int, int> requests by pid, of the processes that still live */
@@ -26,9 +28,9 @@ final readonly class Workers
     {
         $requests = [];
         foreach (glob($this->folder . '/*') as $file) {
-            $pid = (int) basename($file);
-            if (file_exists("/proc/$pid")) {
-                $requests[$pid] = $this->read($file);
+            [$pid, $start] = explode('-', basename($file), 2);
+            if (self::startOf((int) $pid) === $start) {
+                $requests[(int) $pid] = (int) file_get_contents($file);
             } else {
                 @unlink($file);
             }
@@ -37,11 +39,10 @@ final readonly class Workers
         return $requests;
     }
 
-    private function read(string $file): int
+    /** Field 22 of /proc/PID/stat, proc(5); '' when there is no such process. */
+    private static function startOf(int $pid): string
     {
-        // A file that is older than its process was written by an earlier one of the same pid.
-        $started = @filemtime('/proc/' . basename($file));
-        $written = @filemtime($file);
-        return $written === false || $written < $started ? 0 : (int) file_get_contents($file);
+        $stat = (string) @file_get_contents("/proc/$pid/stat");
+        return explode(' ', (string) strrchr($stat, ')'))[20] ?? '';
     }
 }

@@ -12,7 +12,7 @@
         <input id="name" name="name" required maxlength="<?= Entries::NAME_MAX ?>" autocomplete="name">
       <?php endif ?>
       <label for="message">Message</label>
-      <textarea id="message" name="message" rows="5" required maxlength="<?= Entries::MESSAGE_MAX ?>"
+      <textarea id="message" name="message" rows="4" required maxlength="<?= Entries::MESSAGE_MAX ?>"
         placeholder="What brought you here?"><?= View::text($draft) ?></textarea>
       <label for="picture">A picture <span class="hint">if you like, up to 2 MB</span></label>
       <input id="picture" name="picture" type="file" accept="image/jpeg,image/png,image/gif,image/webp">
