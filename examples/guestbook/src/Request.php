@@ -23,8 +23,8 @@ final readonly class Request
     {
         $path = rawurldecode(strtok($_SERVER['REQUEST_URI'] ?? '/', '?'));
         $base = View::base();
-        if ($base !== '' && str_starts_with($path, $base . '/')) {
-            $path = substr($path, strlen($base));
+        if (str_starts_with("$path/", "$base/")) {
+            $path = substr($path, strlen($base)) ?: '/';
         }
         $type = strtolower(trim(explode(';', $_SERVER['CONTENT_TYPE'] ?? '')[0]));
         return new self($_SERVER['REQUEST_METHOD'] ?? 'GET', $path, $_GET, $_POST, $type);
