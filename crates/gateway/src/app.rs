@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// An app that requests are routed to.
 #[derive(Debug)]
-pub struct App {
+pub(crate) struct App {
     /// What was configured.
     pub config: config::App,
     /// The document root.

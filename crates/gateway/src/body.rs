@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// A body that is being collected or handed on.
 #[derive(Debug)]
-pub struct RequestBody {
+pub(crate) struct RequestBody {
     memory: Vec<u8>,
     spool: Option<OwnedFd>,
     len: u64,
@@ -19,7 +19,7 @@ pub struct RequestBody {
 
 impl RequestBody {
     /// No body yet.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self { memory: Vec::new(), spool: None, len: 0, read: 0 }
     }
 
@@ -27,7 +27,12 @@ impl RequestBody {
     ///
     /// # Errors
     /// What `open(O_TMPFILE)` or `write(2)` report, a full disk for one.
-    pub fn push(&mut self, bytes: &[u8], memory_bytes: u64, folder: &Path) -> io::Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        bytes: &[u8],
+        memory_bytes: u64,
+        folder: &Path,
+    ) -> io::Result<()> {
         self.len += bytes.len() as u64;
         if self.spool.is_none() && self.len > memory_bytes {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -46,12 +51,12 @@ impl RequestBody {
     }
 
     /// Bytes in total.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
     /// Whether there is no body, or nothing is left of it.
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.read == self.len
     }
 
@@ -59,7 +64,7 @@ impl RequestBody {
     ///
     /// # Errors
     /// What `pread(2)` reports; `UnexpectedEof` when the spool became shorter.
-    pub fn next<E>(
+    pub(crate) fn next<E>(
         &mut self,
         most: usize,
         take: impl FnOnce(&[u8]) -> Result<bool, E>,

@@ -39,6 +39,7 @@ impl Buffers {
 /// The spare sets.
 #[derive(Debug, Default)]
 pub(crate) struct BufferPool {
+    #[allow(clippy::vec_box, reason = "an idle connection holds the pointer, not the set")]
     spare: RefCell<Vec<Box<Buffers>>>,
 }
 

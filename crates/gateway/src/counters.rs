@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Counts since start.
 #[derive(Debug, Clone)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Answered requests.
     pub requests: u64,
     /// Body bytes sent.
@@ -41,7 +41,7 @@ impl Counters {
     }
 
     /// The reasons that have occurred.
-    pub fn reasons(&self) -> Vec<ReasonCount> {
+    pub(crate) fn reasons(&self) -> Vec<ReasonCount> {
         let counts = Reason::ALL.iter().zip(&self.by_reason);
         counts
             .filter(|(_, count)| **count > 0)
@@ -56,7 +56,7 @@ impl Counters {
 
 /// How often requests were refused or failed for a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ReasonCount {
+pub(crate) struct ReasonCount {
     /// The stable word.
     pub reason: &'static str,
     /// The status that clients saw.

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 
 /// How the answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// All of it has come.
     Complete,
     /// It will never be complete.
@@ -21,7 +21,7 @@ pub enum End {
 
 /// What the connection takes out at once.
 #[derive(Debug, Default)]
-pub struct Arrived {
+pub(crate) struct Arrived {
     /// Payload of the `Head` frame, when it has come since the last look.
     pub head: Option<Vec<u8>>,
     /// Body bytes since the last look.
@@ -40,7 +40,7 @@ impl Arrived {
 
 /// A request between a connection and a worker.
 #[derive(Debug)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     task: TaskId,
     /// Payload of the `Request` frame.
     pub frame: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// A request of the current task. Beyond `buffer_bytes` of untaken answer, the worker waits.
-    pub fn new(
+    pub(crate) fn new(
         frame: Vec<u8>,
         body: RequestBody,
         label: Box<str>,
@@ -89,29 +89,29 @@ impl Exchange {
     }
 
     /// What has come since the last look; `None` when nothing has. The task is woken by more.
-    pub fn take(&self) -> Option<Arrived> {
+    pub(crate) fn take(&self) -> Option<Arrived> {
         let mut arrived = self.arrived.borrow_mut();
         if arrived.is_empty() { None } else { Some(std::mem::take(&mut *arrived)) }
     }
 
     /// Whether the worker's frames should stay in the ring for now.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         !self.abandoned.get() && self.arrived.borrow().body.len() >= self.buffer_bytes
     }
 
     /// The connection has no more use for the answer.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.abandoned.set(true);
         *self.arrived.borrow_mut() = Arrived::default();
     }
 
     /// Whether nobody waits for the answer.
-    pub fn is_abandoned(&self) -> bool {
+    pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.get()
     }
 
     /// Whether the answer is over, well or not.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.get()
     }
 

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// A configuration at run time.
 #[derive(Debug)]
-pub struct Generation {
+pub(crate) struct Generation {
     /// Counts up from 1 with each reload.
     pub number: u32,
     /// What it was made from.
@@ -27,7 +27,7 @@ pub struct Generation {
 
 /// The logs of the server or of one app.
 #[derive(Debug)]
-pub struct Logs {
+pub(crate) struct Logs {
     pub(crate) access: AccessLog,
     pub(crate) error: Rc<ErrorLog>,
     pub(crate) slow: Rc<ErrorLog>,

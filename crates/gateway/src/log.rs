@@ -9,7 +9,7 @@ mod error;
 mod sink;
 mod timestamp;
 
-pub use access::{AccessEntry, AccessLog};
-pub use error::{ErrorLog, Event, Level};
-pub use sink::{Sink, Target};
-pub use timestamp::{Wall, rfc3339};
+pub(crate) use access::{AccessEntry, AccessLog};
+pub(crate) use error::{ErrorLog, Event, Level};
+pub(crate) use sink::{Sink, Target};
+pub(crate) use timestamp::Wall;

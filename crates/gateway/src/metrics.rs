@@ -33,8 +33,11 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     page.text.into_bytes()
 }
 
+/// A figure of a pool.
+type Figure = fn(&PoolStatus) -> u64;
+
 fn pools(page: &mut Page, pools: &[PoolStatus]) {
-    let counters: [(&str, &str, fn(&PoolStatus) -> u64); 6] = [
+    let counters: [(&str, &str, Figure); 6] = [
         ("outboard_php_requests_total", "Requests given to PHP.", |pool| pool.requests),
         ("outboard_php_queued_total", "Requests that had to wait.", |pool| pool.queued),
         ("outboard_php_rejected_total", "Requests that found the queue full.", |pool| {

@@ -26,13 +26,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-pub use keeper::StartError;
-pub use status::{PoolStatus, WorkerStatus};
+pub(crate) use keeper::StartError;
+pub(crate) use status::PoolStatus;
 use worker::{News, Worker};
 
 /// How a pool is run. Times in ms.
 #[derive(Debug, Clone)]
-pub struct PoolSettings {
+pub(crate) struct PoolSettings {
     /// The app's name.
     pub app: String,
     /// The host binary.
@@ -134,7 +134,7 @@ enum Phase {
 
 /// The pool; shared by the connections, the idle hook and the keeper.
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     settings: PoolSettings,
     members: RefCell<Members>,
     zygote: RefCell<Option<Zygote>>,
@@ -156,7 +156,7 @@ impl Pool {
     ///
     /// # Errors
     /// The reason for which the request cannot even wait.
-    pub fn submit(
+    pub(crate) fn submit(
         &self,
         exchange: Rc<Exchange>,
         local_peer: Option<SocketAddr>,
@@ -190,7 +190,7 @@ impl Pool {
     }
 
     /// The client of an exchange has gone: forget it in the queue, or tell its worker.
-    pub fn abandon(&self, exchange: &Rc<Exchange>) {
+    pub(crate) fn abandon(&self, exchange: &Rc<Exchange>) {
         exchange.abandon();
         let mut members = self.members.borrow_mut();
         members.queue.retain(|waiting| !Rc::ptr_eq(&waiting.exchange, exchange));
@@ -217,7 +217,7 @@ impl Pool {
     }
 
     /// Looks into the rings of all workers that could have news. Returns whether any had.
-    pub fn look(&self) -> bool {
+    pub(crate) fn look(&self) -> bool {
         let mut members = self.members.borrow_mut();
         let mut had_news = false;
         for slot in 0..members.workers.len() {

@@ -14,7 +14,6 @@ use outboard_config::{Config, Count, Diagnostics, Forwarding, ListenAddress, Met
 use outboard_reactor::{self as reactor, Interest, Signals, Source, blocking, now_ms, spawn};
 use outboard_ring::doorbell::Doorbell;
 use outboard_supervisor::memory;
-use rustix::fd::AsFd;
 use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The whole server at a glance.
 #[derive(Debug, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// Version of Outboard.
     pub version: &'static str,
     /// Process id of the gateway.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// What is known of an answered request.
 #[derive(Debug, Clone, Copy)]
-pub struct AccessEntry<'a> {
+pub(crate) struct AccessEntry<'a> {
     /// The client's address, or `unix:`.
     pub client: &'a str,
     /// Method and target as received.
@@ -36,7 +36,7 @@ pub struct AccessEntry<'a> {
 
 /// Writes access entries.
 #[derive(Debug)]
-pub struct AccessLog {
+pub(crate) struct AccessLog {
     sink: Rc<Sink>,
     json: bool,
     /// The spelled second, since thousands of entries share it.
@@ -48,17 +48,17 @@ const MONTHS: [&str; 12] =
 
 impl AccessLog {
     /// A log to `sink`, in JSON or the combined format.
-    pub fn new(sink: Rc<Sink>, json: bool) -> Self {
+    pub(crate) fn new(sink: Rc<Sink>, json: bool) -> Self {
         Self { sink, json, stamp: RefCell::new((u64::MAX, String::new())) }
     }
 
     /// The destination.
-    pub fn sink(&self) -> &Sink {
+    pub(crate) fn sink(&self) -> &Sink {
         &self.sink
     }
 
     /// Writes one entry.
-    pub fn write(&self, wall: Wall, entry: &AccessEntry<'_>) {
+    pub(crate) fn write(&self, wall: Wall, entry: &AccessEntry<'_>) {
         if self.json {
             self.sink.line(|out| write_json(out, wall, entry));
             return;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 /// How grave an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// For people who watch closely.
     Debug,
     /// Life of the server: started, reloaded, recycled.
@@ -30,7 +30,7 @@ impl Level {
     }
 
     /// From a severity of `syslog(3)`, as PHP reports it.
-    pub fn from_syslog(severity: u8) -> Self {
+    pub(crate) fn from_syslog(severity: u8) -> Self {
         match severity {
             0..=3 => Self::Error,
             4 => Self::Warn,
@@ -42,7 +42,7 @@ impl Level {
 
 /// One line of the error log.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Event<'a> {
+pub(crate) struct Event<'a> {
     /// The app that it belongs to.
     pub app: Option<&'a str>,
     /// Pid of the worker.
@@ -57,24 +57,19 @@ pub struct Event<'a> {
 
 /// Writes events above a level.
 #[derive(Debug)]
-pub struct ErrorLog {
+pub(crate) struct ErrorLog {
     sink: Rc<Sink>,
     level: Level,
 }
 
 impl ErrorLog {
     /// A log of events from `level` on.
-    pub fn new(sink: Rc<Sink>, level: Level) -> Self {
+    pub(crate) fn new(sink: Rc<Sink>, level: Level) -> Self {
         Self { sink, level }
     }
 
-    /// The destination.
-    pub fn sink(&self) -> &Sink {
-        &self.sink
-    }
-
     /// Writes one event.
-    pub fn write(&self, level: Level, event: Event<'_>) {
+    pub(crate) fn write(&self, level: Level, event: Event<'_>) {
         if level < self.level {
             return;
         }
@@ -84,7 +79,7 @@ impl ErrorLog {
     }
 
     /// Writes something about the server itself.
-    pub fn note(&self, level: Level, text: &str) {
+    pub(crate) fn note(&self, level: Level, text: &str) {
         self.write(level, Event { text, ..Event::default() });
     }
 }

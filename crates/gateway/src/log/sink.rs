@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Destination of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// Nothing is written.
     Off,
     /// Standard output.
@@ -23,7 +23,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 
 /// A buffered destination.
 #[derive(Debug)]
-pub struct Sink {
+pub(crate) struct Sink {
     target: Target,
     file: RefCell<Option<File>>,
     buffer: RefCell<Vec<u8>>,
@@ -35,7 +35,7 @@ impl Sink {
     ///
     /// # Errors
     /// What opening the file reports.
-    pub fn open(target: Target) -> io::Result<Self> {
+    pub(crate) fn open(target: Target) -> io::Result<Self> {
         let file = RefCell::new(open(&target)?);
         Ok(Self { target, file, buffer: RefCell::default(), lost_lines: Cell::new(0) })
     }
@@ -44,28 +44,19 @@ impl Sink {
     ///
     /// # Errors
     /// What opening the file reports; the old one stays in use.
-    pub fn reopen(&self) -> io::Result<()> {
+    pub(crate) fn reopen(&self) -> io::Result<()> {
         self.flush();
         *self.file.borrow_mut() = open(&self.target)?;
         Ok(())
     }
 
     /// Whether anything is written at all.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.target != Target::Off
     }
 
-    /// Whether the lines are read by a person at a terminal.
-    pub fn is_terminal(&self) -> bool {
-        match self.target {
-            Target::Stdout => io::stdout().is_terminal(),
-            Target::Stderr => io::stderr().is_terminal(),
-            Target::Off | Target::File(_) => false,
-        }
-    }
-
     /// Lets `write` append one line, without its newline.
-    pub fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.is_on() {
             return;
         }
@@ -79,7 +70,7 @@ impl Sink {
     }
 
     /// Writes what was collected. Lines that cannot be written (a full disk) are counted.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut buffer = self.buffer.borrow_mut();
         if buffer.is_empty() {
             return;
@@ -98,7 +89,7 @@ impl Sink {
     }
 
     /// Lines that could not be written so far.
-    pub fn lost_lines(&self) -> u64 {
+    pub(crate) fn lost_lines(&self) -> u64 {
         self.lost_lines.get()
     }
 }
@@ -137,7 +128,7 @@ mod tests {
         let (path, old) = (folder.join("log"), folder.join("log.1"));
         let sink = Sink::open(Target::File(path.clone())).unwrap();
         sink.line(|out| out.extend_from_slice(b"before"));
-        std::fs::rename(&path, &old).or_else(|_| Ok::<_, io::Error>(())).unwrap();
+        std::fs::rename(&path, &old).unwrap();
         sink.reopen().unwrap();
         sink.line(|out| out.extend_from_slice(b"after"));
         sink.flush();

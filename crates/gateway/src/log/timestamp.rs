@@ -4,20 +4,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wall {
+pub(crate) struct Wall {
     /// Microseconds since the epoch.
     pub unix_us: u64,
 }
 
 impl Wall {
     /// The present time.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { unix_us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX) }
     }
 
     /// Whole seconds since the epoch.
-    pub fn unix_s(self) -> u64 {
+    pub(crate) fn unix_s(self) -> u64 {
         self.unix_us / 1_000_000
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 /// `2026-11-21T05:35:28.123Z`.
-pub fn rfc3339(wall: Wall) -> String {
+pub(crate) fn rfc3339(wall: Wall) -> String {
     let seconds = wall.unix_s();
     let (year, month, day) = civil(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);

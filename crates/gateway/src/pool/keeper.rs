@@ -11,7 +11,6 @@ mod sizing;
 
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
-use crate::exchange::End;
 use crate::log::{ErrorLog, Event as LogEvent, Level};
 use crate::reason::Reason;
 use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A pool at a glance.
 #[derive(Debug, Serialize)]
-pub struct PoolStatus {
+pub(crate) struct PoolStatus {
     /// App name.
     pub app: String,
     /// `starting`, `serving`, `retiring` or `gone`.
@@ -41,7 +41,7 @@ pub struct PoolStatus {
 
 /// A worker at a glance.
 #[derive(Debug, Serialize)]
-pub struct WorkerStatus {
+pub(crate) struct WorkerStatus {
     /// Process id.
     pub pid: Option<i32>,
     /// Where it is in its life: `booting`, `idle`, `busy`, ….
@@ -58,7 +58,7 @@ pub struct WorkerStatus {
 
 impl Pool {
     /// Takes a picture.
-    pub fn status(&self) -> PoolStatus {
+    pub(crate) fn status(&self) -> PoolStatus {
         let members = self.members.borrow();
         let counters = self.counters.borrow();
         let keeping = self.keeping.borrow();

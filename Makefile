@@ -1,0 +1,56 @@
+# `make serve` and `make test` set everything up by themselves; `make help` lists the rest.
+SHELL := /bin/bash
+CARGO ?= cargo
+PHP84_ROOT ?= build/php84
+
+.PHONY: help setup serve build test check bench test-php84 loom miri fuzz deny clean
+
+help: ## This list.
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup: ## Install the Debian packages that are missing.
+	@ci/setup
+
+build: setup ## Build the server, optimised.
+	$(CARGO) build --release -p outboard -p outboard-php
+
+serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
+	@printf '\nThe guestbook is about to be served. Try next:\n'
+	@printf '  a page         http://127.0.0.1:8080/\n'
+	@printf '  who serves it  http://127.0.0.1:8080/about\n'
+	@printf '  its JSON       curl http://127.0.0.1:8080/api/entries\n'
+	@printf '  the server     target/release/outboard status\n'
+	@printf '  your own app   target/release/outboard serve DIR\n\n'
+	target/release/outboard serve examples/guestbook
+
+check: setup ## Format, lints and unit tests: under three minutes when warm.
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test --workspace --lib --bins
+
+test: setup ## Every test: units, the PHP host, end to end, loom, a short fuzz of every parser.
+	ci/test
+
+bench: build ## Measure against nginx + php-fpm and Apache side by side; prints the table.
+	$(CARGO) build --release -p outboard-lab
+	target/release/outboard-lab $(BENCH)
+
+test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
+	ci/php84 $(PHP84_ROOT)
+
+loom: ## Model-check the ring's memory orderings.
+	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p outboard-ring --lib spsc
+
+miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly component).
+	$(CARGO) +nightly miri test -p outboard-ring --lib -- request response frame heap_only
+
+fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
+	fuzz/run-short $(or $(FUZZ_SECONDS),60)
+
+deny: ## Licences and advisories of all dependencies.
+	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check
+
+clean: ## Remove what was built.
+	$(CARGO) clean
+	rm -rf build fuzz/target
