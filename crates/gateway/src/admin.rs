@@ -26,6 +26,7 @@ pub(crate) async fn answer(connection: &mut Connection) -> Sent {
         }
         (Method::Get, b"/metrics") => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
         (Method::Post, b"/reload") => {
+            gateway.wishes.reloaded.clear();
             gateway.wishes.reload.set();
             gateway.wishes.reloaded.wait().await;
             match gateway.wishes.last_reload.take() {

@@ -10,7 +10,8 @@ use crate::header_block::HeaderBlock;
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn, may_read, refuse};
 use outboard_http1::Method;
-use outboard_static_files::{Conditions, Entry, Part, Plan, plan};
+use outboard_static_files::{Conditions, Entry, Headers, Part, Plan, plan_as};
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// Answers with a static file.
@@ -23,21 +24,43 @@ pub(crate) async fn answer(
     if !may_read(turn.asked.method) {
         return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
     }
-    let plan = plan_for(connection, turn, entry);
-    let mut headers = HeaderBlock::default();
-    let added = add_plan_headers(&mut headers, &plan);
-    if !added {
-        return refuse(connection, turn, Some(app), Reason::Internal).await;
-    }
-    if !app.config.headers.is_empty() {
-        let path = connection.buffers().path.clone();
-        headers.apply(&app.config.headers, app.below_prefix(&path));
-    }
+    let plan = plan_for(connection, turn, entry, None);
+    let headers = match block(connection, app, &plan.headers) {
+        Some(headers) => headers,
+        None => return refuse(connection, turn, Some(app), Reason::Internal).await,
+    };
     send(connection, turn, &plan, &headers).await
 }
 
+/// The plan's header lines under the app's rules; `None` when one is no header, which the crate
+/// rules out.
+fn block<'a>(
+    connection: &mut Connection,
+    app: &App,
+    planned: &'a Headers,
+) -> Option<Cow<'a, [u8]>> {
+    match planned {
+        Headers::Shared { rendered, .. } if app.config.headers.is_empty() => {
+            Some(Cow::Borrowed(rendered))
+        }
+        lines => {
+            let mut headers = HeaderBlock::default();
+            for (name, value) in lines.iter() {
+                headers.add(name.as_bytes(), value).ok()?;
+            }
+            headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
+            Some(Cow::Owned(headers.bytes))
+        }
+    }
+}
+
 /// The plan for an entry under the conditions of the present request.
-pub(crate) fn plan_for(connection: &mut Connection, turn: &Turn, entry: &Rc<Entry>) -> Plan {
+pub(crate) fn plan_for(
+    connection: &mut Connection,
+    turn: &Turn,
+    entry: &Entry,
+    content_type: Option<&[u8]>,
+) -> Plan {
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
     let header = |name: &[u8]| head.header(input, name);
@@ -51,12 +74,7 @@ pub(crate) fn plan_for(connection: &mut Connection, turn: &Turn, entry: &Rc<Entr
         range: header(b"range"),
         if_range: header(b"if-range"),
     };
-    plan(entry, &conditions)
-}
-
-/// Appends the plan's header lines. False when one is no header, which the crate rules out.
-pub(crate) fn add_plan_headers(headers: &mut HeaderBlock, plan: &Plan) -> bool {
-    plan.headers.iter().all(|(name, value)| headers.add(name.as_bytes(), value).is_ok())
+    plan_as(entry, &conditions, content_type)
 }
 
 /// Writes a plan with these header lines.
@@ -64,7 +82,7 @@ pub(crate) async fn send(
     connection: &mut Connection,
     turn: &Turn,
     plan: &Plan,
-    headers: &HeaderBlock,
+    headers: &[u8],
 ) -> Answered {
     let status = plan.status;
     let length = plan.content_length;
@@ -82,7 +100,7 @@ pub(crate) async fn send(
         own_date: false,
         own_server: false,
     };
-    connection.put_head(facts, &headers.bytes);
+    connection.put_head(facts, headers);
     let parts: &[Part] = if matches!(framing, Framing::Bodyless(_)) { &[] } else { &plan.body };
     if write_parts(connection, parts).await {
         let body_bytes = if parts.is_empty() { 0 } else { length };

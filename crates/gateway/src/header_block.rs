@@ -27,7 +27,7 @@ impl HeaderBlock {
         self.lines().any(|(theirs, _)| theirs.eq_ignore_ascii_case(name))
     }
 
-    fn remove(&mut self, name: &[u8]) {
+    pub(crate) fn remove(&mut self, name: &[u8]) {
         if !self.contains(name) {
             return;
         }

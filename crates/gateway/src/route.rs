@@ -22,8 +22,8 @@ pub(crate) enum Route {
     Redirect { status: u16, location: Vec<u8> },
     /// An error status that a rewrite rule asks for.
     Status(u16),
-    /// Nowhere.
-    Refuse(Reason),
+    /// Nowhere; with what the operator can do about it.
+    Refuse(Reason, Option<&'static str>),
 }
 
 /// A script and what of the request's path is its own.
@@ -41,7 +41,7 @@ pub(crate) struct Script {
 pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
     let below = app.below_prefix(path);
     if app.config.deny.iter().any(|pattern| pattern.matches(below)) {
-        return Route::Refuse(Reason::Denied);
+        return Route::Refuse(Reason::Denied, None);
     }
     let rewritten = match rewrite(app, below, query, now_ms) {
         Rewritten::Unchanged => return resolve(app, below, path, query, now_ms),
@@ -120,8 +120,8 @@ fn resolve(app: &App, below: &[u8], asked: &[u8], query: Option<&[u8]>, now_ms: 
             Some((path, path_info)) => script(path, path_info),
             None => front_controller(app, Reason::NotFound),
         },
-        Lookup::Forbidden(reason) => Route::Refuse(forbidden(&reason)),
-        Lookup::Error(_) => Route::Refuse(Reason::ReadFailed),
+        Lookup::Forbidden(reason) => forbidden(reason),
+        Lookup::Error(_) => Route::Refuse(Reason::ReadFailed, None),
     }
 }
 
@@ -131,7 +131,7 @@ fn folder(app: &App, below: &[u8], now_ms: u64) -> Route {
         match app.files.lookup(&path, now_ms) {
             Lookup::File(entry) => return Route::File(entry),
             Lookup::Script => return script(&path, b""),
-            Lookup::Forbidden(reason) => return Route::Refuse(forbidden(&reason)),
+            Lookup::Forbidden(reason) => return forbidden(reason),
             _ => {}
         }
     }
@@ -141,7 +141,7 @@ fn folder(app: &App, below: &[u8], now_ms: u64) -> Route {
 fn front_controller(app: &App, otherwise: Reason) -> Route {
     match &app.config.front_controller {
         Some(path) => script(path.as_bytes(), b""),
-        None => Route::Refuse(otherwise),
+        None => Route::Refuse(otherwise, None),
     }
 }
 
@@ -166,11 +166,17 @@ fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
     with_query(location, query)
 }
 
-fn forbidden(reason: &ForbiddenReason) -> Reason {
-    match reason {
-        ForbiddenReason::DotFile => Reason::DotFile,
-        ForbiddenReason::SymlinkEscape => Reason::SymlinkEscape,
-        ForbiddenReason::Unreadable => Reason::Unreadable,
-        _ => Reason::NotAFile,
-    }
+fn forbidden(reason: ForbiddenReason) -> Route {
+    let (reason, hint) = match reason {
+        ForbiddenReason::DotFile => (Reason::DotFile, reason.hint()),
+        ForbiddenReason::Symlink
+        | ForbiddenReason::SymlinkEscape
+        | ForbiddenReason::SymlinkOwner
+        | ForbiddenReason::SymlinkLoop => (Reason::SymlinkEscape, reason.hint()),
+        ForbiddenReason::PhpSource => (Reason::PhpSource, reason.hint()),
+        ForbiddenReason::Unreadable => (Reason::Unreadable, reason.hint()),
+        ForbiddenReason::Traversal => (Reason::BadPath, reason.hint()),
+        ForbiddenReason::NotRegular => (Reason::NotAFile, reason.hint()),
+    };
+    Route::Refuse(reason, hint)
 }

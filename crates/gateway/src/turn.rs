@@ -10,10 +10,12 @@ use crate::client::Forwarded;
 use crate::connection::Connection;
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
-use crate::log::{AccessEntry, Wall};
+use crate::log::{AccessEntry, Level, Wall};
+use crate::metrics;
 use crate::reason::Reason;
 use crate::route::{self, Route};
 use crate::{files, script};
+use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_reactor::now_ms;
 use std::rc::Rc;
@@ -84,6 +86,12 @@ async fn dispatch(
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
     }
+    if matches!(turn.asked.method, Method::Connect | Method::Trace) {
+        return (None, refuse(connection, turn, None, Reason::MethodRefused).await);
+    }
+    if is_metrics(generation, &buffers.path) {
+        return (None, metrics(connection, turn).await);
+    }
     let Some(app) = generation.app(&host, &buffers.path) else {
         return (None, refuse(connection, turn, None, Reason::NoApp).await);
     };
@@ -93,11 +101,28 @@ async fn dispatch(
     (Some(app), answered)
 }
 
+fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
+    matches!(&generation.config.admin.metrics, Some(Metrics::Path(at)) if at.as_bytes() == path)
+}
+
+async fn metrics(connection: &mut Connection, turn: &Turn) -> Answered {
+    let page = metrics::of(&connection.gateway);
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Content-Type", metrics::CONTENT_TYPE.as_bytes()).expect("a constant header");
+    let sent = connection.respond(turn.asked, 200, &headers, &page).await;
+    Answered { sent, status: 200, body_bytes: page.len() as u64 }
+}
+
 async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: Route) -> Answered {
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
         Route::Script(found) => script::answer(connection, turn, app, found).await,
-        Route::Refuse(reason) => refuse(connection, turn, Some(app), reason).await,
+        Route::Refuse(reason, hint) => {
+            if let Some(hint) = hint {
+                app.log_text(Level::Info, turn.request_id, hint);
+            }
+            refuse(connection, turn, Some(app), reason).await
+        }
         Route::Redirect { status, location } => {
             let mut headers = HeaderBlock::default();
             if headers.add(b"Location", &location).is_err() {

@@ -51,7 +51,12 @@ fn print_server(status: &Value, terminal: &Terminal) {
     });
     println!("requests     {} ({answers})", status["requests"]);
     for reason in list(&status["reasons"]) {
-        println!("  {:>8} × {} ({})", reason["count"], text(&reason["reason"]), reason["status"]);
+        println!(
+            "  {:>8} × {} ({})",
+            text(&reason["count"]),
+            text(&reason["reason"]),
+            reason["status"]
+        );
     }
 }
 
@@ -85,8 +90,8 @@ fn print_pool(pool: &Value, terminal: &Terminal) {
             "  {:>8}  {:<8} {:>6} ms {:>9} {:>5} MiB  {}",
             text(&worker["pid"]),
             text(&worker["state"]),
-            worker["for_ms"],
-            worker["served"],
+            text(&worker["for_ms"]),
+            text(&worker["served"]),
             worker["memory_bytes"].as_u64().unwrap_or(0) >> 20,
             worker["request"].as_str().unwrap_or("")
         );

@@ -25,6 +25,11 @@ impl Event {
         }
     }
 
+    /// Forgets a set that nobody waited for.
+    pub fn clear(&self) {
+        self.set.set(false);
+    }
+
     /// Whether the flag was set; clears it. Otherwise the current task is woken when it is.
     pub fn poll(&self) -> Poll<()> {
         if self.set.take() {

@@ -11,7 +11,12 @@ pub(crate) type Line = (&'static str, Vec<u8>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Headers {
     /// Made when the file was opened.
-    Shared(Rc<[(&'static str, Vec<u8>)]>),
+    Shared {
+        /// The lines.
+        lines: Rc<[(&'static str, Vec<u8>)]>,
+        /// The same as they go on the wire, each ended by CRLF.
+        rendered: Rc<[u8]>,
+    },
     /// Made for this answer.
     Own(Vec<(&'static str, Vec<u8>)>),
 }
@@ -21,7 +26,7 @@ impl Deref for Headers {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Shared(lines) => lines,
+            Self::Shared { lines, .. } => lines,
             Self::Own(lines) => lines,
         }
     }

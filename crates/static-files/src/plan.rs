@@ -97,7 +97,10 @@ struct Answer<'a> {
 impl Answer<'_> {
     fn whole(&self) -> Plan {
         let headers = match self.given_type {
-            None => Headers::Shared(Rc::clone(&self.chosen.lines_200)),
+            None => Headers::Shared {
+                lines: Rc::clone(&self.chosen.lines_200),
+                rendered: Rc::clone(&self.chosen.head_200),
+            },
             Some(content_type) => self.lines(content_type).into_headers(),
         };
         let content_length = self.chosen.size;

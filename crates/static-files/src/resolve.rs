@@ -26,7 +26,6 @@ pub(crate) const READ: OFlags =
 
 /// Why a path that names something is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum ForbiddenReason {
     /// A component is `.` or `..`: the path was not normalised.
     Traversal,

@@ -369,6 +369,7 @@ impl Pool {
         };
         self.counters.borrow_mut().crashes += 1;
         let event = LogEvent {
+            request: exchange.as_ref().map(|exchange| exchange.request_id),
             reason: exchange.is_some().then_some(Reason::WorkerCrashed),
             text: &format!("a worker {how} while {doing}"),
             ..self.event(&worker)

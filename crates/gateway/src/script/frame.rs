@@ -61,6 +61,11 @@ pub(super) fn request(
     let mut frame = Vec::with_capacity(connection.head_len + 512);
     // A name with an underscore would pass for another header in HTTP_*; nginx drops it as well.
     let headers = head.headers(input).filter(|(name, _)| !name.contains(&b'_'));
+    // The application builds its links from the host that the client asked the proxy for.
+    let headers = headers.map(|(name, value)| match &turn.forwarded.host {
+        Some(host) if name.eq_ignore_ascii_case(b"host") => (name, &host[..]),
+        _ => (name, value),
+    });
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
 }

@@ -32,23 +32,26 @@ pub(super) async fn answer(
         app.log_text(Level::Error, turn.request_id, &text);
         Reason::BadSendfile
     })?;
-    let mut plan = files::plan_for(connection, turn, &entry);
+    let given_type =
+        head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
+    let given_type = given_type.map(|(_, value)| value.to_vec());
+    let mut plan = files::plan_for(connection, turn, &entry, given_type.as_deref());
     if plan.status == 200 {
         plan.status = head.status;
     }
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
-    headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path.clone()));
-    Ok(files::send(connection, turn, &plan, &headers).await)
+    headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
+    Ok(files::send(connection, turn, &plan, &headers.bytes).await)
 }
 
-/// PHP's own Content-Type wins, unless it is the default that PHP adds by itself.
+/// The plan's lines replace those of PHP with the same name: its Content-Type is PHP's own where
+/// that fits the body that is sent.
 fn merge(headers: &mut HeaderBlock, plan: &[(&'static str, Vec<u8>)]) {
     for (name, value) in plan {
-        if !headers.contains(name.as_bytes()) {
-            // The plan's values are made from numbers and checked types.
-            let _ = headers.add(name.as_bytes(), value);
-        }
+        headers.remove(name.as_bytes());
+        // The plan's values are made from numbers and checked types.
+        let _ = headers.add(name.as_bytes(), value);
     }
 }
 
@@ -66,6 +69,10 @@ fn find(app: &App, order: &SendfileOrder) -> Option<Rc<Entry>> {
 }
 
 fn open(root: &Root, below: &[u8]) -> Option<Rc<Entry>> {
+    // `/srv/files-x` is not below `/srv/files`.
+    if !below.starts_with(b"/") {
+        return None;
+    }
     let mut path = Vec::new();
     normalize_path(below, &mut path).ok()?;
     match root.lookup(&path, now_ms()) {

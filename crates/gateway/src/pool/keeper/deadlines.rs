@@ -7,6 +7,7 @@
 use super::super::Pool;
 use super::super::worker::Worker;
 use crate::exchange::End;
+use crate::log::Level;
 use crate::reason::Reason;
 use outboard_ring::control::BACKTRACE_SIGNAL;
 use outboard_supervisor::plan::deadline::{Bounds, Cause, Step, Watch, step};
@@ -69,9 +70,10 @@ impl Pool {
             let took_ms = worker.process.life.busy_ms(now_ms).unwrap_or(0);
             self.write_slow(worker, &exchange, took_ms, backtrace);
             let place = backtrace.lines().next().unwrap_or_default();
-            self.report(worker, Reason::Deadline, &format!("{}: {cause}; {place}", exchange.label));
+            let text = format!("a worker is killed, {cause}: it was in {place}");
+            self.say_of(worker, Level::Warn, &text);
         } else {
-            self.report(worker, Reason::AppDown, &format!("a worker is killed: {cause}"));
+            self.say_of(worker, Level::Warn, &format!("a worker is killed: {cause}"));
         }
         self.kill(worker);
     }
