@@ -7,6 +7,7 @@
 use crate::body::RequestBody;
 use crate::reason::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
+use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use std::cell::{Cell, RefCell};
 
@@ -46,8 +47,6 @@ pub(crate) struct Exchange {
     pub frame: Vec<u8>,
     /// What follows it, in `RequestBody` frames.
     pub body: RefCell<RequestBody>,
-    /// For logs and the status page: method and target.
-    pub label: Box<str>,
     /// For logs.
     pub request_id: u64,
     /// Monotonic ms of submission.
@@ -67,7 +66,6 @@ impl Exchange {
     pub(crate) fn new(
         frame: Vec<u8>,
         body: RequestBody,
-        label: Box<str>,
         request_id: u64,
         now_ms: u64,
         buffer_bytes: usize,
@@ -76,7 +74,6 @@ impl Exchange {
             task: current_task(),
             frame,
             body: RefCell::new(body),
-            label,
             request_id,
             submitted_ms: now_ms,
             started_ms: Cell::new(None),
@@ -86,6 +83,13 @@ impl Exchange {
             abandoned: Cell::new(false),
             buffer_bytes,
         }
+    }
+
+    /// Method and target, for logs and the status page.
+    pub(crate) fn label(&self) -> String {
+        let Ok(view) = RequestView::decode(&self.frame) else { return String::new() };
+        let text = |field| String::from_utf8_lossy(view.field(field));
+        format!("{} {}", text(Field::Method), text(Field::Uri))
     }
 
     /// What has come since the last look; `None` when nothing has. The task is woken by more.

@@ -223,6 +223,7 @@ impl Pool {
         for slot in 0..members.workers.len() {
             had_news |= self.look_at(&mut members, slot);
         }
+        members.workers.iter_mut().flatten().for_each(Worker::ring_if_due);
         had_news
     }
 
@@ -384,7 +385,7 @@ impl Pool {
     }
 
     fn write_slow(&self, worker: &Worker, exchange: &Exchange, took_ms: u64, backtrace: &str) {
-        let text = format!("{} took {took_ms} ms\n{backtrace}", exchange.label);
+        let text = format!("{} took {took_ms} ms\n{backtrace}", exchange.label());
         for text in text.trim_end().lines() {
             let request = Some(exchange.request_id);
             self.slow_log.write(Level::Warn, LogEvent { request, text, ..self.event(worker) });

@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::reason::Reason;
 use crate::receive;
 use crate::route::Script;
-use crate::turn::{Answered, Turn, label, refuse};
+use crate::turn::{Answered, Turn, refuse};
 use outboard_reactor::now_ms;
 use std::rc::Rc;
 
@@ -33,7 +33,6 @@ pub(crate) async fn answer(
     let exchange = Rc::new(Exchange::new(
         frame,
         received.body,
-        label(connection),
         turn.request_id,
         now_ms(),
         usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),

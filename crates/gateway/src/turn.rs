@@ -81,8 +81,6 @@ async fn dispatch(
     generation: &Generation,
 ) -> (Option<Rc<App>>, Answered) {
     let buffers = connection.buffers();
-    let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
-    let host = split_host_port(host.unwrap_or_default()).0.to_vec();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
     }
@@ -92,7 +90,9 @@ async fn dispatch(
     if is_metrics(generation, &buffers.path) {
         return (None, metrics(connection, turn).await);
     }
-    let Some(app) = generation.app(&host, &buffers.path) else {
+    let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
+    let host = split_host_port(host.unwrap_or_default()).0;
+    let Some(app) = generation.app(host, &buffers.path) else {
         return (None, refuse(connection, turn, None, Reason::NoApp).await);
     };
     let query = buffers.head.query(&buffers.input);

@@ -19,10 +19,15 @@ pub struct TaskId {
 
 type BoxedFuture = Pin<Box<dyn Future<Output = ()>>>;
 
+/// What polling a task takes.
+pub(crate) struct Lent {
+    pub(crate) future: BoxedFuture,
+    pub(crate) waker: Waker,
+}
+
 struct Task {
     /// Taken out while the task is polled.
-    future: Option<BoxedFuture>,
-    waker: Waker,
+    future: Option<Lent>,
     generation: u32,
     queued: bool,
     /// Monotonic ms after which the task is woken; `u64::MAX` for never.
@@ -94,8 +99,7 @@ impl Executor {
         let id = TaskId { index: entry.key() as u32, generation: self.next_generation };
         let waker = Waker::from(Arc::new(RemoteWaker { id, queue: self.remote.clone() }));
         entry.insert(Task {
-            future: Some(future),
-            waker,
+            future: Some(Lent { future, waker }),
             generation: id.generation,
             queued: true,
             deadline_ms: u64::MAX,
@@ -156,23 +160,23 @@ impl Executor {
     }
 
     /// Takes the next task that wants to be polled out of the table.
-    pub(crate) fn start_poll(&mut self) -> Option<(TaskId, BoxedFuture, Waker)> {
+    pub(crate) fn start_poll(&mut self) -> Option<(TaskId, Lent)> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(task) = self.task(id)
-                && let Some(future) = task.future.take()
+                && let Some(lent) = task.future.take()
             {
                 task.queued = false;
-                return Some((id, future, task.waker.clone()));
+                return Some((id, lent));
             }
         }
         None
     }
 
-    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<BoxedFuture>) {
+    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<Lent>) {
         match pending {
-            Some(future) => {
+            Some(lent) => {
                 if let Some(task) = self.task(id) {
-                    task.future = Some(future);
+                    task.future = Some(lent);
                 }
             }
             None => {

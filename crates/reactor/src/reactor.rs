@@ -174,16 +174,14 @@ impl Reactor {
     fn poll_ready(&self) {
         let count = self.executor.borrow().ready_count();
         for _ in 0..count {
-            let Some((id, mut future, waker)) = self.executor.borrow_mut().start_poll() else {
-                return;
-            };
-            let mut context = Context::from_waker(&waker);
-            let poll = as_current(id, || future.as_mut().poll(&mut context));
+            let Some((id, mut lent)) = self.executor.borrow_mut().start_poll() else { return };
+            let mut context = Context::from_waker(&lent.waker);
+            let poll = as_current(id, || lent.future.as_mut().poll(&mut context));
             match poll {
-                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(future)),
+                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(lent)),
                 Poll::Ready(()) => {
                     // Dropped before the table is borrowed: its destructors may call the loop.
-                    as_current(id, || drop(future));
+                    as_current(id, || drop(lent));
                     self.executor.borrow_mut().finish_poll(id, None);
                 }
             }

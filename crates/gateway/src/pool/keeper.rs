@@ -363,7 +363,7 @@ impl Pool {
             Death::WhileStarting => "starting".to_owned(),
             Death::WhileIdle => "idle".to_owned(),
             Death::WhileServing(_) => {
-                let label = exchange.as_ref().map_or("", |exchange| &exchange.label);
+                let label = exchange.as_ref().map_or_else(String::new, |exchange| exchange.label());
                 format!("answering {label}")
             }
         };

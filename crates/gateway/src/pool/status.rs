@@ -68,7 +68,7 @@ impl Pool {
             WorkerStatus {
                 pid: worker.process.pid,
                 state: life.state().to_string(),
-                request: worker.exchange.as_ref().map(|exchange| exchange.label.to_string()),
+                request: worker.exchange.as_ref().map(|exchange| exchange.label()),
                 for_ms: life.busy_ms(now_ms).or(life.idle_ms(now_ms)).unwrap_or(0),
                 served: life.served(),
                 memory_bytes: worker.process.own_bytes,

@@ -55,6 +55,8 @@ pub(crate) struct Worker {
     last_generation: u32,
     /// Consecutive requests that took next to no time.
     quick: u32,
+    /// Whether it is to be woken at the end of the turn.
+    ring_due: bool,
 }
 
 impl Worker {
@@ -68,6 +70,7 @@ impl Worker {
             ahead: VecDeque::new(),
             last_generation: 0,
             quick: 0,
+            ring_due: false,
         }
     }
 
@@ -218,7 +221,14 @@ impl Worker {
     }
 
     fn publish(&mut self) {
-        if self.process.channel.publish() == Wake::Needed {
+        self.ring_due |= self.process.channel.publish() == Wake::Needed;
+    }
+
+    /// Rings its doorbell if it sleeps beside a ring that is not empty. Once for all that came in
+    /// a turn: woken for the first request, it would take the processor from the gateway that is
+    /// about to bring more.
+    pub(crate) fn ring_if_due(&mut self) {
+        if std::mem::take(&mut self.ring_due) {
             self.process.doorbell.ring();
         }
     }
@@ -237,8 +247,8 @@ impl Worker {
             popped = true;
             news = self.handle(header, payload, now_ms, &mut log)?;
         }
-        if popped && self.process.channel.release() == Wake::Needed {
-            self.process.doorbell.ring();
+        if popped {
+            self.ring_due |= self.process.channel.release() == Wake::Needed;
         }
         Ok(news)
     }

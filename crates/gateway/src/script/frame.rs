@@ -6,6 +6,7 @@ use crate::route::Script;
 use crate::turn::{Turn, protocol};
 use outboard_http1::split_host_port;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
+use std::borrow::Cow;
 
 /// Encodes the present request for the worker.
 pub(super) fn request(
@@ -25,9 +26,9 @@ pub(super) fn request(
     };
     let prefix = app.config.path_prefix.trim_end_matches('/').as_bytes();
     let filename = [&app.document_root[..], &script.path].concat();
-    let name = [prefix, &script.path].concat();
-    let document_uri = [&name[..], &script.path_info].concat();
-    let request_id = format!("{:016x}", turn.request_id);
+    let name = joined(prefix, &script.path);
+    let document_uri = joined(&name, &script.path_info);
+    let request_id = hex(turn.request_id);
     let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
@@ -47,7 +48,7 @@ pub(super) fn request(
     set(Field::ServerAddr, server_addr.as_bytes());
     set(Field::ServerName, server_name);
     set(Field::Scheme, if turn.forwarded.https { b"https" } else { b"http" });
-    set(Field::RequestId, request_id.as_bytes());
+    set(Field::RequestId, &request_id);
 
     let fixed = Fixed {
         content_length,
@@ -68,4 +69,18 @@ pub(super) fn request(
     });
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
+}
+
+/// Both, without a copy when one is empty, as for most requests.
+fn joined<'a>(first: &'a [u8], second: &'a [u8]) -> Cow<'a, [u8]> {
+    match (first, second) {
+        (b"", only) | (only, b"") => Cow::Borrowed(only),
+        both => Cow::Owned([both.0, both.1].concat()),
+    }
+}
+
+/// Sixteen hexadecimal digits.
+fn hex(number: u64) -> [u8; 16] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    std::array::from_fn(|at| DIGITS[(number >> (60 - 4 * at)) as usize & 15])
 }

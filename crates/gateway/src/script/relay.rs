@@ -114,7 +114,7 @@ async fn stream(
             Some(End::Complete) => break,
             Some(End::Failed(reason)) => {
                 connection.gateway.counters.borrow_mut().refused(reason);
-                let label = exchange.label.clone();
+                let label = exchange.label();
                 connection.gateway.log_refusal(Some(app), turn.request_id, reason, &label);
                 return Answered::broken(head.status, sent_bytes);
             }
