@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod browser;
 mod child;
 mod client;
 mod connection;
@@ -31,6 +32,7 @@ mod server;
 mod site;
 mod wordpress;
 
+pub use browser::Browser;
 pub use child::{Child, Launch};
 pub use client::Client;
 pub use connection::Connection;
