@@ -1,7 +1,7 @@
 //! Sessions in files, over several requests of one visitor.
 
-use crate::pair;
-use outboard_e2e::Request;
+use crate::{fifo, pair};
+use outboard_e2e::{Client, Connection, Request};
 
 #[test]
 fn a_session_counts_the_visits_of_its_visitor() {
@@ -37,5 +37,27 @@ fn a_forged_session_name_is_not_a_file_name() {
     for id in ["../../etc/passwd", "", "a%00b", "x".repeat(300).as_str()] {
         let request = Request::get("/session.php").header("Cookie", &format!("PHPSESSID={id}"));
         pair().same(&request).expect(200);
+    }
+}
+
+#[test]
+fn two_requests_of_one_session_come_one_after_the_other() {
+    for site in [&pair().reference, &pair().subject] {
+        let (mut gate, mut done) = (fifo(), fifo());
+        let mut visitor = Client::new(site.address());
+        visitor.send(&Request::get("/session.php")).expect(200);
+        let cookie = format!("PHPSESSID={}", visitor.cookie("PHPSESSID").expect("it was set"));
+        let (gate_path, done_path) = (gate.path().display(), done.path().display());
+        let target = format!("/session_locked.php?gate={gate_path}&done={done_path}");
+        let [mut first, mut second] = [(); 2].map(|()| Connection::open(site.address()));
+        let request = Request::get(&target).header("Cookie", &cookie);
+        first.send(&request.to_bytes("a")).unwrap();
+        assert_eq!(done.hear(), "locked");
+        let request = Request::get("/session_locked.php").header("Cookie", &cookie);
+        second.send(&request.to_bytes("a")).unwrap();
+        gate.open();
+        first.response().unwrap().expect(200).saying("first\n");
+        // Without the lock it would have looked before the first had written.
+        second.response().unwrap().expect(200).saying("second sees by the first\n");
     }
 }
