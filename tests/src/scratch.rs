@@ -85,8 +85,7 @@ pub(crate) fn copy_tree(source: &Path, target: &Path) -> io::Result<()> {
         match fs::metadata(&from) {
             Ok(metadata) if metadata.is_dir() => copy_tree(&from, &to)?,
             Ok(_) => drop(fs::copy(&from, &to)?),
-            // Debian's trees hold links into packages that are only recommended.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_out_of_reach(&error) => {}
             Err(error) => return Err(error),
         }
     }
@@ -101,17 +100,25 @@ pub(crate) fn link_tree(source: &Path, target: &Path) -> io::Result<()> {
         let entry = entry?;
         let (from, to) = (entry.path(), target.join(entry.file_name()));
         match fs::canonicalize(&from) {
-            Ok(real) if real.is_dir() => link_tree(&real, &to)?,
+            Ok(real) if real.is_dir() => match link_tree(&real, &to) {
+                Err(error) if !is_out_of_reach(&error) => return Err(error),
+                _ => {}
+            },
             Ok(real) => {
                 if fs::hard_link(&real, &to).is_err() {
                     fs::copy(&real, &to)?;
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_out_of_reach(&error) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Debian's trees hold links to what is not installed, and folders that are not for everybody.
+fn is_out_of_reach(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
 fn sweep(folder: &Path) {

@@ -38,15 +38,22 @@ pub(crate) fn rest(
     admin.same_each(&reference, &subject)
 }
 
+/// Lists are in the order of dates, to the second and no further: the dates are far apart.
 pub(crate) fn a_post_is_published_by_the_editor(admin: &mut Visit<'_>) {
-    let body = r#"{"title":"Published by the editor","content":"<!-- wp:paragraph --><p>First <b>paragraph</b>, ünïcode and 漢字.</p><!-- /wp:paragraph -->","status":"publish","categories":[1],"excerpt":"An excerpt"}"#;
+    let body = r#"{"title":"Published by the editor","content":"<!-- wp:paragraph --><p>First <b>paragraph</b>, ünïcode and 漢字.</p><!-- /wp:paragraph -->","status":"publish","date":"2020-02-03T04:05:06","categories":[1],"excerpt":"An excerpt"}"#;
     let created = rest(admin, "POST", "/index.php?rest_route=/wp/v2/posts&_locale=user", body);
     created.expect(201).holding("\"status\":\"publish\"");
     admin.same(&Request::get("/")).expect(200).holding("Published by the editor");
     let found = rest(admin, "GET", "/wp-json/wp/v2/posts?search=editor", "");
     found.expect(200).holding("published-by-the-editor");
     rest(admin, "OPTIONS", "/wp-json/wp/v2/posts/1", "").expect(200);
-    rest(admin, "PUT", "/wp-json/wp/v2/posts/1", r#"{"title":"Hello, changed world"}"#).expect(200);
+    rest(
+        admin,
+        "PUT",
+        "/wp-json/wp/v2/posts/1",
+        r#"{"title":"Hello, changed world","date":"2019-01-02T03:04:05"}"#,
+    )
+    .expect(200);
     rest(admin, "GET", "/wp-json/wp/v2/posts/999", "").expect(404);
 }
 
