@@ -1,1 +1,53 @@
-//! Placeholder until the harness lands.
+//! The end-to-end harness: real servers, real applications, and a client that sees raw bytes.
+//!
+//! A test holds Outboard against a *reference*: nginx and php-fpm on the same document root. Both
+//! are [`Site`]s; a [`Pair`] sends each the same [`Request`] and says where the answers differ.
+//! Every server listens on an ephemeral port, keeps its files in a [`Scratch`] folder and ends with
+//! the test that started it. Nothing here waits for a time to pass: readiness is a line that the
+//! server writes.
+//!
+//! `OUTBOARD_BIN` names the binary under test (default: the one that cargo built beside the test).
+//! `OUTBOARD_E2E_SUBJECT=php-fpm` puts a second reference in Outboard's place, which shows that the
+//! harness itself finds no differences where there are none.
+
+#![forbid(unsafe_code)]
+
+mod browser;
+mod child;
+mod client;
+mod connection;
+mod crawl;
+mod docroot;
+mod fifo;
+mod fpm_stack;
+mod html;
+mod mariadb;
+mod multipart;
+mod pair;
+mod request;
+mod response;
+mod scratch;
+mod scrub;
+mod server;
+mod site;
+mod wordpress;
+
+pub use browser::Browser;
+pub use child::{Child, Launch};
+pub use client::Client;
+pub use connection::Connection;
+pub use crawl::{Crawl, Visited};
+pub use docroot::Docroot;
+pub use fifo::Fifo;
+pub use fpm_stack::FpmStack;
+pub use html::Form;
+pub use mariadb::MariaDb;
+pub use multipart::Multipart;
+pub use pair::{Pair, Visit};
+pub use request::Request;
+pub use response::{Framing, Response};
+pub use scratch::Scratch;
+pub use scrub::Scrub;
+pub use server::Server;
+pub use site::{App, Site};
+pub use wordpress::WordPress;

@@ -1,0 +1,130 @@
+//! The subject: the built `outboard` binary, serving one application on an ephemeral port.
+
+use crate::site::{INI_SCAN_DIR, php_user};
+use crate::{App, Child, Launch, Scratch, Site};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// A running `outboard serve`.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    child: Child,
+    admin_socket: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Server {
+    /// Serves an application and returns when it answers.
+    pub fn start(app: &App) -> Server {
+        Server::with_configuration(app, "")
+    }
+
+    /// Serves an application under the name `site`, with further tables of `outboard.toml`.
+    pub fn with_configuration(app: &App, tables: &str) -> Server {
+        let scratch = Scratch::new("outboard");
+        let admin_socket = scratch.path().join("admin.sock");
+        let file = scratch.file("outboard.toml", configuration(app, &scratch, tables));
+        let launch =
+            Launch::new(&binary().to_string_lossy()).arg("serve").arg("--config").arg(file);
+        let (child, address) = launch_and_find(launch);
+        Server { address, child, admin_socket, _scratch: scratch }
+    }
+
+    /// Runs `outboard serve FOLDER`, without a configuration.
+    pub fn of_folder(folder: &Path) -> Server {
+        let scratch = Scratch::new("outboard");
+        let admin_socket = scratch.path().join("admin.sock");
+        let launch = Launch::new(&binary().to_string_lossy())
+            .arg("serve")
+            .arg(folder)
+            .args(["--listen", "127.0.0.1:0", "--admin"])
+            .arg(&admin_socket);
+        let (child, address) = launch_and_find(launch);
+        Server { address, child, admin_socket, _scratch: scratch }
+    }
+
+    /// The gateway's process.
+    pub fn child(&self) -> &Child {
+        &self.child
+    }
+
+    /// The socket that `outboard status` and `outboard reload` take as `--admin`.
+    pub fn admin_socket(&self) -> &Path {
+        &self.admin_socket
+    }
+}
+
+impl Site for Server {
+    fn name(&self) -> &str {
+        "outboard"
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn log(&self) -> String {
+        self.child.output()
+    }
+}
+
+/// The binary under test: `OUTBOARD_BIN`, or what cargo built into the folder above the test's own.
+pub(crate) fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("OUTBOARD_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("/proc/self/exe can be read");
+    let profile = test.parent().and_then(Path::parent).expect("tests are built into PROFILE/deps");
+    let path = profile.join("outboard");
+    assert!(
+        path.exists(),
+        "{} is missing: build the binaries first (cargo build -p outboard -p outboard-php-host), \
+         or name one in OUTBOARD_BIN",
+        path.display()
+    );
+    path
+}
+
+fn launch_and_find(launch: Launch) -> (Child, SocketAddr) {
+    let child = launch.start();
+    let address = child
+        .wait_for(|line| {
+            let (_, rest) = line.split_once("listening on http://")?;
+            rest.split(|c: char| c.is_whitespace() || c == '/').next()?.parse().ok()
+        })
+        .unwrap_or_else(|output| panic!("outboard does not start: {output}"));
+    (child, address)
+}
+
+fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
+    let path = scratch.path();
+    let ini = app.php_ini(&scratch.folder("uploads"), &scratch.folder("sessions"));
+    let ini_file = scratch.file("php.ini", ini);
+    let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
+    let deny: Vec<String> = app.deny.iter().map(|prefix| format!("\"{prefix}**\"")).collect();
+    let mut text = format!(
+        "listen = \"127.0.0.1:0\"\n{user}\n\
+         [admin]\nsocket = {socket:?}\n\n\
+         [io]\nspool = {path:?}\n\n\
+         [log.access]\nto = \"off\"\n\n\
+         [app.site]\nroot = {root:?}\ndeny = [{deny}]\n\n\
+         [app.site.pool]\nmin = {workers}\nmax = {workers}\nspare = 0\n\n\
+         [app.site.php]\nini_file = {ini_file:?}\nini_scan_dir = {INI_SCAN_DIR:?}\n\n",
+        socket = path.join("admin.sock"),
+        root = app.root,
+        deny = deny.join(", "),
+        workers = app.workers,
+    );
+    text.push_str("[app.site.php.env]\n");
+    for (name, value) in &app.env {
+        text.push_str(&format!("{name} = {value:?}\n"));
+    }
+    text.push_str("\n[app.site.sendfile.accel]\n");
+    for (prefix, folder) in &app.accel {
+        text.push_str(&format!("{prefix:?} = {folder:?}\n"));
+    }
+    text.push('\n');
+    text.push_str(tables);
+    text
+}

@@ -1,0 +1,53 @@
+//! A Slim application, as Debian ships the framework, answers as under nginx + php-fpm.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{App, Crawl, Docroot, Multipart, Pair, Request};
+
+#[test]
+fn slim_works_as_under_php_fpm() {
+    let docroot = Docroot::of("slim");
+    let pair = Pair::start(&App::at(docroot.path().join("public")));
+    // getallheaders() without a body: nginx sends php-fpm an empty Content-Length and Content-Type,
+    // which then count as headers. Outboard lists what the client sent.
+    let follow = |link: &str| link != "/psr";
+    Crawl::from(["/"]).follow(follow).walk(&mut pair.visit()).expect_same(8);
+    routes_take_arguments_and_bodies(&pair);
+    files_and_cookies_arrive(&pair);
+    psr_7_objects_see_the_request(&pair);
+}
+
+fn routes_take_arguments_and_bodies(pair: &Pair) {
+    pair.same(&Request::get("/hello/w%C3%B6rld")).expect(200).saying("Hello, w\u{f6}rld\n");
+    let form = Request::form("/books", &[("title", "A book"), ("tags[]", "x"), ("tags[]", "y")]);
+    pair.same(&form).expect(201).holding("\"tags\":[\"x\",\"y\"]");
+    let json = Request::post("/books", "application/json", r#"{"title":"JSON"}"#);
+    pair.same(&json).expect(201).holding("JSON");
+    let xml = Request::post("/books", "application/xml", "<a><b>1</b></a>");
+    pair.same(&xml).expect(201);
+    pair.same(&Request::new("PUT", "/books/3").body("raw")).expect(200).holding("raw");
+    pair.same(&Request::new("PATCH", "/books/3").body("{}")).expect(200).holding("PATCH");
+    pair.same(&Request::new("DELETE", "/books/3")).expect(204);
+    pair.same(&Request::new("HEAD", "/books/3")).expect(200);
+    pair.same(&Request::new("POST", "/hello/x").header("Content-Length", "0")).expect(405);
+    pair.same(&Request::new("OPTIONS", "/books/3")).expect(200);
+    pair.same(&Request::get("/books/seven")).expect(405);
+    pair.same(&Request::get("/broken")).expect(500);
+}
+
+fn files_and_cookies_arrive(pair: &Pair) {
+    let parts = Multipart::new().file("one", "1.txt", "text/plain", b"first").file(
+        "two",
+        "2.txt",
+        "text/plain",
+        b"second",
+    );
+    pair.same(&Request::upload("/upload", parts)).expect(200).holding("second");
+    let request = Request::get("/cookies").header("Cookie", "a=b; c=d%20e");
+    assert_eq!(pair.same(&request).expect(200).all("set-cookie").count(), 2);
+}
+
+fn psr_7_objects_see_the_request(pair: &Pair) {
+    let request = Request::form("/psr?q=1", &[("a", "1")]).header("X-Mixed-Case", "v");
+    pair.same(&request).expect(200).holding("\"form\":{\"a\":\"1\"}");
+}
