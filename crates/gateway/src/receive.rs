@@ -17,11 +17,18 @@ pub(crate) struct Received {
     pub(crate) content_length: Option<u64>,
 }
 
+impl Received {
+    /// What a request without a body has.
+    pub(crate) fn none() -> Self {
+        Self { body: RequestBody::empty(), content_length: None }
+    }
+}
+
 /// Reads the body of the present request.
 pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result<Received, Reason> {
     let framing = connection.buffers().head.body();
     match framing {
-        BodyFraming::None => Ok(Received { body: RequestBody::empty(), content_length: None }),
+        BodyFraming::None => Ok(Received::none()),
         BodyFraming::Length(length) if length > limits.body_bytes => Err(Reason::BodyTooLarge),
         BodyFraming::Length(length) => {
             let body = with_length(connection, limits, length).await?;

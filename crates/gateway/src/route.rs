@@ -35,6 +35,9 @@ pub(crate) struct Script {
     pub(crate) path_info: Vec<u8>,
     /// The query of a rewrite rule instead of the request's.
     pub(crate) query: Option<Vec<u8>>,
+    /// Another script sent us here (`X-Accel-Redirect`): a GET without a body, whatever the
+    /// request was.
+    pub(crate) internal: bool,
 }
 
 /// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own.
@@ -146,7 +149,12 @@ fn front_controller(app: &App, otherwise: Reason) -> Route {
 }
 
 fn script(path: &[u8], path_info: &[u8]) -> Route {
-    Route::Script(Script { path: path.to_vec(), path_info: path_info.to_vec(), query: None })
+    Route::Script(Script {
+        path: path.to_vec(),
+        path_info: path_info.to_vec(),
+        query: None,
+        internal: false,
+    })
 }
 
 /// The location of a folder asked for without its slash. The path was decoded, so what is not

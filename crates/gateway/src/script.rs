@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::reason::Reason;
-use crate::receive;
+use crate::receive::{self, Received};
 use crate::route::Script;
 use crate::turn::{Answered, Turn, refuse};
 use outboard_reactor::now_ms;
@@ -25,9 +25,13 @@ pub(crate) async fn answer(
     app: &Rc<App>,
     script: Script,
 ) -> Answered {
-    let received = match receive::body(connection, &app.config.limits).await {
-        Ok(received) => received,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+    let received = if script.internal {
+        Received::none()
+    } else {
+        match receive::body(connection, &app.config.limits).await {
+            Ok(received) => received,
+            Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+        }
     };
     let frame = frame::request(connection, turn, app, &script, received.content_length);
     let exchange = Rc::new(Exchange::new(
@@ -42,7 +46,7 @@ pub(crate) async fn answer(
         return refuse(connection, turn, Some(app), reason).await;
     }
     let lease = Lease { app, exchange };
-    match relay::answer(connection, turn, app, &lease.exchange).await {
+    match relay::answer(connection, turn, app, &script, &lease.exchange).await {
         Ok(answered) => answered,
         Err(reason) => refuse(connection, turn, Some(app), reason).await,
     }

@@ -27,21 +27,20 @@ pub(super) fn request(
     let prefix = app.config.path_prefix.trim_end_matches('/').as_bytes();
     let filename = [&app.document_root[..], &script.path].concat();
     let name = joined(prefix, &script.path);
-    let document_uri = joined(&name, &script.path_info);
     let request_id = hex(turn.request_id);
     let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
     let mut set = |field: Field, value| fields[field as usize] = value;
-    set(Field::Method, head.method(input));
+    set(Field::Method, if script.internal { b"GET" } else { head.method(input) });
     set(Field::Uri, head.target(input));
     set(Field::Query, query);
     set(Field::ScriptFilename, &filename);
     set(Field::ScriptName, &name);
     set(Field::PathInfo, &script.path_info);
     set(Field::DocumentRoot, &app.document_root);
-    set(Field::DocumentUri, &document_uri);
+    set(Field::DocumentUri, &name);
     set(Field::Protocol, protocol(turn.asked.version).as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
     set(Field::RemoteAddr, client.as_bytes());

@@ -8,6 +8,7 @@ use crate::exchange::{Arrived, End, Exchange};
 use crate::log::Level;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
+use crate::route::Script;
 use crate::turn::{Answered, Turn};
 use outboard_http1::LAST_CHUNK;
 use std::rc::Rc;
@@ -18,6 +19,7 @@ pub(super) async fn answer(
     connection: &mut Connection,
     turn: &Turn,
     app: &Rc<App>,
+    script: &Script,
     exchange: &Rc<Exchange>,
 ) -> BeforeHead<Answered> {
     let mut arrived = collect(connection, exchange).await?;
@@ -27,7 +29,7 @@ pub(super) async fn answer(
         Reason::BadResponse
     })?;
     if let Some(order) = head.sendfile.take() {
-        return sendfile::answer(connection, turn, app, head, order).await;
+        return sendfile::answer(connection, turn, app, script, head, order).await;
     }
     if !app.config.headers.is_empty() {
         let path = connection.buffers().path.clone();

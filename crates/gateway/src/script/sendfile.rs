@@ -12,6 +12,8 @@ use crate::header_block::HeaderBlock;
 use crate::log::Level;
 use crate::php_head::{PhpHead, SendfileOrder};
 use crate::reason::Reason;
+use crate::route::{self, Route, Script};
+use crate::script;
 use crate::turn::{Answered, Turn};
 use outboard_http1::normalize_path;
 use outboard_reactor::now_ms;
@@ -23,15 +25,21 @@ pub(super) async fn answer(
     connection: &mut Connection,
     turn: &Turn,
     app: &Rc<App>,
+    script: &Script,
     head: PhpHead,
     order: SendfileOrder,
 ) -> BeforeHead<Answered> {
-    let entry = find(app, &order).ok_or_else(|| {
-        let (SendfileOrder::Disk(path) | SendfileOrder::Accel(path)) = &order;
-        let text = format!("cannot send {}", String::from_utf8_lossy(path));
-        app.log_text(Level::Error, turn.request_id, &text);
-        Reason::BadSendfile
-    })?;
+    let entry = match find(app, &order) {
+        Found::File(entry) => entry,
+        Found::Missing => return Err(Reason::NotFound),
+        Found::Page(path) if !script.internal => return page(connection, turn, app, &path).await,
+        Found::Page(_) | Found::Outside => {
+            let (SendfileOrder::Disk(path) | SendfileOrder::Accel(path)) = &order;
+            let text = format!("cannot send {}", String::from_utf8_lossy(path));
+            app.log_text(Level::Error, turn.request_id, &text);
+            return Err(Reason::BadSendfile);
+        }
+    };
     let given_type =
         head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
     let given_type = given_type.map(|(_, value)| value.to_vec());
@@ -55,28 +63,77 @@ fn merge(headers: &mut HeaderBlock, plan: &[(&'static str, Vec<u8>)]) {
     }
 }
 
-fn find(app: &App, order: &SendfileOrder) -> Option<Rc<Entry>> {
+/// What an order leads to.
+enum Found {
+    File(Rc<Entry>),
+    /// Below an allowed folder, but no file.
+    Missing,
+    /// A path of the app itself, as nginx's internal redirect.
+    Page(Vec<u8>),
+    Outside,
+}
+
+fn find(app: &App, order: &SendfileOrder) -> Found {
     match order {
-        SendfileOrder::Disk(path) => app.sendfile.disk.iter().find_map(|(folder, root)| {
-            let below = path.strip_prefix(folder.as_os_str().as_encoded_bytes())?;
-            open(root, below)
-        }),
-        SendfileOrder::Accel(path) => app.sendfile.accel.iter().find_map(|(prefix, root)| {
-            let below = path.strip_prefix(prefix.trim_end_matches('/').as_bytes())?;
-            open(root, below)
-        }),
+        SendfileOrder::Disk(path) => {
+            let folders = app.sendfile.disk.iter();
+            let found = folders.filter_map(|(folder, root)| {
+                open(root, path.strip_prefix(folder.as_os_str().as_encoded_bytes())?)
+            });
+            best(found).unwrap_or(Found::Outside)
+        }
+        SendfileOrder::Accel(path) => {
+            let prefixes = app.sendfile.accel.iter();
+            let found = prefixes.filter_map(|(prefix, root)| {
+                open(root, path.strip_prefix(prefix.trim_end_matches('/').as_bytes())?)
+            });
+            best(found).unwrap_or_else(|| Found::Page(path.clone()))
+        }
     }
 }
 
-fn open(root: &Root, below: &[u8]) -> Option<Rc<Entry>> {
+/// A file in any of the folders, or else that one of them was meant.
+fn best(found: impl Iterator<Item = Found>) -> Option<Found> {
+    found.reduce(|first, other| if matches!(first, Found::File(_)) { first } else { other })
+}
+
+fn open(root: &Root, below: &[u8]) -> Option<Found> {
     // `/srv/files-x` is not below `/srv/files`.
     if !below.starts_with(b"/") {
         return None;
     }
     let mut path = Vec::new();
     normalize_path(below, &mut path).ok()?;
-    match root.lookup(&path, now_ms()) {
-        Lookup::File(entry) => Some(entry),
-        _ => None,
+    Some(match root.lookup(&path, now_ms()) {
+        Lookup::File(entry) => Found::File(entry),
+        _ => Found::Missing,
+    })
+}
+
+/// Answers with another page of the app.
+async fn page(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    target: &[u8],
+) -> BeforeHead<Answered> {
+    let (path, query) = match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
+    };
+    let mut normalised = Vec::new();
+    normalize_path(path, &mut normalised).map_err(|_| Reason::BadSendfile)?;
+    if !app.has_path(&normalised) {
+        return Err(Reason::BadSendfile);
+    }
+    match route::find(app, &normalised, query, now_ms()) {
+        Route::File(entry) => Ok(files::answer(connection, turn, app, &entry).await),
+        Route::Script(mut script) => {
+            script.internal = true;
+            script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
+            Ok(Box::pin(script::answer(connection, turn, app, script)).await)
+        }
+        Route::Refuse(reason, _) => Err(reason),
+        Route::Redirect { .. } | Route::Status(_) => Err(Reason::BadSendfile),
     }
 }
