@@ -46,6 +46,10 @@ pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) ->
     if app.config.deny.iter().any(|pattern| pattern.matches(below)) {
         return Route::Refuse(Reason::Denied, None);
     }
+    // As nginx's `internal` locations: only PHP's word leads there.
+    if app.sendfile.accel.iter().any(|(prefix, _)| below.starts_with(prefix.as_bytes())) {
+        return Route::Refuse(Reason::NotFound, None);
+    }
     let rewritten = match rewrite(app, below, query, now_ms) {
         Rewritten::Unchanged => return resolve(app, below, path, query, now_ms),
         Rewritten::Answer(route) => return route,
