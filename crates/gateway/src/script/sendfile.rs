@@ -103,7 +103,9 @@ fn open(root: &Root, below: &[u8]) -> Option<Found> {
         return None;
     }
     let mut path = Vec::new();
-    normalize_path(below, &mut path).ok()?;
+    if normalize_path(below, &mut path).is_err() {
+        return Some(Found::Outside);
+    }
     Some(match root.lookup(&path, now_ms()) {
         Lookup::File(entry) => Found::File(entry),
         _ => Found::Missing,
