@@ -24,6 +24,10 @@ impl StartError {
     }
 }
 
+/// Has the engine's allocator ask for huge pages (`zend_mm_use_huge_pages`, read once at start):
+/// its chunks are 2 MiB each and filled from the beginning, so fewer page faults cost no memory.
+const HUGE_PAGES: &str = "USE_ZEND_ALLOC_HUGE_PAGES";
+
 /// Starts the engine as `settings` say; the event for the process `supervisor`.
 pub(crate) fn start(
     settings: &HostSettings,
@@ -69,12 +73,19 @@ fn start_engine(
     if let Some(folder) = &settings.ini_scan_dir {
         process::set_variable("PHP_INI_SCAN_DIR", folder.as_os_str().as_bytes());
     }
+    let own_choice = settings.env.contains_key(HUGE_PAGES);
+    if !own_choice {
+        process::set_variable(HUGE_PAGES, b"1");
+    }
     let capture = Capture::begin().map_err(|error| StartError::new("standard streams", error))?;
     LastWords::prepare(capture, control);
     let facts = engine::start(sapi_name, ini_file, entries);
     let messages = LastWords::take().map_or_else(String::new, end_capture);
     if settings.ini_scan_dir.is_some() && !settings.env.contains_key("PHP_INI_SCAN_DIR") {
         process::remove_variable("PHP_INI_SCAN_DIR");
+    }
+    if !own_choice {
+        process::remove_variable(HUGE_PAGES);
     }
     match facts {
         Some(facts) => Ok((facts, messages)),
