@@ -21,6 +21,7 @@ fn main() {
     let php = PhpConfig::find();
     compile(&php);
     link(&php);
+    println!("cargo:rustc-env=OUTBOARD_PHP_INI_HOME={}", php.ini_home());
 }
 
 /// The php-config of the PHP to build against.
@@ -71,6 +72,12 @@ impl PhpConfig {
     /// "8.2" of "8.2.35".
     fn release(&self) -> String {
         self.ask("--version").splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+    }
+
+    /// "/etc/php/8.2" of "/etc/php/8.2/cli".
+    fn ini_home(&self) -> String {
+        let folder = self.ask("--ini-path");
+        folder.rsplit_once('/').map_or(folder.as_str(), |(home, _)| home).to_owned()
     }
 
     fn library(&self) -> (PathBuf, String) {

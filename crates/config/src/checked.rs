@@ -27,7 +27,7 @@ pub use pool::Pool;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
 
 use crate::raw;
-use crate::scalar::{Count, MetricsAt};
+use crate::scalar::MetricsAt;
 use std::path::PathBuf;
 
 /// A valid configuration.
@@ -43,7 +43,7 @@ pub struct Config {
     pub admin: Admin,
     /// The server's own logs.
     pub log: Log,
-    /// The gateway's threads and files.
+    /// The gateway's own files and sockets.
     pub io: Io,
     /// The user that PHP runs as unless an app says otherwise; `None`: the server's own.
     pub user: Option<String>,
@@ -71,11 +71,9 @@ pub enum Metrics {
     Listen(ListenAddress),
 }
 
-/// The gateway's threads and files.
+/// The gateway's own files and sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Threads that serve connections, at least 1.
-    pub threads: Count,
     /// Connections the kernel keeps waiting to be accepted, per listener.
     pub backlog: u32,
     /// The folder of request bodies that are too large for memory.
@@ -91,11 +89,7 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         limits: limits::merge(&raw.limits, &raw.limits.request),
         admin: admin(&raw.admin, desk),
         log,
-        io: Io {
-            threads: raw.io.threads,
-            backlog: raw.io.backlog,
-            spool_dir: desk.folder(&["io", "spool"], &raw.io.spool),
-        },
+        io: Io { backlog: raw.io.backlog, spool_dir: desk.folder(&["io", "spool"], &raw.io.spool) },
         user: raw.user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),
         drain_timeout_ms: raw.drain_timeout.0,

@@ -18,7 +18,7 @@ pub(crate) use log::*;
 pub(crate) use php::*;
 pub(crate) use pool::*;
 
-use crate::scalar::{AppName, Count, FilePath, MetricsAt, Peer, Period, PlainText};
+use crate::scalar::{AppName, FilePath, MetricsAt, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub(crate) struct File {
     pub(crate) static_files: StaticFiles,
     /// Logs of the server and of apps that have none of their own.
     pub(crate) log: Log,
-    /// The gateway's own threads and files.
+    /// The gateway's own files and sockets.
     pub(crate) io: Io,
     /// Status and metrics.
     pub(crate) admin: Admin,
@@ -109,13 +109,10 @@ impl<T> OneOrMany<T> {
     }
 }
 
-/// The gateway's own threads and files.
+/// The gateway's own files and sockets.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Io {
-    /// Threads that serve connections; `"auto"`: by the number of processors.
-    #[schemars(extend("x-alias" = ["worker_processes", "ThreadsPerChild"], "x-minimum" = 1, "x-maximum" = 256))]
-    pub(crate) threads: Count,
     /// Connections that the kernel keeps waiting to be accepted, per listener.
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
@@ -126,7 +123,7 @@ pub(crate) struct Io {
 
 impl Default for Io {
     fn default() -> Self {
-        Io { threads: Count::Auto, backlog: 4096, spool: FilePath("/tmp".to_owned()) }
+        Io { backlog: 4096, spool: FilePath("/tmp".to_owned()) }
     }
 }
 

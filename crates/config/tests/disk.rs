@@ -54,6 +54,19 @@ fn a_file_is_no_folder_and_a_folder_no_file() {
 }
 
 #[test]
+fn a_folder_that_links_may_lead_into_has_to_exist() {
+    let here = folder("link-targets");
+    touch(&here.join("public/index.php"));
+    let text = "[app.a]\nroot = \"public\"\nstatic.symlink_targets = [\"public\", \"nowhere\"]\n";
+    let mistakes = load(&here, text).unwrap_err();
+    let position = mistakes.iter().next().unwrap().position.clone().unwrap();
+    assert_eq!((position.line, position.column), (3, 37));
+    let (kind, words) = only(load(&here, text));
+    assert_eq!(kind, Kind::Path);
+    assert!(words.contains(&format!("no folder `{}`", here.join("nowhere").display())), "{words}");
+}
+
+#[test]
 fn a_host_that_cannot_be_started_is_told() {
     let here = folder("host");
     touch(&here.join("public/index.php"));

@@ -16,6 +16,7 @@ mod capture;
 mod engine;
 mod exchange;
 mod ini;
+mod ini_files;
 mod process;
 mod startup;
 mod worker;

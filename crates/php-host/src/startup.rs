@@ -5,6 +5,7 @@
 //! inside of libphp still tells the supervisor PHP's words.
 
 use crate::capture::Capture;
+use crate::ini_files::IniFiles;
 use crate::{engine, ini, process};
 use outboard_ring::control::{self, Event, HostSettings};
 use std::cell::RefCell;
@@ -13,6 +14,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// The environment variable by which the engine is told the folder of further ini files.
+const SCAN_DIR: &str = "PHP_INI_SCAN_DIR";
 
 /// Why the engine did not start.
 #[derive(Debug)]
@@ -35,7 +39,6 @@ pub(crate) fn start(
     control: &OwnedFd,
 ) -> Result<Event, StartError> {
     let entries = ini_entries(settings)?;
-    let ini_file = settings.ini_file.as_deref().map(readable_file).transpose()?;
     let sapi_name = CString::new(settings.sapi_name.as_str())
         .map_err(|error| StartError::new("the SAPI name", error))?;
     process::set_environment(&settings.env);
@@ -49,7 +52,11 @@ pub(crate) fn start(
         }
     }
     process::add_user_variables();
-    let (facts, messages) = start_engine(settings, sapi_name, ini_file, entries, control)?;
+    let files = IniFiles::of(settings);
+    let (facts, messages) = start_engine(&files, sapi_name, entries, control)?;
+    if files.scan_dir.is_some() && !settings.env.contains_key(SCAN_DIR) {
+        process::remove_variable(SCAN_DIR);
+    }
     for name in settings.fixed_ini.keys() {
         // Unknown names are values for extensions that are not loaded: as in php.ini, no error.
         engine::fix_ini(name);
@@ -64,14 +71,14 @@ pub(crate) fn start(
 }
 
 fn start_engine(
-    settings: &HostSettings,
+    files: &IniFiles<'_>,
     sapi_name: CString,
-    ini_file: Option<CString>,
     entries: CString,
     control: &OwnedFd,
 ) -> Result<(engine::Facts, String), StartError> {
-    if let Some(folder) = &settings.ini_scan_dir {
-        process::set_variable("PHP_INI_SCAN_DIR", folder.as_os_str().as_bytes());
+    let ini_file = files.file.as_deref().map(readable_file).transpose()?;
+    if let Some(folder) = &files.scan_dir {
+        process::set_variable(SCAN_DIR, folder.as_os_str().as_bytes());
     }
     let own_choice = settings.env.contains_key(HUGE_PAGES);
     if !own_choice {
@@ -81,12 +88,6 @@ fn start_engine(
     LastWords::prepare(capture, control);
     let facts = engine::start(sapi_name, ini_file, entries);
     let messages = LastWords::take().map_or_else(String::new, end_capture);
-    if settings.ini_scan_dir.is_some() && !settings.env.contains_key("PHP_INI_SCAN_DIR") {
-        process::remove_variable("PHP_INI_SCAN_DIR");
-    }
-    if !own_choice {
-        process::remove_variable(HUGE_PAGES);
-    }
     match facts {
         Some(facts) => Ok((facts, messages)),
         None if messages.is_empty() => Err(StartError("PHP did not start and said nothing".into())),
@@ -106,7 +107,7 @@ fn ini_entries(settings: &HostSettings) -> Result<CString, StartError> {
     CString::new(text).map_err(|error| StartError::new("ini settings", error))
 }
 
-/// PHP itself passes over a file that it cannot read without a word.
+/// PHP itself passes over a file that its user cannot read without a word.
 fn readable_file(path: &Path) -> Result<CString, StartError> {
     let name = format!("cannot read the ini file {}", path.display());
     std::fs::File::open(path).map_err(|error| StartError::new(&name, error))?;

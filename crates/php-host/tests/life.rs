@@ -2,9 +2,9 @@
 
 mod driver;
 
-use driver::{Folder, Host, finished, get, ini, settings, settings_as_nobody, start};
+use driver::{Folder, Host, finished, get, ini, post, settings, settings_as_nobody, start};
 use outboard_ring::control::Event;
-use outboard_ring::frame::FrameKind;
+use outboard_ring::frame::{FrameKind, Tag};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -265,6 +265,26 @@ fn a_fork_is_ready_in_milliseconds() {
         .collect();
     times.sort();
     println!("order to Ready: p50 {:?}, p90 {:?}, worst {:?}", times[25], times[45], times[49]);
+}
+
+#[test]
+fn a_withdrawn_request_is_skipped_and_the_next_one_is_answered() {
+    let folder = Folder::new();
+    folder.write("run.php", "<?php touch(__DIR__ . '/ran');");
+    let mut host = Host::new();
+    let mut worker = host.fork();
+    let withdrawn = Tag { slot: 0, generation: 100 };
+    let mut payload = Vec::new();
+    post("run.php", "text/plain", "body").root(&folder.0).encode(&mut payload);
+    // Not published yet, so the worker cannot have started it.
+    worker.channel.offer(withdrawn);
+    assert!(worker.channel.push(FrameKind::Request, withdrawn, &[&payload]).unwrap());
+    assert!(worker.channel.push(FrameKind::RequestBody, withdrawn, &[b"body"]).unwrap());
+    assert!(worker.channel.withdraw(withdrawn));
+    let tag = worker.begin(&get("hello.php"));
+    assert_eq!(finished(&worker.finish(tag, b"")), "hello\n");
+    assert!(!folder.0.join("ran").exists());
+    assert!(!worker.channel.withdraw(tag), "what was answered cannot be taken back");
 }
 
 #[test]

@@ -28,6 +28,24 @@ fn overrides_win_over_files_and_fixed_values_over_scripts() {
 }
 
 #[test]
+fn the_ini_files_are_those_that_php_fpm_of_this_version_reads() {
+    let folder = Folder::new();
+    folder.write("run.php", "<?php echo PHP_VERSION, '|', php_ini_scanned_files();");
+    let mut host = Host::new();
+    let text = finished(&host.fork().ask(&get("run.php").root(&folder.0)));
+    let (version, scanned) = text.split_once('|').unwrap();
+    let home = format!("/etc/php/{}", version.rsplit_once('.').unwrap().0);
+    let first = |name: &str| {
+        let folders = ["outboard", "fpm", "embed"];
+        let mut paths = folders.map(|folder| format!("{home}/{folder}/{name}")).into_iter();
+        paths.find(|path| std::path::Path::new(path).exists()).unwrap()
+    };
+    let outboard_ring::control::Event::Started { ini_file, .. } = &host.started else { panic!() };
+    assert_eq!(ini_file.as_deref(), Some(std::path::Path::new(&first("php.ini"))));
+    assert!(scanned.starts_with(&first("conf.d")), "{scanned}");
+}
+
+#[test]
 fn user_ini_files_apply_from_the_root_down_and_not_to_fixed_values() {
     let folder = Folder::new();
     folder.write(".user.ini", "precision=3\nserialize_precision=4\nmemory_limit=1G\n");

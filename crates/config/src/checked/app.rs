@@ -56,6 +56,9 @@ pub struct App {
 pub struct StaticFiles {
     /// Which symbolic links are followed.
     pub symlinks: Symlinks,
+    /// With [`Symlinks::Never`]: folders outside of the root that links may lead into; absolute,
+    /// exist.
+    pub symlink_targets: Vec<PathBuf>,
     /// Whether `.br`, `.zst` and `.gz` siblings are sent to clients that take them.
     pub precompressed: bool,
     /// Content types by lower-case file extension, without the dot.
@@ -69,7 +72,7 @@ pub struct StaticFiles {
 /// Which symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symlinks {
-    /// None that leads out of the root.
+    /// None that leads out of the root and the `symlink_targets`.
     Never,
     /// Those whose target has the link's own owner.
     Owner,
@@ -120,7 +123,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         headers: raw.headers.iter().map(headers::rule).collect(),
         deny: raw.deny.clone(),
         error_pages: error_pages(raw, &root, &at("error_pages"), desk),
-        static_files: static_files(&raw.static_files),
+        static_files: static_files(&raw.static_files, &at("static"), desk),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), desk),
         limits: limits::merge(&file.limits, &raw.limits),
         pool: pool::pool(&raw.pool, &at("pool"), desk),
@@ -206,7 +209,7 @@ fn error_pages(
     pages
 }
 
-fn static_files(raw: &raw::StaticFiles) -> StaticFiles {
+fn static_files(raw: &raw::StaticFiles, place: &[&str], desk: &mut Desk<'_>) -> StaticFiles {
     let mime = |(extension, kind): (&String, &crate::scalar::HeaderValue)| {
         (FileExtension::bare(extension).to_ascii_lowercase(), kind.0.clone())
     };
@@ -216,6 +219,11 @@ fn static_files(raw: &raw::StaticFiles) -> StaticFiles {
             raw::Symlinks::Owner => Symlinks::Owner,
             raw::Symlinks::Always => Symlinks::Always,
         },
+        symlink_targets: folders(
+            &raw.symlink_targets,
+            &[place, &["symlink_targets"]].concat(),
+            desk,
+        ),
         precompressed: raw.precompressed,
         mime: raw.mime.iter().map(mime).collect(),
         cache_control: raw.cache_control.as_ref().map(|value| value.0.clone()),
@@ -224,17 +232,21 @@ fn static_files(raw: &raw::StaticFiles) -> StaticFiles {
 }
 
 fn sendfile(raw: &raw::Sendfile, place: &[&str], desk: &mut Desk<'_>) -> Sendfile {
-    let mut roots = Vec::new();
-    for (index, root) in raw.roots.iter().enumerate() {
-        let step = index.to_string();
-        roots.push(desk.folder(&[place, &["roots", &step]].concat(), root));
-    }
+    let roots = folders(&raw.roots, &[place, &["roots"]].concat(), desk);
     let mut accel = BTreeMap::new();
     for (url, folder) in &raw.accel {
         let folder = desk.folder(&[place, &["accel", url.as_str()]].concat(), folder);
         accel.insert(format!("{}/", url.trim_end_matches('/')), folder);
     }
     Sendfile { roots, accel }
+}
+
+fn folders(written: &[FilePath], place: &[&str], desk: &mut Desk<'_>) -> Vec<PathBuf> {
+    let mut one = |(index, folder): (usize, &FilePath)| {
+        let step = index.to_string();
+        desk.folder(&[place, &[step.as_str()]].concat(), folder)
+    };
+    written.iter().enumerate().map(&mut one).collect()
 }
 
 /// Two apps must not claim the same host and path; which one would win is anyone's guess.

@@ -263,6 +263,18 @@ fn metrics_are_a_path_or_an_address() {
 }
 
 #[test]
+fn folders_that_links_may_lead_into_are_inherited_and_absolute() {
+    let config = valid(
+        "[static]\nsymlink_targets = [\"/usr/share/javascript\", \"shared\"]\n\
+         [app.one]\nroot = \"one\"\n\
+         [app.two]\nroot = \"two\"\npath = \"/two\"\nstatic.symlink_targets = [\"/var/lib/two\"]\n",
+    );
+    let targets = |app: usize| config.apps[app].static_files.symlink_targets.clone();
+    assert_eq!(targets(0), ["/usr/share/javascript", "/srv/www/shared"].map(PathBuf::from));
+    assert_eq!(targets(1), [PathBuf::from("/var/lib/two")]);
+}
+
+#[test]
 fn an_internal_folder_has_slashes_at_both_ends() {
     let accel =
         site("sendfile.accel = { \"/a\" = \"/files\", \"/b/\" = \"more\" }\n").sendfile.accel;

@@ -132,6 +132,8 @@ pub(crate) struct StaticFiles {
     /// Which symbolic links are followed.
     #[schemars(extend("x-alias" = ["disable_symlinks", "FollowSymLinks", "SymLinksIfOwnerMatch"]))]
     pub(crate) symlinks: Symlinks,
+    /// Folders outside of the root that links may lead into when `symlinks` is `"never"`.
+    pub(crate) symlink_targets: Vec<FilePath>,
     /// Whether `style.css.br` (or `.zst`, `.gz`) is sent for `style.css` to clients that take it.
     #[schemars(extend("x-alias" = ["gzip_static", "brotli_static"]))]
     pub(crate) precompressed: bool,
@@ -150,7 +152,7 @@ pub(crate) struct StaticFiles {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Symlinks {
-    /// None that leads out of the root.
+    /// None that leads out of the root and `symlink_targets`.
     Never,
     /// Those whose target has the link's own owner.
     Owner,
@@ -200,6 +202,7 @@ impl Default for StaticFiles {
     fn default() -> Self {
         StaticFiles {
             symlinks: Symlinks::Never,
+            symlink_targets: Vec::new(),
             precompressed: true,
             mime: BTreeMap::new(),
             cache_control: None,

@@ -53,7 +53,7 @@ pub(crate) struct RequestLimits {
     pub(crate) write_timeout: Period,
     /// How long PHP may work on a request, by the clock on the wall; longer: 504, a backtrace in
     /// the slow log, and the worker is replaced.
-    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_terminate_timeout", "fastcgi_read_timeout", "ProxyTimeout"]))]
+    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
     pub(crate) request_deadline: Period,
     /// The part of a response that is kept for a slow client, so that the worker is free.
     #[schemars(extend("x-minimum" = "4 KiB", "x-maximum" = "1 GiB", "x-alias" = ["fastcgi_buffers", "fastcgi_buffer_size"]))]

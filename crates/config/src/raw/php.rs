@@ -17,10 +17,12 @@ pub(crate) struct Php {
     /// The PHP host to start, which decides the PHP version; absent: the `outboard-php` beside
     /// `outboard`.
     pub(crate) host_binary: Option<FilePath>,
-    /// The php.ini to read; absent: the one that PHP finds by itself.
+    /// The php.ini to read; absent: that of `/etc/php/X.Y/outboard`, else of php-fpm
+    /// (`/etc/php/X.Y/fpm`), else the one that PHP finds by itself.
     #[schemars(extend("x-alias" = ["PHPIniDir", "php_ini"]))]
     pub(crate) ini_file: Option<FilePath>,
-    /// The folder of further ini files; absent: the one that PHP was built with.
+    /// The folder of further ini files; absent: `conf.d` of `/etc/php/X.Y/outboard`, else of
+    /// php-fpm, else the one that PHP was built with.
     pub(crate) ini_scan_dir: Option<FilePath>,
     /// Settings of php.ini; they stand above the ini files, below `.user.ini` and `ini_set()`.
     #[schemars(extend(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Pool {
-    /// Workers that are always there; `"auto"`: by the number of processors.
+    /// Workers that are always there; `"auto"`: one per processor, at least 2.
     #[schemars(extend("x-alias" = ["pm.min_spare_servers", "pm.start_servers", "MinSpareServers", "StartServers"]))]
     pub(crate) min: Count,
     /// Workers at the most; `"auto"`: as many as the memory budget holds.
