@@ -125,6 +125,7 @@ fn root_options(config: &config::App) -> RootOptions {
             config::Symlinks::Owner => Symlinks::SameOwner,
             config::Symlinks::Always => Symlinks::Always,
         },
+        symlink_targets: config.static_files.symlink_targets.clone(),
         php_suffixes: config.php.extensions.clone(),
         precompressed: config.static_files.precompressed,
         mime_overrides: config.static_files.mime.clone().into_iter().collect(),
