@@ -53,9 +53,16 @@ pub(crate) fn start(
     }
     process::add_user_variables();
     let files = IniFiles::of(settings);
+    let chosen_huge_pages = settings.env.contains_key(HUGE_PAGES);
+    if !chosen_huge_pages {
+        process::set_variable(HUGE_PAGES, b"1");
+    }
     let (facts, messages) = start_engine(&files, sapi_name, entries, control)?;
     if files.scan_dir.is_some() && !settings.env.contains_key(SCAN_DIR) {
         process::remove_variable(SCAN_DIR);
+    }
+    if !chosen_huge_pages {
+        process::remove_variable(HUGE_PAGES);
     }
     for name in settings.fixed_ini.keys() {
         // Unknown names are values for extensions that are not loaded: as in php.ini, no error.
@@ -79,10 +86,6 @@ fn start_engine(
     let ini_file = files.file.as_deref().map(readable_file).transpose()?;
     if let Some(folder) = &files.scan_dir {
         process::set_variable(SCAN_DIR, folder.as_os_str().as_bytes());
-    }
-    let own_choice = settings.env.contains_key(HUGE_PAGES);
-    if !own_choice {
-        process::set_variable(HUGE_PAGES, b"1");
     }
     let capture = Capture::begin().map_err(|error| StartError::new("standard streams", error))?;
     LastWords::prepare(capture, control);
