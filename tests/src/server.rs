@@ -79,7 +79,7 @@ pub(crate) fn binary() -> PathBuf {
     let path = profile.join("outboard");
     assert!(
         path.exists(),
-        "{} is missing: build the binaries first (cargo build -p outboard -p outboard-php-host), \
+        "{} is missing: build the binaries first (cargo build -p outboard -p outboard-php), \
          or name one in OUTBOARD_BIN",
         path.display()
     );
