@@ -53,16 +53,6 @@ impl Client {
         self.cookies.get(name).map(String::as_str)
     }
 
-    /// All cookies.
-    pub fn cookies(&self) -> &BTreeMap<String, String> {
-        &self.cookies
-    }
-
-    /// Sets a cookie.
-    pub fn set_cookie(&mut self, name: &str, value: &str) {
-        self.cookies.insert(name.to_owned(), value.to_owned());
-    }
-
     /// The absolute URL of a target on this site.
     pub fn url(&self, target: &str) -> String {
         format!("http://{}{target}", self.address)

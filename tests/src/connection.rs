@@ -2,7 +2,7 @@
 
 use crate::{Framing, Response};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long a server may stay silent before a test gives up on it.
@@ -29,11 +29,6 @@ impl Connection {
     /// Sends bytes; an error means that the server does not want them.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
-    }
-
-    /// Says that nothing more will be sent.
-    pub fn finish_sending(&self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
     }
 
     /// Reads a response to a request that was not HEAD.

@@ -41,11 +41,6 @@ impl FpmStack {
         }
         panic!("nginx found every port in use");
     }
-
-    /// The master process of php-fpm.
-    pub fn fpm(&self) -> &Child {
-        &self.fpm
-    }
 }
 
 impl Site for FpmStack {

@@ -51,11 +51,6 @@ impl Form {
         self
     }
 
-    /// The value of a field.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
-    }
-
     /// The fields in the order of the page.
     pub fn fields(&self) -> &[(String, String)] {
         &self.fields

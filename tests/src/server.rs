@@ -26,7 +26,7 @@ impl Server {
         let admin_socket = scratch.path().join("admin.sock");
         let file = scratch.file("outboard.toml", configuration(app, &scratch, tables));
         let launch =
-            Launch::new(&binary().to_string_lossy()).arg("serve").arg("--config").arg(file);
+            Launch::new(&Server::binary().to_string_lossy()).arg("serve").arg("--config").arg(file);
         let (child, address) = launch_and_find(launch);
         Server { address, child, admin_socket, _scratch: scratch }
     }
@@ -35,13 +35,31 @@ impl Server {
     pub fn of_folder(folder: &Path) -> Server {
         let scratch = Scratch::new("outboard");
         let admin_socket = scratch.path().join("admin.sock");
-        let launch = Launch::new(&binary().to_string_lossy())
+        let launch = Launch::new(&Server::binary().to_string_lossy())
             .arg("serve")
             .arg(folder)
             .args(["--listen", "127.0.0.1:0", "--admin"])
             .arg(&admin_socket);
         let (child, address) = launch_and_find(launch);
         Server { address, child, admin_socket, _scratch: scratch }
+    }
+
+    /// The binary under test: `OUTBOARD_BIN`, or what cargo built into the folder above the test's own.
+    pub fn binary() -> PathBuf {
+        if let Some(path) = std::env::var_os("OUTBOARD_BIN") {
+            return path.into();
+        }
+        let test = std::env::current_exe().expect("/proc/self/exe can be read");
+        let profile =
+            test.parent().and_then(Path::parent).expect("tests are built into PROFILE/deps");
+        let path = profile.join("outboard");
+        assert!(
+            path.exists(),
+            "{} is missing: build the binaries first (cargo build -p outboard -p outboard-php), \
+             or name one in OUTBOARD_BIN",
+            path.display()
+        );
+        path
     }
 
     /// The gateway's process.
@@ -67,23 +85,6 @@ impl Site for Server {
     fn log(&self) -> String {
         self.child.output()
     }
-}
-
-/// The binary under test: `OUTBOARD_BIN`, or what cargo built into the folder above the test's own.
-pub(crate) fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("OUTBOARD_BIN") {
-        return path.into();
-    }
-    let test = std::env::current_exe().expect("/proc/self/exe can be read");
-    let profile = test.parent().and_then(Path::parent).expect("tests are built into PROFILE/deps");
-    let path = profile.join("outboard");
-    assert!(
-        path.exists(),
-        "{} is missing: build the binaries first (cargo build -p outboard -p outboard-php), \
-         or name one in OUTBOARD_BIN",
-        path.display()
-    );
-    path
 }
 
 fn launch_and_find(launch: Launch) -> (Child, SocketAddr) {

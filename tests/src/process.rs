@@ -1,0 +1,39 @@
+//! A process that the test did not start itself, such as a worker of the server under test.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use std::os::fd::OwnedFd;
+
+/// How long a process may take to end before the test gives up on it.
+const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+
+/// A running process; its id cannot come to mean another one (pidfd_open(2)).
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+impl Process {
+    /// The process with this id, which must be running.
+    #[track_caller]
+    pub fn of(pid: u32) -> Process {
+        let pid = Pid::from_raw(pid as i32).expect("no process has the id 0");
+        let descriptor = pidfd_open(pid, PidfdFlags::empty());
+        let descriptor = descriptor.unwrap_or_else(|error| panic!("process {pid:?}: {error}"));
+        Process { pid, descriptor }
+    }
+
+    /// Kills it: no handler of its own runs.
+    pub fn kill(&self) {
+        // It may have ended by itself.
+        let _ = kill_process(self.pid, Signal::KILL);
+    }
+
+    /// Waits until it has ended.
+    #[track_caller]
+    pub fn wait_until_gone(&self) {
+        let ready = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&PATIENCE));
+        assert_eq!(ready, Ok(1), "process {:?} does not end", self.pid);
+    }
+}
