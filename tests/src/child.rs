@@ -5,6 +5,7 @@
 //! `--pdeathsig`. prctl(2) ties that signal to the *thread* that forked, so all children are
 //! spawned by one thread that lives as long as the process.
 
+use crate::Process;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -138,7 +139,9 @@ impl Child {
     }
 
     /// Waits for its end and returns the exit code; `None` if a signal ended it.
+    #[track_caller]
     pub fn wait(&self) -> Option<i32> {
+        Process::of(self.pid()).wait_until_gone();
         self.process.lock().expect("no holder panics").wait().ok().and_then(|s| s.code())
     }
 

@@ -98,6 +98,7 @@ fn launch_and_find(launch: Launch) -> (Child, SocketAddr) {
     (child, address)
 }
 
+/// The drain time-out is longer than a test's patience: a drain that only ends with it is a failure.
 fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
     let path = scratch.path();
     let ini = app.php_ini(&scratch.folder("uploads"), &scratch.folder("sessions"));
@@ -105,7 +106,7 @@ fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
     let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
     let deny: Vec<String> = app.deny.iter().map(|prefix| format!("\"{prefix}**\"")).collect();
     let mut text = format!(
-        "listen = \"127.0.0.1:0\"\n{user}\n\
+        "listen = \"127.0.0.1:0\"\ndrain_timeout = \"10m\"\n{user}\n\
          [admin]\nsocket = {socket:?}\n\n\
          [io]\nspool = {path:?}\n\n\
          [log.access]\nto = \"off\"\n\n\

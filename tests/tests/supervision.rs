@@ -139,6 +139,25 @@ fn sigterm_lets_requests_finish_and_then_ends() {
     assert_eq!(bench.server.child().wait(), Some(0), "{}", bench.server.log());
 }
 
+/// While the old generation is leaving, and when its last worker has just left.
+#[test]
+fn sigterm_soon_after_a_reload_ends_too() {
+    for round in 0..10 {
+        let old_has_left = round % 2 == 1;
+        let bench = Bench::start(|app| app.workers(1), "");
+        let old = bench.client().get("/pid.php").expect(200).text();
+        let old = Process::of(old.trim().parse().expect("a process id"));
+        let output = bench.command("reload");
+        assert!(output.status.success(), "{output:?}");
+        bench.greets();
+        if old_has_left {
+            old.wait_until_gone();
+        }
+        bench.server.child().signal(rustix::process::Signal::TERM);
+        assert_eq!(bench.server.child().wait(), Some(0), "{}", bench.server.log());
+    }
+}
+
 #[test]
 fn no_worker_survives_the_gateway() {
     let bench = Bench::start(|app| app.workers(2), "");
