@@ -151,6 +151,9 @@ impl Pool {
     /// Takes no new work; what waits and runs is finished within `drain_timeout_ms`, then
     /// everything ends.
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
+        if self.is_gone() {
+            return;
+        }
         self.phase.set(Phase::Retiring);
         self.keeping.borrow_mut().retire_deadline_ms = Some(now_ms() + drain_timeout_ms);
         let mut members = self.members.borrow_mut();
