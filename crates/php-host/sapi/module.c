@@ -15,23 +15,6 @@ const size_t outboard_layout[6] = {
 	sizeof(outboard_subject),
 };
 
-static void set_default(HashTable *configuration, const char *name, const char *value)
-{
-	zval text;
-	ZVAL_NEW_STR(&text, zend_string_init(value, strlen(value), 1));
-	zend_hash_str_update(configuration, name, strlen(name), &text);
-}
-
-/*
- * Deadlines are wall-clock and the gateway's. PHP's own default of 30 s of CPU time would cost
- * four system calls a request; it holds when php.ini or the script asks for it.
- */
-static void ini_defaults(HashTable *configuration)
-{
-	set_default(configuration, "max_execution_time", "0");
-	set_default(configuration, "max_input_time", "0");
-}
-
 static zend_result request_time(double *time)
 {
 	if (!outboard_current) {
@@ -78,7 +61,6 @@ static sapi_module_struct sapi = {
 	.register_server_variables = outboard_register_server_variables,
 	.log_message = outboard_log_message,
 	.get_request_time = request_time,
-	.ini_defaults = ini_defaults,
 	.php_ini_ignore_cwd = 1,
 };
 
@@ -110,6 +92,8 @@ static PHP_RSHUTDOWN_FUNCTION(outboard)
 {
 	(void) type;
 	(void) module_number;
+	/* PHP has just cleared its own (php_request_shutdown in main.c). */
+	outboard_time_limit_end();
 	if (outboard_current_result && outboard_current_result->outcome == OUTBOARD_FINISHED
 		&& EG(exit_status) == 255 && (PG(last_error_type) & FATAL_ERRORS)) {
 		outboard_current_result->outcome = OUTBOARD_FAILED;
@@ -189,6 +173,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 		return false;
 	}
 	outboard_variables_hook();
+	outboard_time_limit_hook();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;
 	return true;

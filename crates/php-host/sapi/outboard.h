@@ -97,6 +97,9 @@ void outboard_backtrace_end(void);
 bool outboard_backtrace_subject(int pid, outboard_subject *found);
 void outboard_backtrace_of(int pid);
 
+/* time_limit.c */
+bool outboard_time_limit_start(void);
+
 /* The calls into Rust. `exchange` is what outboard_request_run was given. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
 bool outboard_rs_flush(void *exchange);

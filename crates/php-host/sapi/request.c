@@ -27,6 +27,7 @@ static void describe(const outboard_request *request)
 static int serve(const outboard_request *request)
 {
 	describe(request);
+	outboard_time_limit_prepare();
 	if (php_request_startup() == FAILURE) {
 		outboard_current_result->leaving = true;
 		return OUTBOARD_REFUSED;
@@ -51,6 +52,7 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 		result->outcome = OUTBOARD_FAILED;
 		result->leaving = true;
 	} zend_end_try();
+	outboard_time_limit_end();
 	SG(server_context) = NULL;
 	SG(request_info).path_translated = NULL;
 	outboard_current = NULL;

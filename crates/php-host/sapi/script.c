@@ -111,6 +111,7 @@ int outboard_script_run(const outboard_request *request)
 	enter_directory_of(request);
 	zend_stream_init_filename(&file, request->script_filename.ptr);
 	file.primary_script = 1;
+	outboard_time_limit_begin();
 	php_execute_script(&file);
 	zend_destroy_file_handle(&file);
 	if (refused_errno) {

@@ -42,6 +42,12 @@ const outboard_str *outboard_header(const char *name, size_t name_len);
 void outboard_user_ini_startup(void);
 void outboard_user_ini_activate(void);
 
+/* time_limit.c */
+void outboard_time_limit_hook(void);
+void outboard_time_limit_prepare(void);
+void outboard_time_limit_begin(void);
+void outboard_time_limit_end(void);
+
 /* functions.c */
 extern const zend_function_entry outboard_functions[];
 

@@ -8,6 +8,7 @@ use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Outcome;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
@@ -100,6 +101,7 @@ unsafe extern "C" {
         exchange: *mut c_void,
         result: *mut RawVerdict,
     );
+    fn outboard_time_limit_start() -> bool;
     fn outboard_backtrace_install(signal_number: i32);
     fn outboard_backtrace_begin(slot: u32, generation: u32);
     fn outboard_backtrace_end();
@@ -178,6 +180,14 @@ pub(crate) fn fix_ini(name: &str) -> bool {
 pub(crate) fn stop() {
     // SAFETY: the engine runs and no request does.
     unsafe { outboard_engine_stop() }
+}
+
+/// Has `max_execution_time` counted in this worker.
+pub(crate) fn start_time_limit() -> io::Result<()> {
+    // SAFETY: the engine has started; sets a signal handler that is async-signal-safe
+    // (time_limit.c) and a timer of the process.
+    let started = unsafe { outboard_time_limit_start() };
+    if started { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Answers `signal` with a PHP backtrace from now on.

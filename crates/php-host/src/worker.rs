@@ -66,6 +66,7 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Exchange> {
     drop(fds.memory);
     backtrace::aim_at(channel.backtrace_sink());
     engine::install_backtrace(BACKTRACE_SIGNAL);
+    engine::start_time_limit()?;
     let bells = (Doorbell::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
     Exchange::new(channel, bells.0, bells.1).map_err(io::Error::other)
 }

@@ -57,6 +57,58 @@ fn a_time_limit_set_by_the_script_holds() {
     fails("set_time_limit(1); while (true);", "Maximum execution time of 1 second");
 }
 
+/// PHP code that takes this much CPU time.
+fn burn(ms: u32) -> String {
+    format!(
+        "$used = fn() => array_sum(array_map(fn($of) =>
+             getrusage()[\"ru_$of.tv_sec\"] * 1000 + getrusage()[\"ru_$of.tv_usec\"] / 1000,
+             ['utime', 'stime']));
+         $end = $used() + {ms}; while ($used() < $end);"
+    )
+}
+
+fn host_with_limit_of_1_s() -> Host {
+    let mut settings = settings();
+    settings.ini.extend(ini(&[("max_execution_time", "1"), ("display_errors", "0")]));
+    Host::with(settings)
+}
+
+#[test]
+fn the_time_limit_of_php_ini_holds_again_and_again() {
+    let mut host = host_with_limit_of_1_s();
+    let mut worker = host.fork();
+    for _ in 0..2 {
+        let code = "register_shutdown_function(fn() => error_log('shut down'));
+                    error_log(ini_get('max_execution_time')); while (true);";
+        let answer = run(&mut worker, code);
+        assert_eq!((answer.status, answer.done.outcome), (500, Outcome::Failed));
+        let log = answer.log_text();
+        assert!(log.starts_with("1\n"), "{log}");
+        assert!(log.contains("Maximum execution time of 1 second exceeded"), "{log}");
+        assert!(log.ends_with("shut down\n"), "{log}");
+    }
+}
+
+#[test]
+fn the_time_limit_counts_for_each_request_anew() {
+    let mut host = host_with_limit_of_1_s();
+    let mut worker = host.fork();
+    for _ in 0..3 {
+        assert_eq!(finished(&run(&mut worker, &burn(700))), "");
+    }
+}
+
+#[test]
+fn a_script_may_lift_or_raise_the_time_limit_of_php_ini() {
+    let mut host = host_with_limit_of_1_s();
+    let mut worker = host.fork();
+    for change in ["set_time_limit(0);", "ini_set('max_execution_time', 9);"] {
+        assert_eq!(finished(&run(&mut worker, &format!("{change} {}", burn(2100)))), "");
+    }
+    let answer = run(&mut worker, "while (true);");
+    assert!(answer.log_text().contains("Maximum execution time of 1 second"), "for one request");
+}
+
 #[test]
 fn a_fatal_error_in_a_shutdown_function_is_a_failure() {
     let answer =
