@@ -28,9 +28,9 @@ pub struct HostSettings {
     pub document_root: PathBuf,
     /// What `PHP_SAPI` reports.
     pub sapi_name: String,
-    /// `php.ini` to read; `None` takes the compiled-in folder.
+    /// `php.ini` to read; `None` takes what php-fpm of that version would read.
     pub ini_file: Option<PathBuf>,
-    /// Folder of further ini files; `None` takes the compiled-in one.
+    /// Folder of further ini files; `None` as above.
     pub ini_scan_dir: Option<PathBuf>,
     /// ini values that override the files. As php-fpm's `php_admin_value`: a script cannot
     /// change those of [`HostSettings::fixed_ini`].
