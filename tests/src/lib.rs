@@ -15,6 +15,7 @@
 mod browser;
 mod child;
 mod client;
+mod configured;
 mod connection;
 mod crawl;
 mod docroot;
@@ -31,11 +32,13 @@ mod scratch;
 mod scrub;
 mod server;
 mod site;
+mod wire;
 mod wordpress;
 
 pub use browser::Browser;
 pub use child::{Child, Launch};
 pub use client::Client;
+pub use configured::Configured;
 pub use connection::Connection;
 pub use crawl::{Crawl, Visited};
 pub use docroot::Docroot;
@@ -52,4 +55,5 @@ pub use scratch::Scratch;
 pub use scrub::Scrub;
 pub use server::Server;
 pub use site::{App, Site};
+pub use wire::Wire;
 pub use wordpress::WordPress;

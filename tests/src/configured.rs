@@ -1,0 +1,152 @@
+//! A server whose configuration file the test writes, and may write anew before a reload.
+//!
+//! [`Server`](crate::Server) is for what every server must do; this is for what is configured.
+
+use crate::site::php_user;
+use crate::{Child, Client, Docroot, Launch, Server, Wire};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A running `outboard serve --config`; the file lies beside the document root `www`.
+#[derive(Debug)]
+pub struct Configured {
+    child: Child,
+    listeners: Vec<String>,
+    docroot: Docroot,
+}
+
+impl Configured {
+    /// Serves the folder of a docroot by this `outboard.toml`, whose paths start beside the root.
+    /// Under root, PHP runs as an unprivileged user.
+    #[track_caller]
+    pub fn start(docroot: Docroot, text: &str) -> Configured {
+        let launch = Configured::launch(&docroot, text);
+        let child = launch.start();
+        let ready = |line: &str| line.contains("outboard status --admin").then_some(());
+        if let Err(output) = child.wait_for(ready) {
+            panic!("outboard does not start: {output}");
+        }
+        let output = child.output();
+        let listeners = output.lines().filter_map(|line| line.strip_prefix("listening on "));
+        let listeners = listeners.map(str::to_owned).collect();
+        Configured { child, listeners, docroot }
+    }
+
+    /// Serves the fixtures of a subject on an ephemeral port as the app `site`, with these tables.
+    #[track_caller]
+    pub fn serving(subject: &str, tables: &str) -> Configured {
+        Configured::start(Docroot::of(subject), &Configured::text(tables))
+    }
+
+    /// The configuration that [`Configured::serving`] uses.
+    pub fn text(tables: &str) -> String {
+        format!(
+            "listen = \"127.0.0.1:0\"\n\
+             [log.access]\nto = \"off\"\n\
+             [app.site]\nroot = \"www\"\n\
+             [php.ini]\nexpose_php = false\n\
+             {tables}\n"
+        )
+    }
+
+    fn launch(docroot: &Docroot, text: &str) -> Launch {
+        let folder = docroot.beside();
+        Launch::new(&Server::binary().to_string_lossy())
+            .arg("serve")
+            .arg("--config")
+            .arg(folder.file("outboard.toml", with_user(text)))
+            .arg("--admin")
+            .arg(folder.path().join("admin.sock"))
+    }
+
+    /// Writes the configuration for the next reload.
+    pub fn rewrite(&self, text: &str) {
+        self.docroot.beside().file("outboard.toml", with_user(text));
+    }
+
+    /// The gateway's process.
+    pub fn child(&self) -> &Child {
+        &self.child
+    }
+
+    /// The document root, and the folder of the configuration beside it.
+    pub fn docroot(&self) -> &Docroot {
+        &self.docroot
+    }
+
+    /// Where the apps are served, in the order of the configuration, as the server says it.
+    pub fn listeners(&self) -> &[String] {
+        &self.listeners
+    }
+
+    /// The first listener's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address_of(0)
+    }
+
+    /// A TCP listener's address.
+    #[track_caller]
+    pub fn address_of(&self, number: usize) -> SocketAddr {
+        let url = &self.listeners[number];
+        let address = url.trim_start_matches("http://").trim_end_matches('/');
+        address.parse().unwrap_or_else(|_| panic!("{url} is no TCP listener"))
+    }
+
+    /// The socket that `outboard status` and `outboard reload` take as `--admin`.
+    pub fn admin_socket(&self) -> PathBuf {
+        self.docroot.beside().path().join("admin.sock")
+    }
+
+    /// A new visitor.
+    pub fn client(&self) -> Client {
+        Client::new(self.address())
+    }
+
+    /// A new connection.
+    pub fn wire(&self) -> Wire {
+        Wire::open(self.address())
+    }
+
+    /// Sends bytes on a connection of their own and returns everything until the server closes it.
+    #[track_caller]
+    pub fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut wire = self.wire();
+        wire.send(bytes);
+        wire.to_end()
+    }
+
+    /// Runs `outboard NAME` against this server.
+    pub fn command(&self, name: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(Server::binary());
+        command.arg(name).args(arguments).arg("--admin").arg(self.admin_socket());
+        command.output().expect("the binary is there")
+    }
+
+    /// What `outboard status --json` says.
+    #[track_caller]
+    pub fn status(&self) -> serde_json::Value {
+        let output = self.command("status", &["--json"]);
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("it is JSON")
+    }
+
+    /// Waits for a line of the server's output that holds all of these and returns it.
+    #[track_caller]
+    pub fn logs(&self, words: &[&str]) -> String {
+        let wanted =
+            |line: &str| words.iter().all(|word| line.contains(word)).then(|| line.to_owned());
+        let found = self.child.wait_for(wanted);
+        found.unwrap_or_else(|output| panic!("no line holds {words:?}\n{output}"))
+    }
+
+    /// The files of the document root.
+    pub fn root(&self) -> &Path {
+        self.docroot.path()
+    }
+}
+
+fn with_user(text: &str) -> String {
+    let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
+    format!("{user}{text}")
+}

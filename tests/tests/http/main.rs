@@ -1,0 +1,44 @@
+//! HTTP/1.1 on the wire, byte for byte: what is answered, what is refused, and when a connection
+//! ends.
+
+#![forbid(unsafe_code)]
+
+mod bodies;
+mod connections;
+mod forwarded;
+mod methods;
+mod refused;
+
+use outboard_e2e::{Configured, Docroot};
+use std::sync::LazyLock;
+
+/// Without PHP's own buffer, flush() means what it says.
+const TABLES: &str = "output_buffering = 0\n[app.site.limits]\nbody = \"1 MiB\"\n";
+
+/// One server for all tests that need nothing of their own.
+fn site() -> &'static Configured {
+    static SITE: LazyLock<Configured> = LazyLock::new(|| {
+        let docroot = Docroot::of("http");
+        docroot.writable("marks");
+        Configured::start(docroot, &Configured::text(TABLES))
+    });
+    &SITE
+}
+
+/// The answer of a script to a request of HTTP/1.1 that keeps the connection.
+fn plain(body: &str) -> String {
+    answer("200 OK", "Content-type: text/plain;charset=UTF-8\r\n", "", body)
+}
+
+/// The same, to the last request of a connection.
+fn plain_and_close(body: &str) -> String {
+    answer("200 OK", "Content-type: text/plain;charset=UTF-8\r\n", "Connection: close\r\n", body)
+}
+
+fn answer(status: &str, fields: &str, connection: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nServer: outboard\r\n{fields}Content-Length: {length}\r\n{connection}\r\n\
+         {body}"
+    )
+}
