@@ -123,9 +123,12 @@ fn several_ranges_are_parts_with_their_places() {
     let parts: Vec<&str> = text.split(&format!("--{boundary}")).collect();
     let [before, first, second, third, after] = parts[..] else { panic!("{text}") };
     assert_eq!((before.trim(), after.trim()), ("", "--"));
-    for (part, place, bytes) in [(first, "0-1", "ab"), (second, "4-5", "ef"), (third, "25-25", "z")]
-    {
-        assert!(part.contains(&format!("bytes {place}/26\r\n")), "{text}");
+    for (part, place, bytes) in [
+        (first, "0-9", "000000000\n"),
+        (second, "5000-5009", "000000500\n"),
+        (third, "9990-9999", "000000999\n"),
+    ] {
+        assert!(part.contains(&format!("bytes {place}/10000\r\n")), "{text}");
         assert!(part.ends_with(&format!("\r\n\r\n{bytes}\r\n")), "{text}");
     }
 }
@@ -253,8 +256,7 @@ fn a_link_out_of_the_root_is_refused_and_the_log_says_what_to_do() {
     get("/loop.txt", &[]).expect(403);
     site().logs(&["reason=symlink_escape", "/escape.txt"]);
     let log = site().child().output();
-    let hints: Vec<&str> =
-        log.lines().filter(|line| line.contains("symlinks = \"owner\"")).collect();
+    let hints: Vec<&str> = log.lines().filter(|line| line.contains("symlinks = ")).collect();
     assert!(!hints.is_empty(), "{log}");
     // The key is spelled as outboard.toml has it.
     assert!(hints.iter().all(|hint| hint.contains("`static.symlinks")), "{hints:?}");
