@@ -3,7 +3,7 @@
 //! [`Server`](crate::Server) is for what every server must do; this is for what is configured.
 
 use crate::site::php_user;
-use crate::{Child, Client, Docroot, Launch, Server, Wire};
+use crate::{Child, Client, Docroot, Held, Launch, Server, Wire};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -140,6 +140,20 @@ impl Configured {
         found.unwrap_or_else(|output| panic!("no line holds {words:?}\n{output}"))
     }
 
+    /// Ids of the gateway's descendants: zygotes first, then their workers.
+    pub fn processes(&self) -> Vec<u32> {
+        let mut found = children(self.child.pid());
+        let workers: Vec<u32> = found.iter().flat_map(|&zygote| children(zygote)).collect();
+        found.extend(workers);
+        found
+    }
+
+    /// Starts a request of `gated.php` and returns once a worker has it.
+    #[track_caller]
+    pub fn hold(&self) -> Held {
+        Held::start(self.address(), self.docroot.beside().path())
+    }
+
     /// The files of the document root.
     pub fn root(&self) -> &Path {
         self.docroot.path()
@@ -149,4 +163,10 @@ impl Configured {
 fn with_user(text: &str) -> String {
     let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
     format!("{user}{text}")
+}
+
+/// The processes that this one has forked (proc(5), `children`).
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }

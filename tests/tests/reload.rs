@@ -1,0 +1,235 @@
+//! A new configuration takes over without losing a request, or changes nothing at all.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Configured, Docroot, Process, Wire};
+use rustix::process::Signal;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const POOL: &str = "[pool]\nmin = 2\nmax = 2";
+
+fn serving() -> Configured {
+    Configured::serving("reload", POOL)
+}
+
+#[track_caller]
+fn greets(site: &Configured) {
+    site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+}
+
+#[track_caller]
+fn reloads(site: &Configured) -> Output {
+    let output = site.command("reload", &[]);
+    assert!(output.status.success(), "{output:?}\n{}", site.child().output());
+    output
+}
+
+/// A reload fails: exit code 1, this in the message and in the log, and everything as before.
+#[track_caller]
+fn is_refused(site: &Configured, text: &str, words: &[&str]) {
+    let before = site.processes();
+    let pid = site.client().get("/pid.php").expect(200).text();
+    site.rewrite(text);
+    let output = site.command("reload", &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message}");
+    }
+    site.logs(&["reload given up"]);
+    greets(site);
+    assert_eq!(site.status()["generation"].as_u64(), Some(1));
+    assert!(before.iter().any(|process| pid.trim() == process.to_string()));
+    // What was tried leaves nothing behind.
+    let began = Instant::now();
+    while site.processes() != before {
+        assert!(began.elapsed() < Duration::from_secs(20), "{before:?} {:?}", site.processes());
+    }
+    site.rewrite(&Configured::text(POOL));
+    reloads(site);
+    greets(site);
+}
+
+/// The kept connections are never closed, which a client that connects anew would not notice.
+#[test]
+fn twenty_reloads_cost_no_request_and_no_connection() {
+    let site = serving();
+    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut wire = site.wire();
+                while !stop.load(Ordering::Relaxed) {
+                    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+                    let head = wire.head();
+                    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+                    assert!(!head.contains("Connection: close"), "{head}");
+                    wire.expect("Hello, world\n");
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut failed = None;
+        for _ in 0..20 {
+            let output = site.command("reload", &[]);
+            if !output.status.success() {
+                failed = Some(output);
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(failed.is_none(), "{failed:?}");
+    });
+    assert!(served.into_inner() > 20);
+    assert_eq!(site.status()["generation"].as_u64(), Some(21));
+    // One zygote and its two workers are left.
+    let began = Instant::now();
+    while site.processes().len() != 3 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", site.processes());
+    }
+}
+
+#[test]
+fn a_broken_configuration_changes_nothing_and_is_told() {
+    let site = serving();
+    let text = Configured::text("[app.site.limits]\nrequest_timeout = \"2s\"");
+    is_refused(&site, &text, &["outboard.toml:", "request_timeout", "request_deadline"]);
+}
+
+#[test]
+fn a_configuration_that_is_no_toml_changes_nothing_and_is_told() {
+    is_refused(&serving(), "[app.site\n", &["outboard.toml:"]);
+}
+
+#[test]
+fn a_host_that_is_missing_changes_nothing_and_is_told() {
+    let text = Configured::text("[php]\nhost_binary = \"/nonexistent/outboard-php\"");
+    is_refused(&serving(), &text, &["/nonexistent/outboard-php"]);
+}
+
+#[test]
+fn a_host_that_ends_at_once_changes_nothing_and_is_told() {
+    let text = Configured::text("[php]\nhost_binary = \"/bin/false\"");
+    is_refused(&serving(), &text, &["/bin/false"]);
+}
+
+#[test]
+fn an_ini_file_that_is_missing_changes_nothing_and_is_told() {
+    let text = Configured::text("[php]\nini_file = \"no-such-php.ini\"");
+    is_refused(&serving(), &text, &["no-such-php.ini"]);
+}
+
+#[test]
+fn a_preload_script_that_fails_changes_nothing_and_is_told() {
+    let site = serving();
+    site.docroot().beside().file("preload.php", "<?php throw new Exception('not today');\n");
+    let text = Configured::text("[php]\npreload = \"preload.php\"");
+    is_refused(&site, &text, &["not today"]);
+}
+
+#[test]
+fn an_address_that_is_taken_changes_nothing_and_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let text = Configured::text(POOL).replace("127.0.0.1:0", &address);
+    is_refused(&serving(), &text, &["cannot listen on", &address]);
+}
+
+#[test]
+fn a_request_that_has_begun_is_finished_by_the_old_generation() {
+    let site = serving();
+    let held = site.hold();
+    let pid = held.pid();
+    reloads(&site);
+    for _ in 0..4 {
+        assert_ne!(site.client().get("/pid.php").expect(200).text().trim(), pid.to_string());
+    }
+    let old = Process::of(pid);
+    held.finishes();
+    old.wait_until_gone();
+}
+
+#[test]
+fn sighup_does_the_same() {
+    let site = serving();
+    let before = site.processes();
+    site.child().signal(Signal::HUP);
+    site.logs(&["generation 2 serves"]);
+    greets(&site);
+    assert!(site.processes().iter().any(|process| !before.contains(process)));
+}
+
+#[test]
+fn what_changed_holds_from_then_on() {
+    let site = serving();
+    site.docroot().beside().file("other/hello.php", "<?php echo \"of the other root\\n\";");
+    site.rewrite(&Configured::text(POOL).replace("root = \"www\"", "root = \"other\""));
+    let mut wire = site.wire();
+    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire.head();
+    wire.expect("Hello, world\n");
+    reloads(&site);
+    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire.head();
+    wire.expect("of the other root\n");
+}
+
+#[test]
+fn code_that_was_cached_is_read_anew() {
+    let site = Configured::serving("reload", "opcache.validate_timestamps = 0");
+    greets(&site);
+    site.docroot().put("hello.php", "<?php echo \"deployed\\n\";");
+    reloads(&site);
+    site.client().get("/hello.php").expect(200).saying("deployed\n");
+}
+
+/// The first TCP address that `status` lists.
+fn listening(site: &Configured) -> SocketAddr {
+    let status = site.status();
+    let listeners = status["listeners"].as_array().expect("a list");
+    let found = listeners.iter().find_map(|name| name.as_str()?.parse().ok());
+    found.unwrap_or_else(|| panic!("{status:#}"))
+}
+
+#[test]
+fn a_new_address_is_listened_on_and_the_old_one_is_let_go() {
+    let site = serving();
+    let old = site.address();
+    let mut kept = site.wire();
+    kept.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    kept.head();
+    kept.expect("Hello, world\n");
+    site.rewrite(&Configured::text(POOL).replace("127.0.0.1:0", "127.0.0.2:0"));
+    reloads(&site);
+    let new = listening(&site);
+    assert_ne!(new, old);
+    let mut wire = Wire::open(new);
+    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert!(wire.to_end().ends_with("\r\n\r\nHello, world\n"));
+    let began = Instant::now();
+    while TcpStream::connect(old).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{old} is still listened on");
+    }
+    // A connection outlives the socket that it came from.
+    kept.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    kept.head();
+    kept.expect("Hello, world\n");
+}
+
+#[test]
+fn reloads_at_the_same_time_leave_one_generation() {
+    let site = serving();
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| reloads(&site));
+        }
+    });
+    greets(&site);
+    let began = Instant::now();
+    while site.processes().len() != 3 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", site.processes());
+    }
+}

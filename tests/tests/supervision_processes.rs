@@ -1,0 +1,169 @@
+//! What is killed comes back, what ends early costs nothing, and nothing is left at the end.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Configured, Process};
+use rustix::process::Signal;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+fn serving(tables: &str) -> Configured {
+    Configured::serving("supervision", tables)
+}
+
+/// Asks until the pool serves again; what it says meanwhile is honest.
+#[track_caller]
+fn serves_again(site: &Configured) {
+    let began = Instant::now();
+    loop {
+        let response = site.client().get("/hello.php");
+        if response.status == 200 {
+            assert_eq!(response.text(), "Hello, world\n");
+            return;
+        }
+        assert!(matches!(response.status, 502 | 503), "{response:?}");
+        assert!(began.elapsed() < Duration::from_secs(30), "the pool stays away: {response:?}");
+    }
+}
+
+#[test]
+fn a_hundred_kills_cost_a_hundred_requests() {
+    let site = serving("[pool]\nmin = 2\nmax = 2");
+    for _ in 0..100 {
+        let mut held = site.hold();
+        held.worker().kill();
+        let response = held.answer().expect(502);
+        assert_eq!(response.header("x-outboard-reason"), Some("worker_crashed"));
+        site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+    }
+    assert_eq!(site.status()["pools"][0]["crashes"].as_u64(), Some(100));
+}
+
+#[test]
+fn all_workers_killed_at_once_come_back() {
+    let site = serving("[pool]\nmin = 4\nmax = 4");
+    let held: Vec<_> = (0..4).map(|_| site.hold()).collect();
+    held.iter().for_each(|held| held.worker().kill());
+    for mut held in held {
+        held.answer().expect(502);
+    }
+    site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+    // All four of them: none would be free otherwise.
+    let held: Vec<_> = (0..4).map(|_| site.hold()).collect();
+    held.into_iter().for_each(|held| held.finishes());
+}
+
+#[test]
+fn scripts_that_end_early_end_no_worker() {
+    let site = serving("[pool]\nmin = 1\nmax = 1");
+    let pid = site.client().get("/pid.php").expect(200).text();
+    for (how, status) in [
+        ("exit", 200),
+        ("exits_in_shutdown", 200),
+        ("throws", 500),
+        ("undefined", 500),
+        ("memory", 500),
+        ("compile", 500),
+    ] {
+        site.client().get(&format!("/ends.php?how={how}")).expect(status);
+        site.client().get("/pid.php").expect(200).saying(&pid);
+    }
+    site.logs(&["app=site", "on purpose", "ends.php"]);
+}
+
+#[test]
+fn a_killed_zygote_comes_back_with_its_workers() {
+    let site = serving("[pool]\nmin = 2\nmax = 2");
+    for _ in 0..3 {
+        let before = site.processes();
+        let zygote = Process::of(before[0]);
+        zygote.kill();
+        zygote.wait_until_gone();
+        serves_again(&site);
+        assert_ne!(site.processes()[0], before[0]);
+        // Both workers are there: none would be free otherwise.
+        let (one, other) = (site.hold(), site.hold());
+        one.finishes();
+        other.finishes();
+    }
+}
+
+#[test]
+fn nothing_survives_a_killed_gateway() {
+    let site = serving("[pool]\nmin = 3\nmax = 3");
+    let _held = [site.hold(), site.hold()];
+    let processes: Vec<Process> = site.processes().into_iter().map(Process::of).collect();
+    assert_eq!(processes.len(), 4, "a zygote and three workers");
+    site.child().signal(Signal::KILL);
+    for process in &processes {
+        process.wait_until_gone();
+    }
+}
+
+#[test]
+fn a_stop_lets_requests_finish_and_leaves_nothing() {
+    for how in ["SIGTERM", "SIGINT", "outboard stop"] {
+        let site = serving("[pool]\nmin = 2\nmax = 2");
+        let held = site.hold();
+        let processes: Vec<Process> = site.processes().into_iter().map(Process::of).collect();
+        match how {
+            "SIGTERM" => site.child().signal(Signal::TERM),
+            "SIGINT" => site.child().signal(Signal::INT),
+            _ => assert!(site.command("stop", &[]).status.success()),
+        }
+        site.logs(&["stopping"]);
+        let began = Instant::now();
+        while TcpStream::connect(site.address()).is_ok() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{how}: it goes on to accept");
+        }
+        held.finishes();
+        assert_eq!(site.child().wait(), Some(0), "{how}: {}", site.child().output());
+        for process in &processes {
+            process.wait_until_gone();
+        }
+    }
+}
+
+#[test]
+fn what_does_not_finish_is_ended_at_the_drain_timeout() {
+    let text =
+        format!("drain_timeout = \"300ms\"\n{}", Configured::text("[pool]\nmin = 1\nmax = 1"));
+    let site = Configured::start(outboard_e2e::Docroot::of("supervision"), &text);
+    let mut held = site.hold();
+    site.child().signal(Signal::TERM);
+    held.answer().expect(503);
+    held.worker().wait_until_gone();
+    assert_eq!(site.child().wait(), Some(0), "{}", site.child().output());
+}
+
+#[test]
+fn workers_are_recycled_without_a_failed_request() {
+    let site = serving("[pool]\nmin = 2\nmax = 2\nrecycle_requests = 10\nrecycle_jitter = \"0%\"");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut wire = site.wire();
+                for _ in 0..500 {
+                    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+                    let head = wire.head();
+                    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+                    wire.expect("Hello, world\n");
+                }
+            });
+        }
+    });
+    let pool = &site.status()["pools"][0];
+    let recycled = pool["recycled"].as_u64().unwrap_or(0);
+    assert!(recycled >= 10, "{pool:#}");
+    assert_eq!(pool["crashes"].as_u64(), Some(0), "{pool:#}");
+}
+
+#[test]
+fn a_worker_is_never_recycled_in_the_middle_of_a_request() {
+    let site = serving("[pool]\nmin = 2\nmax = 2\nrecycle_requests = 1\nrecycle_jitter = \"0%\"");
+    let held = site.hold();
+    for _ in 0..20 {
+        site.client().get("/hello.php").expect(200).saying("Hello, world\n");
+    }
+    held.finishes();
+}

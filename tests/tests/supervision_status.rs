@@ -1,0 +1,150 @@
+//! What a running server tells about itself.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Client, Configured, Response};
+use regex::Regex;
+use std::collections::BTreeSet;
+
+fn serving(tables: &str) -> Configured {
+    let tables = format!("[pool]\nmin = 2\nmax = 2\n{tables}");
+    Configured::serving("supervision", &tables)
+}
+
+#[test]
+fn status_names_the_request_of_each_worker() {
+    let site = serving("");
+    let held = site.hold();
+    let status = site.status();
+    let workers = status["pools"][0]["workers"].as_array().expect("a list");
+    assert_eq!(workers.len(), 2, "{status:#}");
+    let busy: Vec<_> = workers.iter().filter(|worker| worker["state"] == "busy").collect();
+    let [busy] = busy[..] else { panic!("{status:#}") };
+    assert_eq!(busy["pid"].as_u64(), Some(u64::from(held.pid())));
+    let request = busy["request"].as_str().unwrap_or_default();
+    assert!(request.starts_with("GET /gated.php?"), "{status:#}");
+    assert!(workers.iter().any(|worker| worker["state"] == "idle"), "{status:#}");
+    held.finishes();
+}
+
+#[test]
+fn status_for_people_has_the_same() {
+    let site = serving("");
+    let held = site.hold();
+    let output = site.command("status", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for word in
+        ["RUNNING", "app site", "PHP 8", "busy", "idle", "GET /gated.php", &held.pid().to_string()]
+    {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+    held.finishes();
+}
+
+#[test]
+fn status_counts_answers_and_reasons() {
+    let site = serving("");
+    site.client().get("/hello.php").expect(200);
+    site.client().get("/missing.php").expect(404);
+    site.client().get("/crash.php").expect(502);
+    let status = site.status();
+    assert_eq!(status["answers"]["2xx"].as_u64(), Some(1), "{status:#}");
+    assert_eq!(status["answers"]["4xx"].as_u64(), Some(1), "{status:#}");
+    assert_eq!(status["answers"]["5xx"].as_u64(), Some(1), "{status:#}");
+    let reasons = status["reasons"].as_array().expect("a list");
+    let crashed = reasons.iter().find(|reason| reason["reason"] == "worker_crashed");
+    assert_eq!(crashed.and_then(|reason| reason["count"].as_u64()), Some(1), "{status:#}");
+    assert_eq!(status["pools"][0]["crashes"].as_u64(), Some(1), "{status:#}");
+}
+
+/// The page at the metrics address, which is found by `status`.
+fn metrics(site: &Configured, target: &str) -> Response {
+    let app = site.address().to_string();
+    let status = site.status();
+    let listeners = status["listeners"].as_array().expect("a list");
+    let found = listeners
+        .iter()
+        .filter_map(|name| name.as_str())
+        .find(|name| !name.starts_with("unix:") && *name != app);
+    let address = found.unwrap_or_else(|| panic!("{status:#}")).parse().unwrap();
+    Client::new(address).get(target)
+}
+
+/// The value of a sample, by its name and labels.
+fn sample(page: &str, series: &str) -> f64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {series} in\n{page}")).parse().expect("a number")
+}
+
+#[test]
+fn metrics_are_well_formed() {
+    let site = serving("[admin]\nmetrics = \"127.0.0.1:0\"");
+    site.client().get("/hello.php").expect(200);
+    site.client().get("/crash.php").expect(502);
+    let response = metrics(&site, "/metrics").expect(200);
+    let content_type = response.header("content-type").unwrap_or_default();
+    assert!(content_type.starts_with("text/plain; version=0.0.4"), "{content_type}");
+    let page = response.text();
+    assert!(page.ends_with('\n'));
+    let help = Regex::new("^# HELP ([a-z_]+) .+$").unwrap();
+    let kind = Regex::new("^# TYPE ([a-z_]+) (counter|gauge)$").unwrap();
+    let sample =
+        Regex::new(r#"^([a-z_]+)(\{[a-z_]+="[^"\n]*"(,[a-z_]+="[^"\n]*")*\})? [0-9.e+-]+$"#)
+            .unwrap();
+    let (mut family, mut families, mut series) = (String::new(), BTreeSet::new(), BTreeSet::new());
+    for line in page.lines() {
+        if let Some(found) = help.captures(line) {
+            family = found[1].to_owned();
+            assert!(families.insert(family.clone()), "{family} comes twice");
+        } else if let Some(found) = kind.captures(line) {
+            assert_eq!(found[1], family, "TYPE follows HELP");
+            assert_eq!(&found[2] == "counter", family.ends_with("_total"), "{family}");
+        } else {
+            let found = sample.captures(line).unwrap_or_else(|| panic!("not a line: {line:?}"));
+            assert_eq!(found[1], family, "samples follow their family");
+            let name = line.rsplit_once(' ').expect("it has a value").0;
+            assert!(series.insert(name.to_owned()), "{name} comes twice");
+        }
+    }
+}
+
+#[test]
+fn metrics_count_what_happened() {
+    let site = serving("[admin]\nmetrics = \"127.0.0.1:0\"");
+    for _ in 0..3 {
+        site.client().get("/hello.php").expect(200);
+    }
+    site.client().get("/crash.php").expect(502);
+    let held = site.hold();
+    let page = metrics(&site, "/metrics").expect(200).text();
+    for (series, value) in [
+        ("outboard_responses_total{class=\"2xx\"}", 3.0),
+        ("outboard_responses_total{class=\"5xx\"}", 1.0),
+        ("outboard_refusals_total{reason=\"worker_crashed\"}", 1.0),
+        ("outboard_php_crashes_total{app=\"site\"}", 1.0),
+        ("outboard_php_requests_total{app=\"site\"}", 5.0),
+        ("outboard_php_workers{app=\"site\",state=\"busy\"}", 1.0),
+        ("outboard_php_queue_length{app=\"site\"}", 0.0),
+    ] {
+        assert_eq!(sample(&page, series), value, "{series}\n{page}");
+    }
+    held.finishes();
+}
+
+#[test]
+fn the_metrics_address_tells_nothing_else_and_takes_no_orders() {
+    let site = serving("[admin]\nmetrics = \"127.0.0.1:0\"");
+    for target in ["/", "/status", "/stop", "/reload", "/hello.php"] {
+        let response = metrics(&site, target);
+        assert!(response.status >= 400, "{target}: {response:?}");
+    }
+    site.client().get("/hello.php").expect(200);
+    assert_eq!(site.status()["generation"].as_u64(), Some(1));
+}
+
+#[test]
+fn metrics_may_have_a_path_of_the_apps() {
+    let site = serving("[admin]\nmetrics = \"/-/metrics\"");
+    let page = site.client().get("/-/metrics").expect(200).text();
+    assert_eq!(sample(&page, "outboard_php_queue_length{app=\"site\"}"), 0.0);
+}
