@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Process, Wire};
+use outboard_e2e::{Configured, Process, Wire};
 use rustix::process::Signal;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Output;
@@ -113,7 +113,7 @@ fn a_host_that_is_missing_changes_nothing_and_is_told() {
 #[test]
 fn a_host_that_ends_at_once_changes_nothing_and_is_told() {
     let text = Configured::text("[php]\nhost_binary = \"/bin/false\"");
-    is_refused(&serving(), &text, &["/bin/false"]);
+    is_refused(&serving(), &text, &["PHP of app site did not start"]);
 }
 
 #[test]

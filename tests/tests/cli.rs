@@ -1,0 +1,274 @@
+//! The command line: a mistake is answered with one clear sentence and an exit code, at once.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Docroot, Scratch, Server};
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a command that must not serve: one that still runs after this time is a failure.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+#[track_caller]
+fn outboard(folder: &Path, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(Server::binary());
+    command.args(arguments).current_dir(folder).env_remove("XDG_RUNTIME_DIR");
+    ended(command)
+}
+
+#[track_caller]
+fn ended(mut command: Command) -> Ended {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary is there");
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is our child") {
+            break Some(status);
+        }
+        if began.elapsed() > AT_ONCE {
+            child.kill().expect("it is our child");
+            child.wait().expect("it is our child");
+            break None;
+        }
+        std::thread::yield_now();
+    };
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    child.stdout.take().expect("it is a pipe").read_to_string(&mut stdout).expect("text");
+    child.stderr.take().expect("it is a pipe").read_to_string(&mut stderr).expect("text");
+    let status = status.unwrap_or_else(|| panic!("{command:?} goes on:\n{stdout}{stderr}"));
+    Ended { code: status.code(), stdout, stderr }
+}
+
+impl Ended {
+    /// It ended with this code, and its error output holds these words and no trace of a panic.
+    #[track_caller]
+    fn complains(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is not in:\n{}", self.stderr);
+        }
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+    }
+
+    /// The same, and it is one line: `error: …`.
+    #[track_caller]
+    fn says_in_one_sentence(&self, code: i32, words: &[&str]) {
+        self.complains(code, words);
+        let lines: Vec<&str> = self.stderr.lines().filter(|line| line.starts_with("error")).collect();
+        assert_eq!(lines.len(), 1, "{}", self.stderr);
+    }
+}
+
+/// `outboard check` of this text.
+#[track_caller]
+fn check(text: &str) -> Ended {
+    let folder = Scratch::new("check");
+    folder.folder("www");
+    folder.file("outboard.toml", text);
+    outboard(folder.path(), &["check", "outboard.toml"])
+}
+
+#[test]
+fn a_right_file_is_said_to_be_fine() {
+    let ended = check("[app.site]\nroot = \"www\"\n");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.contains("outboard.toml is fine"), "{ended:?}");
+}
+
+#[test]
+fn an_unknown_key_is_shown_in_place_with_its_neighbour() {
+    let ended = check("[app.site]\nroot = \"www\"\n  indx = [\"a.php\"]\n");
+    let expected = "outboard.toml:3:3: unknown key `indx` in [app.site]\n\
+                    \x20 3 |   indx = [\"a.php\"]\n\
+                    \x20   |   ^^^^\n";
+    ended.complains(2, &[expected, "hint: ", "`index`"]);
+}
+
+#[test]
+fn a_word_of_another_server_is_translated() {
+    check("[app.site]\nroot = \"www\"\nserver_name = \"a\"\n").complains(
+        2,
+        &["outboard.toml:3:1: unknown key `server_name`", "^^^^^^^^^^^", "hint: write `hosts`"],
+    );
+}
+
+#[test]
+fn a_wrong_value_is_shown_in_place() {
+    for (line, words) in [
+        ("listen = \"nowhere:99999\"", ["outboard.toml:1:10:", "nowhere:99999"]),
+        ("listen = 80", ["outboard.toml:1:10:", "^^"]),
+        ("drain_timeout = \"soon\"", ["outboard.toml:1:17:", "soon"]),
+        ("limits = { body = \"much\" }", ["outboard.toml:1:19:", "much"]),
+        ("limits = { header_timeout = \"1ms\" }", ["outboard.toml:1:29:", "100ms"]),
+        ("pool = { min = 5, max = 2 }", ["outboard.toml:1:", "max"]),
+    ] {
+        check(&format!("{line}\n[app.site]\nroot = \"www\"\n")).complains(2, &words);
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_shown_in_place() {
+    check("[app.site\nroot = \"www\"\n").complains(2, &["outboard.toml:1:10:", "^"]);
+    check("[app.site]\nroot = \"www\nindex = 1\n").complains(2, &["outboard.toml:2:"]);
+    check("[app.site]\nroot = \"www\"\nroot = \"www\"\n").complains(2, &["outboard.toml:3:1:"]);
+    check("\u{0}\u{1}\n").complains(2, &["outboard.toml:1:1:"]);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let ended = check("lisen = 1\n[app.site]\nrot = \"www\"\nindex = 5\n");
+    ended.complains(2, &["outboard.toml:1:1:", "outboard.toml:3:1:", "outboard.toml:4:9:"]);
+}
+
+#[test]
+fn mistakes_are_there_for_programs_too() {
+    let folder = Scratch::new("check");
+    folder.file("outboard.toml", "lisen = 1\n");
+    let ended = outboard(folder.path(), &["check", "--json"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stdout.contains("\"line\": 1"), "{ended:?}");
+    assert!(ended.stdout.contains("lisen"), "{ended:?}");
+}
+
+#[test]
+fn a_file_without_an_app_or_without_anything_is_told() {
+    check("").complains(2, &["outboard.toml", "app"]);
+    check("listen = \"127.0.0.1:0\"\n").complains(2, &["outboard.toml", "app"]);
+    check("[app.site]\n").complains(2, &["outboard.toml:1:", "root"]);
+}
+
+#[test]
+fn a_file_that_is_missing_or_no_text_is_told() {
+    let folder = Scratch::new("check");
+    outboard(folder.path(), &["check", "no-such.toml"]).complains(2, &["no-such.toml"]);
+    folder.file("binary.toml", [0xff, 0xfe, 0x00]);
+    outboard(folder.path(), &["check", "binary.toml"]).complains(2, &["binary.toml"]);
+    outboard(folder.path(), &["check", "."]).complains(2, &["."]);
+}
+
+#[test]
+fn a_root_that_is_missing_is_shown_in_place() {
+    let ended = check("[app.site]\nroot = \"no-such-folder\"\n");
+    ended.complains(2, &["outboard.toml:2:8:", "no-such-folder"]);
+}
+
+/// `outboard serve` of a site on any port, with further arguments.
+#[track_caller]
+fn serve(arguments: &[&str]) -> Ended {
+    let docroot = Docroot::of("supervision");
+    let admin = docroot.beside().path().join("admin.sock");
+    let mut all = vec!["serve", "--admin", admin.to_str().expect("it is text")];
+    all.extend(arguments);
+    outboard(docroot.path(), &all)
+}
+
+#[test]
+fn a_port_in_use_is_told() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let words = ["cannot listen on", address.as_str(), "another server listens there"];
+    serve(&[".", "--listen", &address]).says_in_one_sentence(2, &words);
+}
+
+#[test]
+fn an_address_that_is_not_ours_is_told() {
+    let words = ["cannot listen on 192.0.2.1:80", "no interface has this address"];
+    serve(&[".", "--listen", "192.0.2.1:80"]).says_in_one_sentence(2, &words);
+}
+
+#[test]
+fn a_folder_that_is_missing_is_told() {
+    serve(&["no-such-folder", "--listen", "127.0.0.1:0"]).complains(2, &["no-such-folder"]);
+    serve(&["hello.php", "--listen", "127.0.0.1:0"]).complains(2, &["hello.php"]);
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_told_before_anything_starts() {
+    let folder = Scratch::new("serve");
+    folder.file("outboard.toml", "[app.site]\nroot = 5\n");
+    let by_name = outboard(folder.path(), &["serve", "--config", "outboard.toml"]);
+    by_name.complains(2, &["outboard.toml:2:8:"]);
+    assert_eq!(by_name.stdout, "");
+    let found = outboard(folder.path(), &["serve"]);
+    found.complains(2, &["outboard.toml:2:8:"]);
+    outboard(folder.path(), &["serve", "--config", "no-such.toml"]).complains(2, &["no-such.toml"]);
+}
+
+#[test]
+fn a_php_host_that_is_missing_is_told() {
+    let host = "/nonexistent/outboard-php";
+    let ended = serve(&[".", "--listen", "127.0.0.1:0", "--php-host", host]);
+    ended.says_in_one_sentence(1, &[host]);
+}
+
+#[test]
+fn a_php_host_that_is_none_is_told() {
+    let ended = serve(&[".", "--listen", "127.0.0.1:0", "--php-host", "/bin/true"]);
+    ended.says_in_one_sentence(1, &["/bin/true"]);
+}
+
+/// Root may read everything, so the command runs as somebody else when the tests are root's.
+#[test]
+fn a_root_that_cannot_be_read_is_told() {
+    let scratch = Scratch::new("unreadable");
+    let root = scratch.folder("www");
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]);
+        command.arg(Server::binary());
+        command
+    } else {
+        Command::new(Server::binary())
+    };
+    command.arg("serve").arg(&root).args(["--listen", "127.0.0.1:0", "--admin"]);
+    command.arg(scratch.path().join("admin.sock"));
+    ended(command).complains(2, &["www", "ermission denied"]);
+    std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn arguments_that_are_wrong_are_told() {
+    for arguments in [vec!["serf"], vec!["serve", "--port", "80"], vec!["serve", ".", "--config", "a.toml"], vec![]] {
+        let ended = outboard(Path::new("/"), &arguments);
+        ended.complains(2, &["Usage: outboard"]);
+    }
+}
+
+#[test]
+fn help_names_the_commands() {
+    let ended = outboard(Path::new("/"), &["--help"]);
+    assert_eq!(ended.code, Some(0));
+    for word in ["serve", "check", "status", "reload", "stop", "outboard serve ./my-site"] {
+        assert!(ended.stdout.contains(word), "{word:?} is not in:\n{}", ended.stdout);
+    }
+    let version = outboard(Path::new("/"), &["--version"]);
+    assert!(version.stdout.starts_with("outboard "), "{version:?}");
+}
+
+#[test]
+fn commands_to_a_server_that_is_not_there_say_where_they_looked() {
+    let folder = Scratch::new("nobody");
+    let socket = folder.path().join("admin.sock");
+    let socket = socket.to_str().expect("it is text");
+    for name in ["status", "reload", "stop"] {
+        let ended = outboard(folder.path(), &[name, "--admin", socket]);
+        ended.says_in_one_sentence(1, &["no server answers at", socket, "is it running"]);
+    }
+    // A socket that nobody listens at any more.
+    drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
+    let ended = outboard(folder.path(), &["status", "--admin", socket]);
+    ended.says_in_one_sentence(1, &["no server answers at", socket]);
+}
