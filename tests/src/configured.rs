@@ -116,10 +116,16 @@ impl Configured {
         wire.to_end()
     }
 
-    /// Runs `outboard NAME` against this server.
+    /// Runs `outboard NAME` against this server; one that hangs is ended with code 124 (timeout(1)).
     pub fn command(&self, name: &str, arguments: &[&str]) -> Output {
-        let mut command = Command::new(Server::binary());
-        command.arg(name).args(arguments).arg("--admin").arg(self.admin_socket());
+        let mut command = Command::new("timeout");
+        command
+            .arg("20")
+            .arg(Server::binary())
+            .arg(name)
+            .args(arguments)
+            .arg("--admin")
+            .arg(self.admin_socket());
         command.output().expect("the binary is there")
     }
 

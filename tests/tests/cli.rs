@@ -66,7 +66,8 @@ impl Ended {
     #[track_caller]
     fn says_in_one_sentence(&self, code: i32, words: &[&str]) {
         self.complains(code, words);
-        let lines: Vec<&str> = self.stderr.lines().filter(|line| line.starts_with("error")).collect();
+        let lines: Vec<&str> =
+            self.stderr.lines().filter(|line| line.starts_with("error")).collect();
         assert_eq!(lines.len(), 1, "{}", self.stderr);
     }
 }
@@ -241,7 +242,12 @@ fn a_root_that_cannot_be_read_is_told() {
 
 #[test]
 fn arguments_that_are_wrong_are_told() {
-    for arguments in [vec!["serf"], vec!["serve", "--port", "80"], vec!["serve", ".", "--config", "a.toml"], vec![]] {
+    for arguments in [
+        vec!["serf"],
+        vec!["serve", "--port", "80"],
+        vec!["serve", ".", "--config", "a.toml"],
+        vec![],
+    ] {
         let ended = outboard(Path::new("/"), &arguments);
         ended.complains(2, &["Usage: outboard"]);
     }
