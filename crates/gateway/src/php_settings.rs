@@ -36,6 +36,7 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         fixed_ini,
         env: environment(app),
         run_as: run_as(app)?,
+        worker: None,
     })
 }
 

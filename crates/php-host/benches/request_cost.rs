@@ -7,7 +7,7 @@
 mod driver;
 
 use driver::{Ask, Folder, Host, Worker, get, ini, settings};
-use outboard_ring::channel::CLAIMS;
+use outboard_ring::channel::LEASES;
 use outboard_ring::frame::{FrameKind, Tag};
 
 const REQUESTS: u32 = 200_000;
@@ -23,8 +23,8 @@ fn run(worker: &mut Worker, ask: &Ask, requests: u32) {
     ask.encode(&mut payload);
     let (mut sent, mut done) = (0, 0);
     while done < requests {
-        while sent < requests && sent - done < CLAIMS as u32 {
-            let tag = Tag { slot: 0, generation: sent + 1 };
+        while sent < requests && sent - done < 16 {
+            let tag = Tag { slot: (sent + 1) % LEASES as u32, generation: sent + 1 };
             worker.channel.offer(tag);
             if !worker.channel.push(FrameKind::Request, tag, &[&payload]).unwrap() {
                 break;

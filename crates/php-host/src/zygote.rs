@@ -60,7 +60,7 @@ fn take_control_socket() -> io::Result<OwnedFd> {
 struct Zygote {
     control: OwnedFd,
     exits: ChildExits,
-    settings: HostSettings,
+    settings: Box<HostSettings>,
     workers: BTreeMap<u64, Child>,
 }
 

@@ -6,9 +6,9 @@
 //! check magic, version and capacities.
 //!
 //! ```text
-//!  0        header: magic, version, capacities, cursors, worker facts     (4 KiB)
-//!  4 KiB    backtrace text, written by the worker's signal handler        (12 KiB)
-//!  16 KiB   requests ring  (gateway → worker)                             (request_bytes)
+//!  0        header: magic, version, capacities, cursors, worker facts     (16 KiB)
+//!  16 KiB   backtrace text, written by the worker's signal handler        (12 KiB)
+//!  28 KiB   requests ring  (gateway → worker)                             (request_bytes)
 //!  …        responses ring (worker → gateway)                             (response_bytes)
 //! ```
 
@@ -24,19 +24,21 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
-const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 4096;
+const VERSION: u32 = 2;
+const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
 const RINGS_AT: usize = HEADER_BYTES + BACKTRACE_BYTES;
 
-/// Requests that may be in a ring at a time, the one being answered among them.
-pub const CLAIMS: usize = 16;
+/// Leases of a worker: requests that it may have at a time, those that wait in its ring among them.
+/// [`Tag::slot`] is below this.
+pub const LEASES: usize = 1024;
 
 /// States of a claim word, below the generation in its upper half.
 const OFFERED: u64 = 1;
 const STARTED: u64 = 2;
 const WITHDRAWN: u64 = 3;
+const ABORTED: u64 = 4;
 
 fn claim(tag: Tag, state: u64) -> u64 {
     u64::from(tag.generation) << 32 | state
@@ -63,6 +65,82 @@ impl Capacities {
     }
 }
 
+/// A function of the C library in which PHP waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum WaitCall {
+    /// `poll(2)` and `ppoll(2)`.
+    Poll,
+    /// `select(2)`.
+    Select,
+    /// `sleep(3)`, `usleep(3)`, `nanosleep(2)`, `clock_nanosleep(2)`.
+    Sleep,
+    /// `connect(2)` on a blocking socket.
+    Connect,
+    /// `recv(2)` and `read(2)` on a blocking socket or pipe.
+    Receive,
+    /// `send(2)` and `write(2)` on a blocking socket or pipe.
+    Send,
+    /// `waitpid(2)`: `proc_close()`, `exec()`.
+    Child,
+    /// `getaddrinfo(3)`, `gethostbyname(3)`.
+    Resolve,
+    /// `flock(2)`: sessions, `flock()`.
+    Lock,
+    /// An operation of the gateway: `Outboard\fetch()`.
+    Gateway,
+}
+
+impl WaitCall {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Poll,
+        Self::Select,
+        Self::Sleep,
+        Self::Connect,
+        Self::Receive,
+        Self::Send,
+        Self::Child,
+        Self::Resolve,
+        Self::Lock,
+        Self::Gateway,
+    ];
+
+    /// As `outboard status` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Select => "select",
+            Self::Sleep => "sleep",
+            Self::Connect => "connect",
+            Self::Receive => "receive",
+            Self::Send => "send",
+            Self::Child => "child",
+            Self::Resolve => "resolve",
+            Self::Lock => "flock",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+/// How often a worker waited in one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// A coroutine waited, the worker did not.
+    pub suspended: u64,
+    /// The whole worker waited.
+    pub blocked: u64,
+    /// For so long, µs.
+    pub blocked_us: u64,
+}
+
+#[repr(C)]
+struct WaitCounter {
+    suspended: AtomicU64,
+    blocked: AtomicU64,
+    blocked_us: AtomicU64,
+}
+
 #[repr(C)]
 struct Header {
     magic: AtomicU64,
@@ -73,14 +151,14 @@ struct Header {
     _pad: [u8; 104],
     requests: Cursors,
     responses: Cursors,
-    /// Generation of the request whose client has gone; the worker compares it with its own.
-    aborted_generation: AtomicU32,
     /// Length of the backtrace text; 0 while there is none.
     backtrace_len: AtomicU32,
     /// Generation of the request that the backtrace is about.
     backtrace_generation: AtomicU32,
-    /// By generation: whether a request in the ring is still to be had.
-    claims: [AtomicU64; CLAIMS],
+    /// What the worker waited for, by [`WaitCall`].
+    waits: [WaitCounter; WaitCall::ALL.len()],
+    /// By slot: what became of the request that has it.
+    claims: [AtomicU64; LEASES],
 }
 
 #[cfg(not(loom))]
@@ -123,7 +201,7 @@ impl Mapping {
     }
 
     fn claim_word(&self, tag: Tag) -> &AtomicU64 {
-        &self.header().claims[tag.generation as usize % CLAIMS]
+        &self.header().claims[tag.slot as usize % LEASES]
     }
 
     fn region(&self, at: usize, len: usize) -> SharedRegion {
@@ -290,9 +368,19 @@ impl GatewayChannel {
         word.compare_exchange(offered, withdrawn, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Tells the worker that the client of the request with this generation has gone.
+    /// Tells the worker that the client of a request that it has started has gone.
     pub fn abort(&self, tag: Tag) {
-        self.mapping.header().aborted_generation.store(tag.generation, Ordering::Release);
+        self.mapping.claim_word(tag).store(claim(tag, ABORTED), Ordering::Release);
+    }
+
+    /// How often the worker waited in `call` so far.
+    pub fn waits(&self, call: WaitCall) -> Waits {
+        let counter = &self.mapping.header().waits[call as usize];
+        Waits {
+            suspended: counter.suspended.load(Ordering::Relaxed),
+            blocked: counter.blocked.load(Ordering::Relaxed),
+            blocked_us: counter.blocked_us.load(Ordering::Relaxed),
+        }
     }
 
     /// The backtrace that the worker wrote about the request with this generation, if any.
@@ -379,7 +467,20 @@ impl WorkerChannel {
 
     /// Whether the client of the request with this tag has gone.
     pub fn is_aborted(&self, tag: Tag) -> bool {
-        self.mapping.header().aborted_generation.load(Ordering::Acquire) == tag.generation
+        self.mapping.claim_word(tag).load(Ordering::Acquire) == claim(tag, ABORTED)
+    }
+
+    /// Counts a wait during which the worker did other work.
+    pub fn count_suspended(&self, call: WaitCall) {
+        let counter = &self.mapping.header().waits[call as usize];
+        counter.suspended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a wait that held the whole worker.
+    pub fn count_blocked(&self, call: WaitCall, us: u64) {
+        let counter = &self.mapping.header().waits[call as usize];
+        counter.blocked.fetch_add(1, Ordering::Relaxed);
+        counter.blocked_us.fetch_add(us, Ordering::Relaxed);
     }
 
     /// The next frame from the gateway, its payload over `payload`; `None` when there is none.

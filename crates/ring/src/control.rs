@@ -41,6 +41,35 @@ pub struct HostSettings {
     pub env: BTreeMap<String, String>,
     /// User and group to run as, by number; `None` stays as started.
     pub run_as: Option<(u32, u32)>,
+    /// The resident script; `None` is classic mode.
+    pub worker: Option<WorkerScript>,
+}
+
+/// Worker mode: a script that boots once and answers many requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerScript {
+    /// Its absolute path.
+    pub script: PathBuf,
+    /// Requests that a worker may have at a time, each in a coroutine.
+    pub concurrency: u32,
+    /// What keeps one request from the next.
+    pub isolation: Isolation,
+    /// Whether the functions of FrankenPHP's convention are there as well.
+    pub frankenphp: bool,
+    /// Whether what survives a request is looked for and logged.
+    pub state_doctor: bool,
+}
+
+/// What keeps a worker's requests apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// One process answers many; the engine's state is reset between them.
+    Reset,
+    /// Each is answered by a fork of the booted script, which then ends. The zygote boots the
+    /// script and stops at its call for a request; a worker is ready at once, answers one
+    /// request, and says in `Done` that it leaves.
+    Fork,
 }
 
 /// Supervisor → zygote.
@@ -51,7 +80,7 @@ pub enum Order {
     /// [`Event::StartFailed`].
     Start {
         /// How.
-        settings: HostSettings,
+        settings: Box<HostSettings>,
     },
     /// Fork a worker. Carries four descriptors: ring memory, the worker's doorbell, the gateway's
     /// doorbell, and where the worker's stdout and stderr go.

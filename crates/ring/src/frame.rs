@@ -17,6 +17,10 @@ pub enum FrameKind {
     RequestBody = 2,
     /// Gateway → worker: finish nothing more, leave.
     Stop = 3,
+    /// Gateway → worker: this request's time is over; end it, without harm to the others.
+    Cancel = 4,
+    /// Gateway → worker: what became of an operation ([`crate::operation::Completion`]).
+    Completion = 5,
     /// Worker → gateway: booted, ready for the first request. Empty payload.
     Ready = 16,
     /// Worker → gateway: status and header lines ([`crate::response::ResponseHead`]).
@@ -32,6 +36,9 @@ pub enum FrameKind {
     Done = 21,
     /// Worker → gateway: a line for the error log ([`crate::response::LogLine`]).
     Log = 22,
+    /// Worker → gateway: do something for the request ([`crate::operation::Operation`]); the tag
+    /// is the request's, or the default for one that belongs to none.
+    Operation = 23,
 }
 
 impl FrameKind {
@@ -40,6 +47,8 @@ impl FrameKind {
             1 => Self::Request,
             2 => Self::RequestBody,
             3 => Self::Stop,
+            4 => Self::Cancel,
+            5 => Self::Completion,
             16 => Self::Ready,
             17 => Self::Head,
             18 => Self::Body,
@@ -47,18 +56,19 @@ impl FrameKind {
             20 => Self::End,
             21 => Self::Done,
             22 => Self::Log,
+            23 => Self::Operation,
             _ => return None,
         })
     }
 }
 
-/// Names one request: the gateway's slot and how often that slot was used before. A frame whose
-/// generation is not the slot's present one is late and is dropped.
+/// Names one request of a worker: the lease that it has and a number that no other request of this
+/// worker has. A frame whose generation is not the slot's present one is late and is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tag {
-    /// Index of the gateway's slot.
+    /// Index of the lease, below [`crate::channel::LEASES`].
     pub slot: u32,
-    /// Use count of that slot.
+    /// Counts the worker's requests, from 1.
     pub generation: u32,
 }
 

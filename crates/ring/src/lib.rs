@@ -18,6 +18,7 @@ pub mod control;
 pub mod doorbell;
 pub mod frame;
 pub mod memory;
+pub mod operation;
 pub mod request;
 pub mod response;
 pub mod spsc;

@@ -68,12 +68,12 @@ impl ForbiddenReason {
         Some(match self {
             Self::DotFile => "name it in `static_files.dot_names` to serve it",
             Self::Symlink | Self::SymlinkEscape => {
-                "set `static_files.symlinks = \"owner\"` to follow links whose target has the same \
+                "set `static.symlinks = \"owner\"` to follow links whose target has the same \
                  owner, or \"always\" to follow all"
             }
             Self::SymlinkOwner => {
                 "give the link the owner of its target (chown -h), or set \
-                 `static_files.symlinks = \"always\"`"
+                 `static.symlinks = \"always\"`"
             }
             Self::PhpSource => "name the suffix in `php.extensions` if it is to be run",
             Self::Unreadable => "let the gateway's user read the file and enter its folders",

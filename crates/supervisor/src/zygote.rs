@@ -57,7 +57,7 @@ impl Zygote {
             .spawn()
             .map_err(|error| SpawnError::of_exec(host_binary, error))?;
         let zygote = Self { control, child };
-        match zygote.order(&Order::Start { settings }, &[]) {
+        match zygote.order(&Order::Start { settings: Box::new(settings) }, &[]) {
             Err(error) if !is_hang_up(&error) => Err(SpawnError::Settings(error)),
             _ => Ok((zygote, output)),
         }

@@ -324,7 +324,7 @@ impl Pool {
         let (capacities, doorbell) = (Capacities::default(), &self.gateway_doorbell);
         let mut process = WorkerProcess::order(zygote, number, capacities, doorbell, now_ms())?;
         let output = process.take_output();
-        members.workers[slot] = Some(Worker::new(process, slot as u32));
+        members.workers[slot] = Some(Worker::new(process));
         self.counters.borrow_mut().forks += 1;
         if let Some(output) = output {
             spawn(relay_output(self.clone(), Some(number), output));
@@ -401,7 +401,10 @@ impl Pool {
         members.idle.clear();
         drop(members);
         if self.phase.get() == Phase::Starting && !self.keeping.borrow().failing() {
-            self.start_failed("the PHP host left at once; its last words are above".to_owned());
+            let host = self.settings.host_binary.display();
+            self.start_failed(format!(
+                "{host} left at once; what it said is above, if it said anything: is it outboard-php?"
+            ));
         }
         if self.phase.get() == Phase::Serving {
             self.say(Level::Error, "the zygote has gone; starting PHP again");

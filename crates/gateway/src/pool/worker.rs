@@ -8,7 +8,7 @@
 
 use crate::exchange::{End, Exchange};
 use crate::reason::Reason;
-use outboard_ring::channel::CLAIMS;
+use outboard_ring::channel::LEASES;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
@@ -25,7 +25,7 @@ const LEAST_PIECE_BYTES: usize = 4096;
 
 /// Requests that may lie ahead in a ring.
 const MOST_AHEAD: usize = 12;
-const _: () = assert!(MOST_AHEAD + 2 <= CLAIMS);
+const _: () = assert!(MOST_AHEAD + 2 <= LEASES);
 /// So many requests in a row must have been quick before any is put ahead.
 const QUICK_BEFORE_AHEAD: u32 = 3;
 /// A request that took no longer than this was quick.
@@ -60,11 +60,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(process: WorkerProcess, slot: u32) -> Self {
+    pub(crate) fn new(process: WorkerProcess) -> Self {
         Self {
             process,
             exchange: None,
-            tag: Tag { slot, generation: 0 },
+            tag: Tag::default(),
             stage: Stage::InTime,
             frame_sent: false,
             ahead: VecDeque::new(),
@@ -76,7 +76,8 @@ impl Worker {
 
     fn next_tag(&mut self) -> Tag {
         self.last_generation = self.last_generation.wrapping_add(1);
-        Tag { generation: self.last_generation, ..self.tag }
+        // One after the other, so a slot is free again long before its turn comes.
+        Tag { slot: self.last_generation % LEASES as u32, generation: self.last_generation }
     }
 
     pub(crate) fn state(&self) -> State {

@@ -45,6 +45,7 @@ fn settings() -> HostSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        worker: None,
     }
 }
 

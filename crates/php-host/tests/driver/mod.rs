@@ -5,7 +5,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part of the driver")]
 
-use outboard_ring::channel::{Capacities, GatewayChannel};
+use outboard_ring::channel::{Capacities, GatewayChannel, LEASES};
 use outboard_ring::control::{self, Event, HostSettings, Order};
 use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
@@ -73,6 +73,7 @@ pub fn settings() -> HostSettings {
         fixed_ini: BTreeMap::new(),
         env: ini(&[("APP_COLOUR", "blue")]),
         run_as: None,
+        worker: None,
     }
 }
 
@@ -101,7 +102,7 @@ pub fn start(settings: HostSettings) -> Host {
         .stdin(Stdio::from(theirs))
         .spawn()
         .unwrap();
-    control::send(&ours, &Order::Start { settings }, &[]).unwrap();
+    control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
     let started = receive_event(&ours).expect("the zygote answers");
     Host { process, control: Some(ours), started, next_worker: 1 }
 }
@@ -341,7 +342,7 @@ impl Worker {
     /// Sends the request frame alone.
     pub fn begin(&mut self, ask: &Ask) -> Tag {
         self.generation += 1;
-        let tag = Tag { slot: 0, generation: self.generation };
+        let tag = Tag { slot: self.generation % LEASES as u32, generation: self.generation };
         let mut payload = Vec::new();
         ask.encode(&mut payload);
         self.channel.offer(tag);

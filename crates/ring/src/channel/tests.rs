@@ -59,7 +59,7 @@ fn foreign_memory_is_refused() {
 #[test]
 fn an_offered_request_is_had_by_one_side_only() {
     let (gateway, worker) = ends();
-    let next = Tag { generation: TAG.generation + 1, ..TAG };
+    let next = Tag { slot: TAG.slot + 1, generation: TAG.generation + 1 };
     gateway.offer(TAG);
     gateway.offer(next);
     assert!(worker.start(TAG));
@@ -67,7 +67,7 @@ fn an_offered_request_is_had_by_one_side_only() {
     assert!(gateway.withdraw(next));
     assert!(!worker.start(next), "it was given to another worker");
     assert!(
-        !worker.start(Tag { generation: TAG.generation + CLAIMS as u32, ..TAG }),
+        !worker.start(Tag { generation: TAG.generation + LEASES as u32, ..TAG }),
         "not offered"
     );
 }

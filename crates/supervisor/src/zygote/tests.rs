@@ -15,6 +15,7 @@ pub(crate) fn settings() -> HostSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        worker: None,
     }
 }
 

@@ -200,9 +200,9 @@ fn a_link_does_not_turn_a_source_into_a_plain_file() {
 #[test]
 fn every_refusal_that_an_option_lifts_says_which() {
     for (reason, option) in [
-        (ForbiddenReason::SymlinkEscape, "static_files.symlinks"),
-        (ForbiddenReason::SymlinkOwner, "static_files.symlinks"),
-        (ForbiddenReason::Symlink, "static_files.symlinks"),
+        (ForbiddenReason::SymlinkEscape, "static.symlinks"),
+        (ForbiddenReason::SymlinkOwner, "static.symlinks"),
+        (ForbiddenReason::Symlink, "static.symlinks"),
         (ForbiddenReason::DotFile, "static_files.dot_names"),
         (ForbiddenReason::PhpSource, "php.extensions"),
     ] {

@@ -1,0 +1,335 @@
+//! What a worker asks the gateway to do, and what came of it.
+//!
+//! The host encodes operations and decodes completions, the gateway the other way round; each
+//! works on its own copy. Invariants: decoding checks every length; an operation is named by a
+//! [`Tag`] of the host's own counting, which its completions repeat.
+//!
+//! ```text
+//!  Operation:   u32 slot │ u32 generation │ u8 kind │ rest by kind
+//!  Completion:  u32 slot │ u32 generation │ u8 part │ rest by part
+//! ```
+
+use crate::frame::Tag;
+use crate::spsc::Corrupt;
+
+const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its lengths say" };
+
+/// Worker → gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation<'a> {
+    /// Its name in completions.
+    pub id: Tag,
+    /// What to do.
+    pub call: Call<'a>,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call<'a> {
+    /// Begin an HTTP request; `body_bytes` of its body follow in [`Call::FetchBody`].
+    Fetch(FetchCall<'a>),
+    /// Bytes of the body of the fetch with this id, in order.
+    FetchBody(&'a [u8]),
+    /// Nobody waits for it any more; no completion follows.
+    Forget,
+}
+
+/// An HTTP request that the gateway makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchCall<'a> {
+    /// `http://…` or `https://…`.
+    pub url: &'a [u8],
+    /// `GET` and so on.
+    pub method: &'a [u8],
+    /// Header lines `Name: value`, each ended by a newline.
+    pub headers: &'a [u8],
+    /// Length of the body.
+    pub body_bytes: u32,
+    /// Longest time for name resolution, connection and TLS.
+    pub connect_timeout_ms: u32,
+    /// Longest time for all of it.
+    pub timeout_ms: u32,
+    /// Largest body of the answer.
+    pub max_body_bytes: u32,
+    /// Redirects that are followed.
+    pub max_redirects: u16,
+    /// Further attempts of an idempotent call whose connection failed.
+    pub retries: u8,
+    /// What else is wanted.
+    pub options: FetchOptions,
+}
+
+/// Switches of a fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchOptions {
+    /// Check the server's certificate.
+    pub verify: bool,
+    /// Decode gzip, deflate, br and zstd bodies.
+    pub decompress: bool,
+    /// Offer HTTP/2 to `https` servers.
+    pub http2: bool,
+}
+
+impl FetchOptions {
+    fn encode(self) -> u8 {
+        u8::from(self.verify) | u8::from(self.decompress) << 1 | u8::from(self.http2) << 2
+    }
+
+    fn decode(raw: u8) -> Self {
+        Self { verify: raw & 1 != 0, decompress: raw & 2 != 0, http2: raw & 4 != 0 }
+    }
+}
+
+const FETCH: u8 = 1;
+const FETCH_BODY: u8 = 2;
+const FORGET: u8 = 3;
+
+impl<'a> Operation<'a> {
+    /// Appends the payload to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_tag(out, self.id);
+        match &self.call {
+            Call::Fetch(call) => {
+                out.push(FETCH);
+                call.encode(out);
+            }
+            Call::FetchBody(bytes) => {
+                out.push(FETCH_BODY);
+                out.extend_from_slice(bytes);
+            }
+            Call::Forget => out.push(FORGET),
+        }
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a length leads out of it or the kind is unknown.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        let mut rest = payload;
+        let id = take_tag(&mut rest)?;
+        let call = match take(&mut rest, 1)?[0] {
+            FETCH => Call::Fetch(FetchCall::decode(rest)?),
+            FETCH_BODY => Call::FetchBody(rest),
+            FORGET => Call::Forget,
+            _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
+        };
+        Ok(Self { id, call })
+    }
+}
+
+impl<'a> FetchCall<'a> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        for number in
+            [self.body_bytes, self.connect_timeout_ms, self.timeout_ms, self.max_body_bytes]
+        {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.max_redirects.to_le_bytes());
+        out.push(self.retries);
+        out.push(self.options.encode());
+        for text in [self.method, self.url, self.headers] {
+            put_text(out, text);
+        }
+    }
+
+    fn decode(mut rest: &'a [u8]) -> Result<Self, Corrupt> {
+        let body_bytes = take_u32(&mut rest)?;
+        let connect_timeout_ms = take_u32(&mut rest)?;
+        let timeout_ms = take_u32(&mut rest)?;
+        let max_body_bytes = take_u32(&mut rest)?;
+        let max_redirects = take_u16(&mut rest)?;
+        let switches = take(&mut rest, 2)?;
+        Ok(Self {
+            body_bytes,
+            connect_timeout_ms,
+            timeout_ms,
+            max_body_bytes,
+            max_redirects,
+            retries: switches[0],
+            options: FetchOptions::decode(switches[1]),
+            method: take_text(&mut rest)?,
+            url: take_text(&mut rest)?,
+            headers: take_text(&mut rest)?,
+        })
+    }
+}
+
+/// Gateway → worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion<'a> {
+    /// The operation.
+    pub id: Tag,
+    /// What came.
+    pub part: Part<'a>,
+}
+
+/// What came of an operation, in this order: a head, bodies, an end; or a failure at any time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// The answer's head.
+    Head(FetchedHead<'a>),
+    /// Bytes of its body.
+    Body(&'a [u8]),
+    /// All of it has come.
+    End,
+    /// It will not be complete.
+    Failed {
+        /// Why, for programs.
+        failure: Failure,
+        /// Why, for people.
+        message: &'a str,
+    },
+}
+
+/// The head of a fetched answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchedHead<'a> {
+    /// Its status.
+    pub status: u16,
+    /// Major version of HTTP that was spoken: 1 or 2.
+    pub http_version: u8,
+    /// Where it came from, after redirects.
+    pub url: &'a [u8],
+    /// Header lines `Name: value`, each ended by a newline.
+    pub headers: &'a [u8],
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Failure {
+    /// The call itself is wrong: URL, method, header.
+    BadCall = 1,
+    /// The name has no address.
+    Resolve = 2,
+    /// No connection came about.
+    Connect = 3,
+    /// TLS failed.
+    Tls = 4,
+    /// It took too long.
+    Timeout = 5,
+    /// The peer closed or broke HTTP.
+    Protocol = 6,
+    /// Too many redirects.
+    Redirects = 7,
+    /// The answer is larger than allowed.
+    TooLarge = 8,
+    /// The gateway has too many operations for this host.
+    Busy = 9,
+}
+
+impl Failure {
+    fn from_wire(raw: u8) -> Option<Self> {
+        Some(match raw {
+            1 => Self::BadCall,
+            2 => Self::Resolve,
+            3 => Self::Connect,
+            4 => Self::Tls,
+            5 => Self::Timeout,
+            6 => Self::Protocol,
+            7 => Self::Redirects,
+            8 => Self::TooLarge,
+            9 => Self::Busy,
+            _ => return None,
+        })
+    }
+}
+
+const HEAD: u8 = 1;
+const BODY: u8 = 2;
+const END: u8 = 3;
+const FAILED: u8 = 4;
+
+impl<'a> Completion<'a> {
+    /// Appends the payload to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_tag(out, self.id);
+        match &self.part {
+            Part::Head(head) => {
+                out.push(HEAD);
+                out.push(head.http_version);
+                out.extend_from_slice(&head.status.to_le_bytes());
+                put_text(out, head.url);
+                put_text(out, head.headers);
+            }
+            Part::Body(bytes) => {
+                out.push(BODY);
+                out.extend_from_slice(bytes);
+            }
+            Part::End => out.push(END),
+            Part::Failed { failure, message } => {
+                out.push(FAILED);
+                out.push(*failure as u8);
+                out.extend_from_slice(message.as_bytes());
+            }
+        }
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when a length leads out of it or a number is unknown.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Corrupt> {
+        let mut rest = payload;
+        let id = take_tag(&mut rest)?;
+        let part = match take(&mut rest, 1)?[0] {
+            HEAD => {
+                let http_version = take(&mut rest, 1)?[0];
+                let status = take_u16(&mut rest)?;
+                let url = take_text(&mut rest)?;
+                let headers = take_text(&mut rest)?;
+                Part::Head(FetchedHead { status, http_version, url, headers })
+            }
+            BODY => Part::Body(rest),
+            END => Part::End,
+            FAILED => {
+                let failure = Failure::from_wire(take(&mut rest, 1)?[0])
+                    .ok_or(Corrupt { what: "an unknown failure" })?;
+                let message = std::str::from_utf8(rest)
+                    .map_err(|_| Corrupt { what: "a failure's message is not UTF-8" })?;
+                Part::Failed { failure, message }
+            }
+            _ => return Err(Corrupt { what: "an unknown part of a completion" }),
+        };
+        Ok(Self { id, part })
+    }
+}
+
+fn put_tag(out: &mut Vec<u8>, tag: Tag) {
+    out.extend_from_slice(&tag.slot.to_le_bytes());
+    out.extend_from_slice(&tag.generation.to_le_bytes());
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text);
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Corrupt> {
+    let (head, tail) = rest.split_at_checked(len).ok_or(TRUNCATED)?;
+    *rest = tail;
+    Ok(head)
+}
+
+fn take_u16(rest: &mut &[u8]) -> Result<u16, Corrupt> {
+    let raw = take(rest, 2)?;
+    Ok(u16::from_le_bytes([raw[0], raw[1]]))
+}
+
+fn take_u32(rest: &mut &[u8]) -> Result<u32, Corrupt> {
+    let raw = take(rest, 4)?;
+    Ok(u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]))
+}
+
+fn take_text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Corrupt> {
+    let len = take_u32(rest)? as usize;
+    take(rest, len)
+}
+
+fn take_tag(rest: &mut &[u8]) -> Result<Tag, Corrupt> {
+    Ok(Tag { slot: take_u32(rest)?, generation: take_u32(rest)? })
+}
+
+#[cfg(test)]
+mod tests;
