@@ -18,6 +18,8 @@ fn main() {
         println!("cargo:rerun-if-env-changed={name}");
     }
     println!("cargo:rerun-if-changed=sapi");
+    println!("cargo:rerun-if-changed=runtime");
+    embed_runtime();
     let php = PhpConfig::find();
     compile(&php);
     link(&php);
@@ -102,6 +104,27 @@ impl PhpConfig {
     }
 }
 
+/// The part of the API that is written in PHP becomes an array of the shim: one source, in which
+/// every file begins with its namespace.
+fn embed_runtime() {
+    let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
+    let mut source = String::new();
+    for name in ["functions", "Coroutine", "Timer", "Request", "Response", "fetch"] {
+        let path = format!("runtime/{name}.php");
+        let text = std::fs::read_to_string(&path).expect("the crate has a folder runtime");
+        source.push_str(text.strip_prefix("<?php").expect("a PHP file begins with its tag"));
+    }
+    let bytes: Vec<String> =
+        source.replace("%VERSION%", &version).bytes().map(|byte| byte.to_string()).collect();
+    let header = format!(
+        "static const unsigned char outboard_runtime_php[] = {{{}}};\n\
+         static const size_t outboard_runtime_php_len = sizeof(outboard_runtime_php);\n",
+        bytes.join(",")
+    );
+    let folder = std::env::var("OUT_DIR").expect("set by cargo");
+    std::fs::write(Path::new(&folder).join("runtime.h"), header).expect("OUT_DIR is writable");
+}
+
 fn compile(php: &PhpConfig) {
     let mut sources: Vec<PathBuf> = std::fs::read_dir("sapi")
         .expect("the crate has a folder sapi")
@@ -115,6 +138,7 @@ fn compile(php: &PhpConfig) {
     build.flag("-Werror").define("_GNU_SOURCE", None);
     // PHP's headers put zval.u1.type_info and the like to uses that strict aliasing forbids.
     build.flag("-fno-strict-aliasing");
+    build.include(std::env::var("OUT_DIR").expect("set by cargo"));
     build.define("OUTBOARD_VERSION", format!("\"{version}\"").as_str());
     // As system headers: their warnings are not ours.
     for include in php.ask("--includes").split_whitespace() {
@@ -128,7 +152,39 @@ fn compile(php: &PhpConfig) {
     build.compile("outboard_sapi");
 }
 
+/// Functions of the C library that PHP and its libraries are to find in this program (waiting.c).
+const EXPORTED: [&str; 25] = [
+    "poll",
+    "__poll_chk",
+    "select",
+    "nanosleep",
+    "clock_nanosleep",
+    "usleep",
+    "sleep",
+    "read",
+    "__read_chk",
+    "write",
+    "recv",
+    "__recv_chk",
+    "recvfrom",
+    "send",
+    "sendto",
+    "connect",
+    "wait4",
+    "waitpid",
+    "flock",
+    "getaddrinfo",
+    "gethostbyname_r",
+    "pclose",
+    "fgets",
+    "fread",
+    "dlopen",
+];
+
 fn link(php: &PhpConfig) {
+    for name in EXPORTED {
+        println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
+    }
     let (folder, name) = php.library();
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=dylib={name}");

@@ -174,6 +174,17 @@ void outboard_backtrace_begin(uint32_t slot, uint32_t generation)
 	subject.running = 1;
 }
 
+/* Writes that of a coroutine that waits. */
+void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation)
+{
+	if (frame) {
+		reading = getpid();
+		outboard_rs_backtrace_about(slot, generation);
+		write_backtrace(frame);
+		outboard_rs_backtrace_publish();
+	}
+}
+
 void outboard_backtrace_end(void)
 {
 	subject.running = 0;

@@ -2,6 +2,7 @@
  * The PHP functions that the host adds. functions.stub.php documents them for PHP.
  */
 #include "shim.h"
+#include <syslog.h>
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, _IS_BOOL, 0)
 ZEND_END_ARG_INFO()
@@ -64,5 +65,60 @@ const zend_function_entry outboard_functions[] = {
 	PHP_FE(apache_request_headers, arginfo_headers)
 	PHP_FALIAS(getallheaders, apache_request_headers, arginfo_headers)
 	PHP_FE(apache_response_headers, arginfo_headers)
+	PHP_FE_END
+};
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_send, 0, 0, IS_LONG, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, status, IS_LONG, 0, "200")
+ZEND_END_ARG_INFO()
+
+/* Interim responses are optional (RFC 9110 15.2), and are left out. */
+PHP_FUNCTION(headers_send)
+{
+	zend_long status = 200;
+	ZEND_PARSE_PARAMETERS_START(0, 1)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_LONG(status)
+	ZEND_PARSE_PARAMETERS_END();
+	if (status >= 200) {
+		SG(sapi_headers).http_response_code = (int) status;
+		sapi_flush();
+	}
+	RETURN_LONG(SUCCESS);
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_log, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "0")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
+ZEND_END_ARG_INFO()
+
+PHP_FUNCTION(frankenphp_log)
+{
+	zend_string *message;
+	zend_long level = 0;
+	HashTable *context = NULL;
+	ZEND_PARSE_PARAMETERS_START(1, 3)
+		Z_PARAM_STR(message)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_LONG(level)
+		Z_PARAM_ARRAY_HT(context)
+	ZEND_PARSE_PARAMETERS_END();
+	(void) context;
+	/* From slog's levels to those of syslog(3). */
+	int severity = level < 0 ? LOG_DEBUG : level < 4 ? LOG_INFO : level < 8 ? LOG_WARNING : LOG_ERR;
+	if (SG(server_context)) {
+		outboard_rs_log(SG(server_context), severity, ZSTR_VAL(message), ZSTR_LEN(message));
+	} else {
+		outboard_log_message(ZSTR_VAL(message), severity);
+	}
+}
+
+const zend_function_entry outboard_frankenphp_functions[] = {
+	PHP_FALIAS(frankenphp_finish_request, outboard_finish_request, arginfo_finish)
+	PHP_FALIAS(frankenphp_request_headers, apache_request_headers, arginfo_headers)
+	PHP_FALIAS(frankenphp_response_headers, apache_response_headers, arginfo_headers)
+	PHP_FE(headers_send, arginfo_send)
+	PHP_FE(frankenphp_log, arginfo_log)
 	PHP_FE_END
 };

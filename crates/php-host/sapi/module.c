@@ -4,15 +4,19 @@
  * hooks at the end.
  */
 #include "shim.h"
+#include "ext/spl/spl_exceptions.h"
 #include <dlfcn.h>
 
-const size_t outboard_layout[6] = {
+const size_t outboard_layout[9] = {
 	sizeof(outboard_str),
 	sizeof(outboard_pair),
 	sizeof(outboard_request),
 	sizeof(outboard_result),
 	sizeof(outboard_engine_facts),
 	sizeof(outboard_subject),
+	sizeof(outboard_event),
+	sizeof(outboard_fetch),
+	sizeof(outboard_fetched),
 };
 
 static zend_result request_time(double *time)
@@ -78,6 +82,11 @@ static PHP_MINIT_FUNCTION(outboard)
 	/* Before opcache's post-startup, which wraps what it finds (ZendAccelerator.c). */
 	outboard_script_hook();
 	outboard_backtrace_hook();
+	zend_register_functions(NULL, outboard_resident_functions, NULL, type);
+	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
+	zend_class_entry in_use;
+	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
+	outboard_connection_in_use = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
 	return SUCCESS;
 }
 
@@ -158,6 +167,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	if (!library_fits()) {
 		return false;
 	}
+	outboard_waiting_startup();
 	zend_signal_startup();
 #ifdef ZEND_SIGNALS
 	/* Do not put PHP's handlers on seven signals again at each request (zend_signal_activate):

@@ -79,7 +79,7 @@ typedef struct {
 } outboard_subject;
 
 /* Sizes of the structures above, in their order, for the check at start-up. */
-extern const size_t outboard_layout[6];
+extern const size_t outboard_layout[9];
 
 /* module.c */
 bool outboard_engine_start(const char *sapi_name, const char *ini_file, const char *ini_entries);
@@ -94,11 +94,62 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 void outboard_backtrace_install(int signal_number);
 void outboard_backtrace_begin(uint32_t slot, uint32_t generation);
 void outboard_backtrace_end(void);
+void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation);
 bool outboard_backtrace_subject(int pid, outboard_subject *found);
 void outboard_backtrace_of(int pid);
 
 /* time_limit.c */
 bool outboard_time_limit_start(void);
+
+/* resident.c */
+bool outboard_resident_run(const char *script, void *events, bool functions, uint32_t concurrency);
+
+/* What a resident script's worker is to do next; Rust's Event. */
+enum outboard_event_kind {
+	OUTBOARD_NOTHING = 0,
+	OUTBOARD_REQUEST = 1, /* answer it */
+	OUTBOARD_WAKE = 2,    /* the wait of `id` is over */
+	OUTBOARD_TIMER = 3,   /* `id` is due */
+	OUTBOARD_CANCEL = 4,  /* the time of the request with `exchange` is over */
+	OUTBOARD_STOP = 5,    /* leave */
+};
+
+typedef struct {
+	int32_t kind;
+	uint32_t slot;
+	uint32_t generation;
+	uint64_t id;
+	void *exchange;
+	const outboard_request *request;
+} outboard_event;
+
+struct pollfd;
+
+/* An HTTP request for the gateway. */
+typedef struct {
+	outboard_str method;
+	outboard_str url;
+	outboard_str headers;
+	outboard_str body;
+	uint32_t connect_timeout_ms;
+	uint32_t timeout_ms;
+	uint32_t max_body_bytes;
+	uint16_t max_redirects;
+	uint8_t retries;
+	bool verify;
+	bool decompress;
+	bool http2;
+} outboard_fetch;
+
+/* Its answer; the strings live until outboard_rs_fetch_free. */
+typedef struct {
+	int32_t failure; /* 0: none; else ring's Failure, and `body` says why */
+	uint16_t status;
+	uint8_t http_version;
+	outboard_str url;
+	outboard_str headers;
+	outboard_str body;
+} outboard_fetched;
 
 /* The calls into Rust. `exchange` is what outboard_request_run was given. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
@@ -109,7 +160,27 @@ bool outboard_rs_finish(void *exchange);
 bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
+/* The calls of a resident script's worker; `events` is what outboard_resident_run was given. */
+void outboard_rs_ready(void *events);
+void outboard_rs_next(void *events, bool may_start, bool may_block, outboard_event *event);
+void outboard_rs_done(void *events, void *exchange, const outboard_result *result);
+int outboard_rs_wait(void *events, uint64_t waiter, struct pollfd *fds, size_t count,
+	int64_t timeout_us, uint64_t *other);
+void outboard_rs_cancel_wait(void *events, uint64_t waiter);
+void outboard_rs_unwait(void *events, uint64_t waiter);
+void outboard_rs_timer_set(void *events, uint64_t id, int64_t delay_us);
+void outboard_rs_count_wait(void *events, int call, int64_t blocked_us);
+uint64_t outboard_rs_fetch(void *events, void *exchange, uint64_t waiter,
+	const outboard_fetch *fetch);
+bool outboard_rs_fetched(void *events, uint64_t operation, outboard_fetched *fetched);
+void outboard_rs_fetch_free(void *events, uint64_t operation);
+void outboard_rs_fetch_awaited(void *events, uint64_t operation, uint64_t waiter);
+uint64_t outboard_rs_reader(void *events, int fd);
+bool outboard_rs_offload(void *events, uint64_t waiter, void (*run)(void *), void *data);
+bool outboard_rs_is_forking(void *events);
+bool outboard_rs_snapshot(void *events);
 void outboard_rs_backtrace_write(const char *text, size_t len);
 void outboard_rs_backtrace_publish(void);
+void outboard_rs_backtrace_about(uint32_t slot, uint32_t generation);
 
 #endif

@@ -7,7 +7,7 @@
 const outboard_request *outboard_current;
 outboard_result *outboard_current_result;
 
-static void describe(const outboard_request *request)
+void outboard_describe_request(const outboard_request *request)
 {
 	SG(request_info).request_method = request->method.ptr;
 	SG(request_info).query_string = (char *) request->query.ptr;
@@ -26,7 +26,7 @@ static void describe(const outboard_request *request)
 
 static int serve(const outboard_request *request)
 {
-	describe(request);
+	outboard_describe_request(request);
 	outboard_time_limit_prepare();
 	if (php_request_startup() == FAILURE) {
 		outboard_current_result->leaving = true;

@@ -10,6 +10,7 @@
 /* request.c: the request in progress, NULL between requests. */
 extern const outboard_request *outboard_current;
 extern outboard_result *outboard_current_result;
+void outboard_describe_request(const outboard_request *request);
 
 /* script.c */
 void outboard_script_hook(void);
@@ -50,6 +51,19 @@ void outboard_time_limit_end(void);
 
 /* functions.c */
 extern const zend_function_entry outboard_functions[];
+
+/* resident.c: NULL but in a worker whose script stays. */
+extern void *outboard_events;
+extern uint32_t outboard_concurrency;
+extern const zend_function_entry outboard_resident_functions[];
+extern const zend_function_entry outboard_frankenphp_functions[];
+
+/* primitives.c */
+extern const zend_function_entry outboard_engine_functions[];
+
+/* waiting.c */
+extern zend_class_entry *outboard_connection_in_use;
+void outboard_waiting_startup(void);
 
 /* backtrace.c */
 void outboard_backtrace_hook(void);

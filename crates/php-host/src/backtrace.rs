@@ -102,3 +102,9 @@ extern "C" fn outboard_rs_backtrace_publish() {
         });
     });
 }
+
+/// In a worker with several requests: which one the next text is about.
+#[unsafe(no_mangle)]
+extern "C" fn outboard_rs_backtrace_about(slot: u32, generation: u32) {
+    let _ = catch_unwind(|| about(Tag { slot, generation }));
+}

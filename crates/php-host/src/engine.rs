@@ -15,10 +15,16 @@ use std::ptr;
 
 /// A string of the request; the byte after it is NUL.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Str {
-    ptr: *const c_char,
-    len: usize,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Str {
+    pub(crate) ptr: *const c_char,
+    pub(crate) len: usize,
+}
+
+impl Default for Str {
+    fn default() -> Self {
+        Self { ptr: c"".as_ptr(), len: 0 }
+    }
 }
 
 impl From<&[u8]> for Str {
@@ -28,14 +34,16 @@ impl From<&[u8]> for Str {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Pair {
     name: Str,
     value: Str,
 }
 
+/// A request as C sees it; it points into the frame and the scratch that it was made from.
 #[repr(C)]
-struct Request {
+#[derive(Debug)]
+pub(crate) struct Request {
     method: Str,
     uri: Str,
     query: Str,
@@ -61,12 +69,55 @@ struct Request {
     server_port: u16,
 }
 
+impl Default for Request {
+    fn default() -> Self {
+        let empty = Str::default();
+        Self {
+            method: empty,
+            uri: empty,
+            query: empty,
+            script_filename: empty,
+            script_name: empty,
+            path_info: empty,
+            document_root: empty,
+            document_uri: empty,
+            protocol: empty,
+            content_type: empty,
+            remote_addr: empty,
+            server_addr: empty,
+            server_name: empty,
+            scheme: empty,
+            request_id: empty,
+            headers: ptr::null(),
+            header_count: 0,
+            params: ptr::null(),
+            param_count: 0,
+            content_length: -1,
+            received_us: 0,
+            remote_port: 0,
+            server_port: 0,
+        }
+    }
+}
+
+/// `outboard_result`.
 #[repr(C)]
-#[derive(Default)]
-struct RawVerdict {
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct RawVerdict {
     outcome: i32,
     leaving: bool,
     peak_memory_bytes: u64,
+}
+
+impl From<RawVerdict> for Verdict {
+    fn from(raw: RawVerdict) -> Self {
+        let outcome = match raw.outcome {
+            0 => Outcome::Finished,
+            2 => Outcome::Refused,
+            _ => Outcome::Failed,
+        };
+        Self { outcome, leaving: raw.leaving, peak_memory_bytes: raw.peak_memory_bytes }
+    }
 }
 
 #[repr(C)]
@@ -86,8 +137,50 @@ struct Subject {
     generation: u32,
 }
 
+/// `outboard_event`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RawEvent {
+    pub(crate) kind: i32,
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    pub(crate) id: u64,
+    pub(crate) exchange: *mut c_void,
+    pub(crate) request: *const Request,
+}
+
+/// `outboard_fetch`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RawFetch {
+    pub(crate) method: Str,
+    pub(crate) url: Str,
+    pub(crate) headers: Str,
+    pub(crate) body: Str,
+    pub(crate) connect_timeout_ms: u32,
+    pub(crate) timeout_ms: u32,
+    pub(crate) max_body_bytes: u32,
+    pub(crate) max_redirects: u16,
+    pub(crate) retries: u8,
+    pub(crate) verify: bool,
+    pub(crate) decompress: bool,
+    pub(crate) http2: bool,
+}
+
+/// `outboard_fetched`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RawFetched {
+    pub(crate) failure: i32,
+    pub(crate) status: u16,
+    pub(crate) http_version: u8,
+    pub(crate) url: Str,
+    pub(crate) headers: Str,
+    pub(crate) body: Str,
+}
+
 unsafe extern "C" {
-    static outboard_layout: [usize; 6];
+    static outboard_layout: [usize; 9];
     fn outboard_engine_start(
         sapi_name: *const c_char,
         ini_file: *const c_char,
@@ -101,6 +194,12 @@ unsafe extern "C" {
         exchange: *mut c_void,
         result: *mut RawVerdict,
     );
+    fn outboard_resident_run(
+        script: *const c_char,
+        events: *mut c_void,
+        frankenphp: bool,
+        concurrency: u32,
+    ) -> bool;
     fn outboard_time_limit_start() -> bool;
     fn outboard_backtrace_install(signal_number: i32);
     fn outboard_backtrace_begin(slot: u32, generation: u32);
@@ -118,6 +217,9 @@ fn check_layouts() {
         size_of::<RawVerdict>(),
         size_of::<RawFacts>(),
         size_of::<Subject>(),
+        size_of::<RawEvent>(),
+        size_of::<RawFetch>(),
+        size_of::<RawFetched>(),
     ];
     // SAFETY: a constant array of the C side.
     let there = unsafe { outboard_layout };
@@ -228,7 +330,7 @@ pub(crate) struct Verdict {
 }
 
 /// Space that each request's header pointers are written to, kept to save allocations.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Scratch {
     headers: Vec<Pair>,
     params: Vec<Pair>,
@@ -247,9 +349,7 @@ pub(crate) unsafe fn run(
     exchange: *mut c_void,
     scratch: &mut Scratch,
 ) -> Verdict {
-    fill(&mut scratch.headers, view.headers());
-    fill(&mut scratch.params, view.params());
-    let request = describe(view, scratch);
+    let request = Request::describe(view, scratch);
     let mut raw = RawVerdict::default();
     // SAFETY:
     // * `request` and all it points to outlive the call; every string of a validated frame is
@@ -261,12 +361,24 @@ pub(crate) unsafe fn run(
         outboard_request_run(&raw const request, exchange, &raw mut raw);
         outboard_backtrace_end();
     }
-    let outcome = match raw.outcome {
-        0 => Outcome::Finished,
-        2 => Outcome::Refused,
-        _ => Outcome::Failed,
-    };
-    Verdict { outcome, leaving: raw.leaving, peak_memory_bytes: raw.peak_memory_bytes }
+    raw.into()
+}
+
+/// Runs a resident script to its end. False when it ended without a call for a request, or left an
+/// engine that cannot be trusted.
+///
+/// # Safety
+/// `events` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its target
+/// until this returns.
+pub(crate) unsafe fn run_resident(
+    script: &CStr,
+    events: *mut c_void,
+    frankenphp: bool,
+    concurrency: u32,
+) -> bool {
+    // SAFETY: this function's contract; the C side catches bailouts, and switches between stacks
+    // only in calls of its own, so a Rust frame is left and entered in order.
+    unsafe { outboard_resident_run(script.as_ptr(), events, frankenphp, concurrency) }
 }
 
 const _: () = {
@@ -280,32 +392,37 @@ fn fill<'a>(target: &mut Vec<Pair>, pairs: impl Iterator<Item = (&'a [u8], &'a [
     target.extend(pairs.map(|(name, value)| Pair { name: name.into(), value: value.into() }));
 }
 
-fn describe(view: &RequestView<'_>, scratch: &Scratch) -> Request {
-    let field = |field| Str::from(view.field(field));
-    Request {
-        method: field(Field::Method),
-        uri: field(Field::Uri),
-        query: field(Field::Query),
-        script_filename: field(Field::ScriptFilename),
-        script_name: field(Field::ScriptName),
-        path_info: field(Field::PathInfo),
-        document_root: field(Field::DocumentRoot),
-        document_uri: field(Field::DocumentUri),
-        protocol: field(Field::Protocol),
-        content_type: field(Field::ContentType),
-        remote_addr: field(Field::RemoteAddr),
-        server_addr: field(Field::ServerAddr),
-        server_name: field(Field::ServerName),
-        scheme: field(Field::Scheme),
-        request_id: field(Field::RequestId),
-        headers: scratch.headers.as_ptr(),
-        header_count: scratch.headers.len(),
-        params: scratch.params.as_ptr(),
-        param_count: scratch.params.len(),
-        content_length: content_length(view),
-        received_us: view.fixed.received_us,
-        remote_port: view.fixed.remote_port,
-        server_port: view.fixed.server_port,
+impl Request {
+    /// `view` and `scratch` outlive the request.
+    pub(crate) fn describe(view: &RequestView<'_>, scratch: &mut Scratch) -> Self {
+        fill(&mut scratch.headers, view.headers());
+        fill(&mut scratch.params, view.params());
+        let field = |field| Str::from(view.field(field));
+        Self {
+            method: field(Field::Method),
+            uri: field(Field::Uri),
+            query: field(Field::Query),
+            script_filename: field(Field::ScriptFilename),
+            script_name: field(Field::ScriptName),
+            path_info: field(Field::PathInfo),
+            document_root: field(Field::DocumentRoot),
+            document_uri: field(Field::DocumentUri),
+            protocol: field(Field::Protocol),
+            content_type: field(Field::ContentType),
+            remote_addr: field(Field::RemoteAddr),
+            server_addr: field(Field::ServerAddr),
+            server_name: field(Field::ServerName),
+            scheme: field(Field::Scheme),
+            request_id: field(Field::RequestId),
+            headers: scratch.headers.as_ptr(),
+            header_count: scratch.headers.len(),
+            params: scratch.params.as_ptr(),
+            param_count: scratch.params.len(),
+            content_length: content_length(view),
+            received_us: view.fixed.received_us,
+            remote_port: view.fixed.remote_port,
+            server_port: view.fixed.server_port,
+        }
     }
 }
 

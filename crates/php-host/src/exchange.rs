@@ -6,39 +6,16 @@
 //! answer is published once, together with its `Done`. A broken ring is remembered and ends the
 //! worker after the request.
 
-use outboard_ring::channel::WorkerChannel;
-use outboard_ring::doorbell::Doorbell;
-use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
+use crate::link::{Link, Unsent};
+use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::response::{Done, ResponseHead};
-use outboard_ring::spsc::{Corrupt, Sleep, Wake};
+use outboard_ring::spsc::Corrupt;
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 
 /// Output that is collected before it is sent.
 const BUFFER_BYTES: usize = 32 * 1024;
-
-/// What the worker's loop gets from the ring.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// A request; its payload is in the buffer.
-    Request,
-    /// The order to leave.
-    Stop,
-}
-
-/// The frame could not be sent and never will be.
-#[derive(Debug)]
-enum Unsent {
-    /// The client has gone.
-    Aborted,
-    /// The gateway broke the protocol.
-    Broken(Corrupt),
-}
-
-impl From<Corrupt> for Unsent {
-    fn from(corrupt: Corrupt) -> Self {
-        Self::Broken(corrupt)
-    }
-}
 
 /// How far the answer has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,103 +31,45 @@ enum Phase {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    channel: WorkerChannel,
-    bell: Doorbell,
-    gateway_bell: Doorbell,
-    largest_piece_bytes: usize,
+    link: Rc<RefCell<Link>>,
     tag: Tag,
     phase: Phase,
     head: Vec<u8>,
     output: Vec<u8>,
     body: Body,
-    stop: bool,
-    broken: Option<Corrupt>,
     panicked: bool,
 }
 
 /// The part of the request body that PHP has not read.
 #[derive(Debug, Default)]
 struct Body {
-    frame: Vec<u8>,
+    piece: Vec<u8>,
     at: usize,
     unread_bytes: u64,
 }
 
 impl Exchange {
-    /// A worker's end of a fresh channel.
-    pub(crate) fn new(
-        mut channel: WorkerChannel,
-        bell: Doorbell,
-        gateway_bell: Doorbell,
-    ) -> Result<Self, Corrupt> {
-        // Half of the ring, so that the gateway empties one half while the other fills.
-        let largest_piece_bytes = channel.free_bytes()? / 2 - FRAME_HEADER_BYTES;
-        Ok(Self {
-            channel,
-            bell,
-            gateway_bell,
-            largest_piece_bytes,
+    /// One for the requests of `link`, one after the other.
+    pub(crate) fn new(link: Rc<RefCell<Link>>) -> Self {
+        Self {
+            link,
             tag: Tag::default(),
             phase: Phase::Collecting,
             head: Vec::with_capacity(1024),
-            output: Vec::with_capacity(BUFFER_BYTES),
+            output: Vec::new(),
             body: Body::default(),
-            stop: false,
-            broken: None,
             panicked: false,
-        })
-    }
-
-    /// Says that the worker has booted.
-    pub(crate) fn ready(&mut self) -> Result<(), Corrupt> {
-        self.send_always(FrameKind::Ready, &[])?;
-        self.publish();
-        Ok(())
-    }
-
-    /// Waits for a request or the order to stop. Frames of a body that nobody read are dropped.
-    pub(crate) fn next(&mut self, frame: &mut Vec<u8>) -> Result<Next, Corrupt> {
-        if let Some(corrupt) = self.broken {
-            return Err(corrupt);
         }
-        while !self.stop {
-            match self.channel.receive(frame)? {
-                Some(header) => {
-                    self.release();
-                    match header.kind {
-                        FrameKind::Request if self.channel.start(header.tag) => {
-                            self.begin(header.tag);
-                            return Ok(Next::Request);
-                        }
-                        // Withdrawn: another worker answers it.
-                        FrameKind::Request => {}
-                        FrameKind::RequestBody => {}
-                        FrameKind::Stop => self.stop = true,
-                        _ => return Err(Corrupt { what: "a frame that only workers send" }),
-                    }
-                }
-                None => {
-                    if self.channel.prepare_sleep()? == Sleep::MayBlock {
-                        self.bell.wait();
-                    }
-                }
-            }
-        }
-        Ok(Next::Stop)
     }
 
-    fn begin(&mut self, tag: Tag) {
+    /// Takes up a request with a body of so many bytes.
+    pub(crate) fn begin(&mut self, tag: Tag, body_bytes: u64) {
         self.tag = tag;
         self.phase = Phase::Collecting;
         self.head.clear();
         self.output.clear();
-        self.expect_body(0);
-    }
-
-    /// Tells how many bytes of body follow the request.
-    pub(crate) fn expect_body(&mut self, bytes: u64) {
-        self.body.unread_bytes = bytes;
-        self.body.frame.clear();
+        self.body.unread_bytes = body_bytes;
+        self.body.piece.clear();
         self.body.at = 0;
     }
 
@@ -164,9 +83,11 @@ impl Exchange {
         if let Err(Unsent::Broken(corrupt)) = self.send_output() {
             return Err(corrupt);
         }
-        self.send_always(FrameKind::Done, &[&done.encode()])?;
-        self.publish();
-        self.broken.map_or(Ok(()), Err)
+        let mut link = self.link.borrow_mut();
+        link.forget_body(self.tag);
+        link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?;
+        link.publish();
+        link.check()
     }
 
     /// Begins the response head.
@@ -200,14 +121,17 @@ impl Exchange {
             return true;
         }
         let sent = self.send_output().and_then(|()| self.send(FrameKind::Flush, &[]));
-        self.publish();
+        self.link.borrow_mut().publish();
         self.is_sent(sent)
     }
 
     /// Completes the answer while the script goes on. False when the client has gone.
     pub(crate) fn finish(&mut self) -> bool {
+        if self.phase == Phase::Finished {
+            return true;
+        }
         let sent = self.send_output().and_then(|()| self.send(FrameKind::End, &[]));
-        self.publish();
+        self.link.borrow_mut().publish();
         self.phase = Phase::Finished;
         self.is_sent(sent)
     }
@@ -219,28 +143,34 @@ impl Exchange {
 
     /// A line for the error log, at once: the process may not live to send it later.
     pub(crate) fn log(&mut self, severity: u8, text: &[u8]) {
-        let most = self.largest_piece_bytes - 1;
+        let mut link = self.link.borrow_mut();
+        let most = link.largest_piece_bytes - 1;
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let line = &line[..line.len().min(most)];
-            if let Err(corrupt) = self.send_always(FrameKind::Log, &[&[severity], line]) {
-                self.broken = Some(corrupt);
+            if let Err(corrupt) = link.send_always(FrameKind::Log, self.tag, &[&[severity], line]) {
+                link.note_broken(corrupt);
                 return;
             }
         }
-        self.publish();
+        link.publish();
     }
 
     /// Copies unread body over `target`; fewer bytes than it holds mean that the body ended.
     pub(crate) fn read_body(&mut self, target: &mut [MaybeUninit<u8>]) -> usize {
         let mut filled = 0;
         while filled < target.len() && self.body.unread_bytes > 0 {
-            let rest = &self.body.frame[self.body.at..];
+            let rest = &self.body.piece[self.body.at..];
             if rest.is_empty() {
-                match self.receive_body() {
-                    Ok(true) => continue,
-                    Ok(false) => break,
+                let mut link = self.link.borrow_mut();
+                match link.next_body(self.tag) {
+                    Ok(Some(piece)) => {
+                        self.body.piece = piece;
+                        self.body.at = 0;
+                        continue;
+                    }
+                    Ok(None) => break,
                     Err(corrupt) => {
-                        self.broken = Some(corrupt);
+                        link.note_broken(corrupt);
                         break;
                     }
                 }
@@ -252,36 +182,6 @@ impl Exchange {
             self.body.unread_bytes = self.body.unread_bytes.saturating_sub(len as u64);
         }
         filled
-    }
-
-    /// Waits for the next frame of the body; false when it will not come.
-    fn receive_body(&mut self) -> Result<bool, Corrupt> {
-        loop {
-            match self.channel.receive(&mut self.body.frame)? {
-                Some(header) => {
-                    self.release();
-                    match header.kind {
-                        FrameKind::RequestBody if header.tag == self.tag => {
-                            self.body.at = 0;
-                            return Ok(true);
-                        }
-                        FrameKind::RequestBody => {}
-                        FrameKind::Stop => self.stop = true,
-                        _ => return Err(Corrupt { what: "a request inside of another's body" }),
-                    }
-                    self.body.frame.clear();
-                    self.body.at = 0;
-                }
-                None if self.channel.is_aborted(self.tag) => return Ok(false),
-                None => {
-                    if self.channel.prepare_sleep()? == Sleep::MayBlock
-                        && !self.channel.is_aborted(self.tag)
-                    {
-                        self.bell.wait();
-                    }
-                }
-            }
-        }
     }
 
     /// Notes that a callback panicked: the worker leaves after this request.
@@ -296,7 +196,7 @@ impl Exchange {
 
     fn is_sent(&mut self, sent: Result<(), Unsent>) -> bool {
         if let Err(Unsent::Broken(corrupt)) = sent {
-            self.broken = Some(corrupt);
+            self.link.borrow_mut().note_broken(corrupt);
         }
         sent.is_ok()
     }
@@ -321,52 +221,14 @@ impl Exchange {
     }
 
     fn send_pieces(&mut self, bytes: &[u8]) -> Result<(), Unsent> {
-        for piece in bytes.chunks(self.largest_piece_bytes) {
+        let largest = self.link.borrow().largest_piece_bytes;
+        for piece in bytes.chunks(largest) {
             self.send(FrameKind::Body, &[piece])?;
         }
         Ok(())
     }
 
-    /// Puts a frame into the ring, waiting for room while there is a client.
     fn send(&mut self, kind: FrameKind, parts: &[&[u8]]) -> Result<(), Unsent> {
-        loop {
-            if self.channel.is_aborted(self.tag) {
-                return Err(Unsent::Aborted);
-            }
-            if self.channel.push(kind, self.tag, parts)? {
-                return Ok(());
-            }
-            self.wait_for_room(parts)?;
-        }
-    }
-
-    /// Puts a frame into the ring that the gateway takes whether or not there is a client.
-    fn send_always(&mut self, kind: FrameKind, parts: &[&[u8]]) -> Result<(), Corrupt> {
-        while !self.channel.push(kind, self.tag, parts)? {
-            self.wait_for_room(parts)?;
-        }
-        Ok(())
-    }
-
-    fn wait_for_room(&mut self, parts: &[&[u8]]) -> Result<(), Corrupt> {
-        let len = parts.iter().map(|part| part.len()).sum();
-        self.publish();
-        if self.channel.prepare_wait(len)? == Sleep::MayBlock && !self.channel.is_aborted(self.tag)
-        {
-            self.bell.wait();
-        }
-        Ok(())
-    }
-
-    fn publish(&mut self) {
-        if self.channel.publish() == Wake::Needed {
-            self.gateway_bell.ring();
-        }
-    }
-
-    fn release(&mut self) {
-        if self.channel.release() == Wake::Needed {
-            self.gateway_bell.ring();
-        }
+        self.link.borrow_mut().send(kind, self.tag, parts)
     }
 }

@@ -1,23 +1,32 @@
 //! `outboard-php`: the PHP host. One zygote per app starts the engine once and forks workers,
-//! each of which answers one request at a time over shared memory.
+//! each of which answers requests over shared memory: in classic mode one at a time, each by a
+//! script of its own; in worker mode by a script that stays.
 //!
 //! Started by the supervisor with the control socket as standard input; never by hand.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
 //!             │                                             │
-//!             └▶ startup: settings, ini, engine             └▶ exchange ◀▶ ring
-//!                                                              ▲ callbacks ◀ sapi/*.c ◀ PHP
+//!             └▶ startup: settings, ini, engine             ├▶ exchange ◀▶ link ◀▶ ring
+//!                                                           │  ▲ callbacks ◀ sapi/*.c ◀ PHP
+//!                                                           └▶ resident ▶ events: requests,
+//!                                                              descriptors, timers, fetches
 //! ```
 
 mod backtrace;
 mod callbacks;
 mod capture;
 mod engine;
+mod events;
 mod exchange;
+mod fetches;
 mod ini;
 mod ini_files;
+mod link;
+mod offload;
+mod poller;
 mod process;
+mod resident;
 mod startup;
 mod worker;
 mod zygote;

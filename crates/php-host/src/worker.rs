@@ -4,16 +4,20 @@
 //! `Ready`; the process leaves between requests only, unless its state cannot be trusted.
 
 use crate::engine::{self, Scratch};
-use crate::exchange::{Exchange, Next};
-use crate::{backtrace, process};
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::{backtrace, process, resident};
 use outboard_ring::channel::WorkerChannel;
-use outboard_ring::control::BACKTRACE_SIGNAL;
+use outboard_ring::control::{BACKTRACE_SIGNAL, WorkerScript};
 use outboard_ring::doorbell::Doorbell;
+use outboard_ring::frame::Tag;
 use outboard_ring::request::RequestView;
 use outboard_ring::response::{Done, Outcome};
 use outboard_ring::spsc::Corrupt;
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 /// What comes with the order to fork.
 #[derive(Debug)]
@@ -25,9 +29,9 @@ pub(crate) struct WorkerFds {
 }
 
 /// Exit code after the gateway broke the ring's protocol.
-const CODE_CORRUPT: i32 = 3;
+pub(crate) const CODE_CORRUPT: i32 = 3;
 /// Exit code when the ring could not be set up.
-const CODE_SETUP: i32 = 4;
+pub(crate) const CODE_SETUP: i32 = 4;
 
 /// Ends the process at once: no destructors, no exit handlers of the zygote.
 pub(crate) fn leave(code: i32) -> ! {
@@ -36,20 +40,28 @@ pub(crate) fn leave(code: i32) -> ! {
 }
 
 /// Serves until told to stop.
-pub(crate) fn run(app: &str, number: u64, fds: WorkerFds) -> ! {
-    let exchange = match set_up(app, number, fds) {
-        Ok(exchange) => exchange,
-        Err(error) => {
-            eprintln!("outboard-php: worker {number} cannot start: {error}");
-            leave(CODE_SETUP);
-        }
+pub(crate) fn run(app: &str, number: u64, fds: WorkerFds, script: Option<&WorkerScript>) -> ! {
+    let link = set_up_or_leave(app, number, fds);
+    let served = match script {
+        None => serve(link),
+        Some(script) => resident::serve(script, link),
     };
-    match serve(exchange) {
+    end(number, served)
+}
+
+/// Leaves the process for the reason that `served` gives.
+pub(crate) fn end(number: u64, served: Result<End, Corrupt>) -> ! {
+    match served {
         Ok(End::Asked) => {
             engine::stop();
             leave(0)
         }
+        Ok(End::Answered) => leave(0),
         Ok(End::Untrusted) => leave(0),
+        Ok(End::NeverReady) => {
+            eprintln!("the worker script ended without a call for a request");
+            leave(CODE_SETUP)
+        }
         Err(error) => {
             eprintln!("outboard-php: worker {number} leaves: {error}");
             leave(CODE_CORRUPT)
@@ -57,7 +69,18 @@ pub(crate) fn run(app: &str, number: u64, fds: WorkerFds) -> ! {
     }
 }
 
-fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Exchange> {
+/// The worker's link, made of what came with the order.
+pub(crate) fn set_up_or_leave(app: &str, number: u64, fds: WorkerFds) -> Rc<RefCell<Link>> {
+    match set_up(app, number, fds) {
+        Ok(link) => link,
+        Err(error) => {
+            eprintln!("outboard-php: worker {number} cannot start: {error}");
+            leave(CODE_SETUP);
+        }
+    }
+}
+
+fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>>> {
     rustix::stdio::dup2_stdout(&fds.output)?;
     rustix::stdio::dup2_stderr(&fds.output)?;
     drop(fds.output);
@@ -68,23 +91,29 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Exchange> {
     engine::install_backtrace(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
     let bells = (Doorbell::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
-    Exchange::new(channel, bells.0, bells.1).map_err(io::Error::other)
+    let link = Link::new(channel, bells.0, bells.1).map_err(io::Error::other)?;
+    Ok(Rc::new(RefCell::new(link)))
 }
 
 /// Why the loop ended.
-enum End {
+pub(crate) enum End {
     /// The gateway said so.
     Asked,
+    /// A fork has answered its one request.
+    Answered,
     /// The engine's state cannot be trusted any more.
     Untrusted,
+    /// The resident script never asked for a request.
+    NeverReady,
 }
 
-fn serve(mut exchange: Exchange) -> Result<End, Corrupt> {
+fn serve(link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
     let mut frame = Vec::new();
     let mut scratch = Scratch::default();
-    exchange.ready()?;
-    while exchange.next(&mut frame)? == Next::Request {
-        let done = answer(&mut exchange, &frame, &mut scratch)?;
+    let mut exchange = Exchange::new(link.clone());
+    link.borrow_mut().ready()?;
+    while let Some(tag) = next(&link, &mut frame)? {
+        let done = answer(&mut exchange, tag, &frame, &mut scratch)?;
         exchange.done(done)?;
         if done.leaving {
             return Ok(End::Untrusted);
@@ -93,10 +122,30 @@ fn serve(mut exchange: Exchange) -> Result<End, Corrupt> {
     Ok(End::Asked)
 }
 
-fn answer(exchange: &mut Exchange, frame: &[u8], scratch: &mut Scratch) -> Result<Done, Corrupt> {
+/// Waits for a request; `None` is the order to leave.
+fn next(link: &RefCell<Link>, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
+    let mut link = link.borrow_mut();
+    loop {
+        if let Some(tag) = link.next_request(frame)? {
+            return Ok(Some(tag));
+        }
+        if link.is_stopped() {
+            return Ok(None);
+        }
+        if link.prepare_sleep()? {
+            link.bell().wait();
+        }
+    }
+}
+
+fn answer(
+    exchange: &mut Exchange,
+    tag: Tag,
+    frame: &[u8],
+    scratch: &mut Scratch,
+) -> Result<Done, Corrupt> {
     let view = RequestView::decode(frame)?;
-    exchange.expect_body(view.fixed.content_length.unwrap_or(0));
-    let tag = exchange.tag();
+    exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
     backtrace::about(tag);
     // SAFETY: `exchange` is used by the callbacks alone until `run` returns.
     let verdict = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };

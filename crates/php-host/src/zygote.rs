@@ -5,15 +5,21 @@
 //! When the control socket closes the zygote leaves, and its workers die with it: the supervisor
 //! closes it when it has heard of the end of the last one.
 
+use crate::capture::Capture;
+use crate::link::Link;
 use crate::worker::{self, WorkerFds};
-use crate::{backtrace, process, startup};
-use outboard_ring::control::{self, BACKTRACE_SIGNAL, Event, HostSettings, Order};
+use crate::{backtrace, process, resident, startup};
+use outboard_ring::control::{
+    self, BACKTRACE_SIGNAL, Event, HostSettings, Isolation, Order, WorkerScript,
+};
 use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 /// Runs until the supervisor closes the control socket.
 pub(crate) fn run() -> io::Result<ExitCode> {
@@ -30,16 +36,27 @@ pub(crate) fn run() -> io::Result<ExitCode> {
     let Some((Order::Start { settings }, _)) = control::receive(&control)? else {
         return Err(io::Error::other("the first order must be to start"));
     };
-    match startup::start(&settings, supervisor, &control) {
-        Ok(started) => {
-            control::send(&control, &started, &[])?;
-            process::set_title(&format!("outboard: {} zygote", settings.app), "outboard-zygote");
-            Zygote { control, exits: ChildExits::watch()?, settings, workers: BTreeMap::new() }
-                .obey()
-        }
+    let started = match startup::start(&settings, supervisor, &control) {
+        Ok(started) => started,
         Err(startup::StartError(message)) => {
             control::send(&control, &Event::StartFailed { message }, &[])?;
-            Ok(ExitCode::FAILURE)
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    process::set_title(&format!("outboard: {} zygote", settings.app), "outboard-zygote");
+    let exits = ChildExits::watch()?;
+    let mut zygote = Zygote { control, exits, settings, workers: BTreeMap::new() };
+    match zygote.snapshot_script() {
+        Some(script) => zygote.take_snapshot(&script, started),
+        None => {
+            control::send(&zygote.control, &started, &[])?;
+            zygote.obey().map(|obeyed| match obeyed {
+                Obeyed::Leave => ExitCode::SUCCESS,
+                Obeyed::Forked(number, fds) => {
+                    let settings = &zygote.settings;
+                    worker::run(&settings.app, number, fds, settings.worker.as_ref())
+                }
+            })
         }
     }
 }
@@ -57,6 +74,7 @@ fn take_control_socket() -> io::Result<OwnedFd> {
     Ok(control)
 }
 
+#[derive(Debug)]
 struct Zygote {
     control: OwnedFd,
     exits: ChildExits,
@@ -65,6 +83,7 @@ struct Zygote {
 }
 
 /// A worker as the zygote knows it.
+#[derive(Debug)]
 struct Child {
     pid: i32,
     /// Its ring, which backtraces are written to.
@@ -73,8 +92,70 @@ struct Child {
     asked: Option<Tag>,
 }
 
+/// Why the zygote's loop ended.
+#[derive(Debug)]
+enum Obeyed {
+    /// The supervisor has closed the socket.
+    Leave,
+    /// This is a worker now, with this number and these descriptors.
+    Forked(u64, WorkerFds),
+}
+
+/// A zygote whose script is about to be at its call for a request.
+#[derive(Debug)]
+pub(crate) struct Forking {
+    zygote: Zygote,
+    started: Event,
+    boot: Option<Capture>,
+}
+
+impl Forking {
+    /// Says that the app has started, and forks workers as told. Returns in each of them.
+    pub(crate) fn fork_workers(mut self) -> Rc<RefCell<Link>> {
+        let printed = self.printed();
+        if let Event::Started { messages, .. } = &mut self.started {
+            messages.push_str(&printed);
+        }
+        let told = control::send(&self.zygote.control, &self.started, &[]);
+        match told.and_then(|()| self.zygote.obey()) {
+            Ok(Obeyed::Forked(number, fds)) => {
+                let link = worker::set_up_or_leave(&self.zygote.settings.app, number, fds);
+                // Its descriptors are closed already.
+                std::mem::forget(self);
+                link
+            }
+            Ok(Obeyed::Leave) => worker::leave(0),
+            Err(error) => {
+                eprintln!("outboard-php: the zygote leaves: {error}");
+                worker::leave(1)
+            }
+        }
+    }
+
+    fn printed(&mut self) -> String {
+        self.boot.take().map_or_else(String::new, |boot| boot.end().unwrap_or_default())
+    }
+}
+
 impl Zygote {
-    fn obey(mut self) -> io::Result<ExitCode> {
+    /// The script that is booted here and not in each worker.
+    fn snapshot_script(&self) -> Option<WorkerScript> {
+        let script = self.settings.worker.clone()?;
+        (script.isolation == Isolation::Fork).then_some(script)
+    }
+
+    fn take_snapshot(self, script: &WorkerScript, started: Event) -> io::Result<ExitCode> {
+        let boot = Some(Capture::begin()?);
+        let mut forking = resident::snapshot(script, Forking { zygote: self, started, boot });
+        let printed = forking.printed();
+        let message =
+            format!("{} ended without a call for a request\n{printed}", script.script.display());
+        let event = Event::StartFailed { message: message.trim().to_owned() };
+        control::send(&forking.zygote.control, &event, &[])?;
+        Ok(ExitCode::FAILURE)
+    }
+
+    fn obey(&mut self) -> io::Result<Obeyed> {
         loop {
             let mut ready = [
                 PollFd::new(&self.control, PollFlags::IN),
@@ -88,33 +169,31 @@ impl Zygote {
             if exits {
                 self.reap()?;
             }
-            if orders && !self.take_order()? {
-                return Ok(ExitCode::SUCCESS);
+            if orders && let Some(obeyed) = self.take_order()? {
+                return Ok(obeyed);
             }
         }
     }
 
-    /// False when the supervisor has closed the socket.
-    fn take_order(&mut self) -> io::Result<bool> {
+    /// What ends the loop, if anything does.
+    fn take_order(&mut self) -> io::Result<Option<Obeyed>> {
         let Some((order, descriptors)) = control::receive(&self.control)? else {
-            return Ok(false);
+            return Ok(Some(Obeyed::Leave));
         };
         match order {
             Order::Start { .. } => return Err(io::Error::other("the engine runs already")),
-            Order::Fork { worker } => self.fork(worker, descriptors)?,
+            Order::Fork { worker } => return self.fork(worker, descriptors),
             Order::Signal { worker, signal } => self.signal(worker, signal),
         }
-        Ok(true)
+        Ok(None)
     }
 
-    fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<Option<Obeyed>> {
         let Ok(descriptors) = <[OwnedFd; 4]>::try_from(descriptors) else {
             let message = "the order to fork came without its four descriptors".to_owned();
-            return control::send(
-                &self.control,
-                &Event::ForkFailed { worker: number, message },
-                &[],
-            );
+            let event = Event::ForkFailed { worker: number, message };
+            control::send(&self.control, &event, &[])?;
+            return Ok(None);
         };
         let zygote = std::process::id();
         // SAFETY: the process has one thread, so the child may go on as if nothing had happened.
@@ -124,18 +203,22 @@ impl Zygote {
                 let message = io::Error::last_os_error().to_string();
                 Event::ForkFailed { worker: number, message }
             }
-            0 => self.become_worker(number, zygote, descriptors),
+            0 => {
+                let fds = self.become_worker(zygote, descriptors);
+                return Ok(Some(Obeyed::Forked(number, fds)));
+            }
             pid => {
                 let [memory, ..] = descriptors;
                 self.workers.insert(number, Child { pid, memory, asked: None });
                 Event::Forked { worker: number, pid }
             }
         };
-        control::send(&self.control, &event, &[])
+        control::send(&self.control, &event, &[])?;
+        Ok(None)
     }
 
-    /// In the child: never returns to the zygote's loop.
-    fn become_worker(&mut self, number: u64, zygote: u32, descriptors: [OwnedFd; 4]) -> ! {
+    /// In the child: it has nothing of the zygote's but the engine.
+    fn become_worker(&mut self, zygote: u32, descriptors: [OwnedFd; 4]) -> WorkerFds {
         if !process::die_with(zygote) {
             worker::leave(1);
         }
@@ -146,7 +229,7 @@ impl Zygote {
             unsafe { libc::close(fd) };
         }
         let [memory, bell, gateway_bell, output] = descriptors;
-        worker::run(&self.settings.app, number, WorkerFds { memory, bell, gateway_bell, output })
+        WorkerFds { memory, bell, gateway_bell, output }
     }
 
     /// A worker that is gone but not yet reaped keeps its process id, so this cannot hit another.
@@ -184,6 +267,7 @@ impl Zygote {
 }
 
 /// A signalfd for SIGCHLD.
+#[derive(Debug)]
 struct ChildExits(OwnedFd);
 
 fn child_signals() -> libc::sigset_t {

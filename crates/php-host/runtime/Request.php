@@ -1,0 +1,143 @@
+<?php
+
+namespace Outboard;
+
+final class Request
+{
+    // The order of ring's Field.
+    private const METHOD = 0;
+    private const URI = 1;
+    private const QUERY = 2;
+    private const PROTOCOL = 8;
+    private const REMOTE_ADDR = 10;
+    private const SERVER_NAME = 12;
+    private const SCHEME = 13;
+    private const REQUEST_ID = 14;
+
+    private int $visit;
+
+    /** @internal */
+    public function __construct()
+    {
+        $this->visit = Engine\visit();
+    }
+
+    public function method(): string
+    {
+        return Engine\field($this->visit, self::METHOD);
+    }
+
+    public function path(): string
+    {
+        $target = $this->target();
+        $end = strpos($target, '?');
+        return $end === false ? $target : substr($target, 0, $end);
+    }
+
+    public function target(): string
+    {
+        $target = Engine\field($this->visit, self::URI);
+        // The absolute form (RFC 9112 3.2.2) names the host as well.
+        if ($target !== '' && $target[0] !== '/' && ($at = strpos($target, '://')) !== false) {
+            $path = strpos($target, '/', $at + 3);
+            return $path === false ? '/' : substr($target, $path);
+        }
+        return $target;
+    }
+
+    public function url(): string
+    {
+        return $this->scheme() . '://' . $this->host() . $this->target();
+    }
+
+    public function protocol(): string
+    {
+        return substr(Engine\field($this->visit, self::PROTOCOL), 5);
+    }
+
+    public function scheme(): string
+    {
+        return Engine\field($this->visit, self::SCHEME);
+    }
+
+    public function host(): string
+    {
+        return $this->header('Host') ?? Engine\field($this->visit, self::SERVER_NAME);
+    }
+
+    public function client(): string
+    {
+        return Engine\field($this->visit, self::REMOTE_ADDR);
+    }
+
+    public function id(): string
+    {
+        return Engine\field($this->visit, self::REQUEST_ID);
+    }
+
+    public function header(string $name): ?string
+    {
+        return Engine\header($this->visit, $name);
+    }
+
+    public function headers(): array
+    {
+        $headers = [];
+        foreach (Engine\headers($this->visit) as [$name, $value]) {
+            $headers[strtolower($name)][] = $value;
+        }
+        return $headers;
+    }
+
+    public function query(?string $name = null, mixed $default = null): mixed
+    {
+        Engine\field($this->visit, self::QUERY);
+        return $name === null ? $_GET : $_GET[$name] ?? $default;
+    }
+
+    public function cookie(string $name, ?string $default = null): ?string
+    {
+        $value = $this->cookies()[$name] ?? null;
+        return is_string($value) ? $value : $default;
+    }
+
+    public function cookies(): array
+    {
+        Engine\field($this->visit, self::METHOD);
+        return $_COOKIE;
+    }
+
+    public function form(?string $name = null, mixed $default = null): mixed
+    {
+        Engine\field($this->visit, self::METHOD);
+        return $name === null ? $_POST : $_POST[$name] ?? $default;
+    }
+
+    public function files(): array
+    {
+        Engine\field($this->visit, self::METHOD);
+        return $_FILES;
+    }
+
+    public function body(): string
+    {
+        return (string) stream_get_contents($this->stream());
+    }
+
+    /** @return resource */
+    public function stream()
+    {
+        Engine\field($this->visit, self::METHOD);
+        return fopen('php://input', 'rb');
+    }
+
+    public function json(): mixed
+    {
+        return json_decode($this->body(), true, 512, JSON_THROW_ON_ERROR);
+    }
+
+    public function server(): array
+    {
+        return Engine\server($this->visit);
+    }
+}

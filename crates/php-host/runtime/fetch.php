@@ -1,0 +1,135 @@
+<?php
+
+namespace Outboard;
+
+function fetch(string $url, array $options = []): FetchResponse
+{
+    return Engine\fetch_as($url, $options === [] ? Engine\NO_OPTIONS : $options + Engine\NO_OPTIONS);
+}
+
+final class FetchResponse
+{
+    /** @internal */
+    public function __construct(
+        public readonly int $status,
+        public readonly string $protocol,
+        public readonly string $url,
+        public readonly array $headers,
+        public readonly string $body,
+    ) {
+    }
+
+    public function header(string $name): ?string
+    {
+        $values = $this->headers[strtolower($name)] ?? null;
+        return $values === null ? null : implode(', ', $values);
+    }
+
+    public function json(): mixed
+    {
+        return json_decode($this->body, true, 512, JSON_THROW_ON_ERROR);
+    }
+
+    public function ok(): bool
+    {
+        return $this->status < 400;
+    }
+}
+
+class FetchException extends \RuntimeException
+{
+    /** @internal */
+    public function __construct(string $message, public readonly string $reason = '', public readonly string $url = '')
+    {
+        parent::__construct($message);
+    }
+}
+
+namespace Outboard\Engine;
+
+const NO_OPTIONS = [
+    'method' => null,
+    'headers' => [],
+    'query' => [],
+    'body' => null,
+    'json' => null,
+    'form' => null,
+    'timeout' => 30.0,
+    'connect_timeout' => 5.0,
+    'redirects' => 5,
+    'retries' => 1,
+    'max_body_bytes' => 16777216,
+    'verify' => true,
+    'decompress' => true,
+    'http2' => true,
+];
+
+/** By the numbers of ring's Failure. */
+const FAILURES = [
+    1 => 'bad_call', 'resolve', 'connect', 'tls', 'timeout', 'protocol', 'redirects', 'too_large', 'busy',
+];
+
+function fetch_as(string $url, array $options): \Outboard\FetchResponse
+{
+    if (count($options) !== count(NO_OPTIONS)) {
+        $unknown = implode(', ', array_keys(array_diff_key($options, NO_OPTIONS)));
+        throw new \ValueError("Outboard\\fetch(): unknown options: $unknown");
+    }
+    $lines = '';
+    $body = $options['body'] ?? '';
+    $typed = null;
+    if ($options['json'] !== null) {
+        $body = json_encode($options['json'], JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES);
+        $typed = 'application/json';
+    } elseif ($options['form'] !== null) {
+        $body = http_build_query($options['form']);
+        $typed = 'application/x-www-form-urlencoded';
+    }
+    foreach ($options['headers'] as $name => $values) {
+        foreach ((array) $values as $value) {
+            if (strpbrk("$name$value", "\r\n\0") !== false) {
+                throw new \ValueError("Outboard\\fetch(): the header $name holds a line break");
+            }
+            $lines .= "$name: $value\n";
+        }
+        if ($typed !== null && strcasecmp($name, 'Content-Type') === 0) {
+            $typed = null;
+        }
+    }
+    if ($typed !== null) {
+        $lines .= "Content-Type: $typed\n";
+    }
+    if ($options['query'] !== []) {
+        $url .= (str_contains($url, '?') ? '&' : '?') . http_build_query($options['query']);
+    }
+    $answer = fetch(
+        $options['method'] ?? ($body === '' && $typed === null && $options['body'] === null ? 'GET' : 'POST'),
+        $url,
+        $lines,
+        $body,
+        (int) ($options['connect_timeout'] * 1000),
+        (int) ($options['timeout'] * 1000),
+        $options['max_body_bytes'],
+        $options['redirects'],
+        $options['retries'],
+        ($options['verify'] ? 1 : 0) | ($options['decompress'] ? 2 : 0) | ($options['http2'] ? 4 : 0),
+    );
+    if (count($answer) === 2) {
+        throw new \Outboard\FetchException("$url: $answer[1]", FAILURES[$answer[0]] ?? 'protocol', $url);
+    }
+    [$status, $version, $from, $head, $content] = $answer;
+    return new \Outboard\FetchResponse($status, $version === 2 ? '2' : '1.1', $from, header_lists($head), $content);
+}
+
+/** @return array<string, list<string>> */
+function header_lists(string $lines): array
+{
+    $headers = [];
+    foreach (explode("\n", $lines) as $line) {
+        $colon = strpos($line, ':');
+        if ($colon !== false) {
+            $headers[strtolower(substr($line, 0, $colon))][] = ltrim(substr($line, $colon + 1));
+        }
+    }
+    return $headers;
+}

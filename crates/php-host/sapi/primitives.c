@@ -1,0 +1,384 @@
+/*
+ * What the API's PHP part (php/runtime) is made of: Outboard\Engine. Internal: applications use
+ * the functions and classes above it.
+ */
+#include "visit.h"
+#include "zend_fibers.h"
+#include "ext/spl/spl_exceptions.h"
+#include <time.h>
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_any, 0, 0, 0)
+	ZEND_ARG_VARIADIC_INFO(0, arguments)
+ZEND_END_ARG_INFO()
+
+static bool outside(void)
+{
+	if (!outboard_events) {
+		zend_throw_exception(spl_ce_RuntimeException, "this needs worker mode", 0);
+		return true;
+	}
+	if (outboard_rs_is_forking(outboard_events)) {
+		zend_throw_exception(spl_ce_RuntimeException,
+			"with isolation \"fork\" this is not to be had before the first request", 0);
+		return true;
+	}
+	return false;
+}
+
+PHP_FUNCTION(outboard_engine_spawn)
+{
+	zval *task;
+	zval *ended;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_ZVAL(task)
+		Z_PARAM_ZVAL(ended)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!outside()) {
+		RETURN_LONG((zend_long) outboard_spawn(task, ended));
+	}
+}
+
+PHP_FUNCTION(outboard_engine_cancel)
+{
+	zend_long id;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(id)
+	ZEND_PARSE_PARAMETERS_END();
+	outboard_cancel_task((uint64_t) id);
+}
+
+PHP_FUNCTION(outboard_engine_current)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_LONG((zend_long) outboard_waiter());
+}
+
+/* A wait cannot be where the engine forbids a switch: in a destructor of the garbage collector. */
+static bool suspend(void)
+{
+	if (outside()) {
+		return false;
+	}
+	if (zend_fiber_switch_blocked()) {
+		zend_throw_exception(spl_ce_LogicException, "it is not possible to wait here", 0);
+		return false;
+	}
+	outboard_suspend();
+	outboard_throw_if_cancelled();
+	return !EG(exception);
+}
+
+PHP_FUNCTION(outboard_engine_suspend)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	suspend();
+}
+
+PHP_FUNCTION(outboard_engine_wake)
+{
+	zend_long waiter;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(waiter)
+	ZEND_PARSE_PARAMETERS_END();
+	RETURN_BOOL(outboard_wake((uint64_t) waiter));
+}
+
+PHP_FUNCTION(outboard_engine_sleep)
+{
+	double seconds;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_DOUBLE(seconds)
+	ZEND_PARSE_PARAMETERS_END();
+	struct timespec time;
+	if (seconds < 0 || seconds > 1e9) {
+		zend_argument_value_error(1, "must be between 0 and 1,000,000,000");
+		return;
+	}
+	time.tv_sec = (time_t) seconds;
+	time.tv_nsec = (long) ((seconds - (double) time.tv_sec) * 1e9);
+	nanosleep(&time, NULL);
+	outboard_throw_if_cancelled();
+}
+
+PHP_FUNCTION(outboard_engine_timer)
+{
+	static uint64_t ids;
+	double seconds;
+	zval *callback;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_DOUBLE(seconds)
+		Z_PARAM_ZVAL(callback)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!outside()) {
+		uint64_t id = ++ids;
+		outboard_timer_add(id, callback);
+		outboard_rs_timer_set(outboard_events, id, (int64_t) (seconds * 1e6));
+		RETURN_LONG((zend_long) id);
+	}
+}
+
+PHP_FUNCTION(outboard_engine_timer_again)
+{
+	zend_long id;
+	double seconds;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_LONG(id)
+		Z_PARAM_DOUBLE(seconds)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!outside()) {
+		outboard_rs_timer_set(outboard_events, (uint64_t) id, (int64_t) (seconds * 1e6));
+	}
+}
+
+PHP_FUNCTION(outboard_engine_timer_cancel)
+{
+	zend_long id;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(id)
+	ZEND_PARSE_PARAMETERS_END();
+	outboard_timer_remove((uint64_t) id);
+}
+
+/* The number of the present request; 0 outside of one. */
+PHP_FUNCTION(outboard_engine_visit)
+{
+	outboard_visit *visit = outboard_visit_here();
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_LONG(visit ? (zend_long) visit->id : 0);
+}
+
+/* An object that outlives its request must not show another one. */
+static const outboard_request *request_of(zend_long id)
+{
+	outboard_visit *visit = outboard_visit_here();
+	if (!visit || (zend_long) visit->id != id) {
+		zend_throw_exception(spl_ce_LogicException, "this request is over", 0);
+		return NULL;
+	}
+	return visit->request;
+}
+
+PHP_FUNCTION(outboard_engine_field)
+{
+	zend_long id;
+	zend_long which;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_LONG(id)
+		Z_PARAM_LONG(which)
+	ZEND_PARSE_PARAMETERS_END();
+	const outboard_request *request = request_of(id);
+	if (request) {
+		/* In the order of ring's Field, which outboard_request begins with. */
+		const outboard_str *fields = &request->method;
+		if (which < 0 || which > 14) {
+			zend_argument_value_error(2, "must be a field");
+			return;
+		}
+		RETURN_STRINGL(fields[which].ptr, fields[which].len);
+	}
+}
+
+/* The header's lines in one, or null. */
+PHP_FUNCTION(outboard_engine_header)
+{
+	zend_long id;
+	zend_string *name;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_LONG(id)
+		Z_PARAM_STR(name)
+	ZEND_PARSE_PARAMETERS_END();
+	const outboard_request *request = request_of(id);
+	zend_string *value = NULL;
+	if (!request) {
+		return;
+	}
+	for (size_t i = 0; i < request->header_count; i++) {
+		const outboard_pair *header = &request->headers[i];
+		if (header->name.len == ZSTR_LEN(name)
+			&& strncasecmp(header->name.ptr, ZSTR_VAL(name), ZSTR_LEN(name)) == 0) {
+			zend_string *longer = value
+				? zend_string_concat3(ZSTR_VAL(value), ZSTR_LEN(value), ", ", 2,
+					header->value.ptr, header->value.len)
+				: zend_string_init(header->value.ptr, header->value.len, false);
+			if (value) {
+				zend_string_release(value);
+			}
+			value = longer;
+		}
+	}
+	if (value) {
+		RETURN_STR(value);
+	}
+}
+
+/* All of them: a list of [name, value]. */
+PHP_FUNCTION(outboard_engine_headers)
+{
+	zend_long id;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(id)
+	ZEND_PARSE_PARAMETERS_END();
+	const outboard_request *request = request_of(id);
+	if (!request) {
+		return;
+	}
+	array_init_size(return_value, (uint32_t) request->header_count);
+	for (size_t i = 0; i < request->header_count; i++) {
+		const outboard_pair *header = &request->headers[i];
+		zval line;
+		array_init_size(&line, 2);
+		add_next_index_stringl(&line, header->name.ptr, header->name.len);
+		add_next_index_stringl(&line, header->value.ptr, header->value.len);
+		add_next_index_zval(return_value, &line);
+	}
+}
+
+PHP_FUNCTION(outboard_engine_server)
+{
+	zend_long id;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(id)
+	ZEND_PARSE_PARAMETERS_END();
+	if (request_of(id)) {
+		zend_is_auto_global(ZSTR_KNOWN(ZEND_STR_AUTOGLOBAL_SERVER));
+		ZVAL_COPY(return_value, &PG(http_globals)[TRACK_VARS_SERVER]);
+	}
+}
+
+static void release_callback(void *callback)
+{
+	zval_ptr_dtor(callback);
+}
+
+PHP_FUNCTION(outboard_engine_defer)
+{
+	zval *callback;
+	outboard_visit *visit = outboard_visit_here();
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_ZVAL(callback)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!visit) {
+		zend_throw_exception(spl_ce_LogicException, "there is no request to defer after", 0);
+		return;
+	}
+	if (!visit->deferred) {
+		visit->deferred = emalloc(sizeof(*visit->deferred));
+		zend_llist_init(visit->deferred, sizeof(zval), release_callback, false);
+	}
+	Z_TRY_ADDREF_P(callback);
+	zend_llist_add_element(visit->deferred, callback);
+}
+
+PHP_FUNCTION(outboard_engine_log)
+{
+	zend_string *message;
+	zend_long level;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_STR(message)
+		Z_PARAM_LONG(level)
+	ZEND_PARSE_PARAMETERS_END();
+	if (SG(server_context)) {
+		outboard_rs_log(SG(server_context), (int) level, ZSTR_VAL(message), ZSTR_LEN(message));
+	} else {
+		fprintf(stderr, "%s\n", ZSTR_VAL(message));
+	}
+}
+
+static outboard_str string_of(const zval *value)
+{
+	outboard_str none = {"", 0};
+	outboard_str text = {Z_STRVAL_P(value), Z_STRLEN_P(value)};
+	return Z_TYPE_P(value) == IS_STRING ? text : none;
+}
+
+static zend_string *copied(const outboard_str *text)
+{
+	return zend_string_init(text->ptr, text->len, false);
+}
+
+/* [status, HTTP version, URL, header lines, body], or [failure, message]. */
+static void give(zval *target, const outboard_fetched *fetched)
+{
+	array_init_size(target, 5);
+	if (fetched->failure) {
+		add_next_index_long(target, fetched->failure);
+		add_next_index_str(target, copied(&fetched->body));
+		return;
+	}
+	add_next_index_long(target, fetched->status);
+	add_next_index_long(target, fetched->http_version);
+	add_next_index_str(target, copied(&fetched->url));
+	add_next_index_str(target, copied(&fetched->headers));
+	add_next_index_str(target, copied(&fetched->body));
+}
+
+PHP_FUNCTION(outboard_engine_fetch)
+{
+	zval *method, *url, *headers, *body;
+	zend_long connect_ms, timeout_ms, most_bytes, redirects, retries, switches;
+	outboard_fetched fetched;
+	ZEND_PARSE_PARAMETERS_START(10, 10)
+		Z_PARAM_ZVAL(method)
+		Z_PARAM_ZVAL(url)
+		Z_PARAM_ZVAL(headers)
+		Z_PARAM_ZVAL(body)
+		Z_PARAM_LONG(connect_ms)
+		Z_PARAM_LONG(timeout_ms)
+		Z_PARAM_LONG(most_bytes)
+		Z_PARAM_LONG(redirects)
+		Z_PARAM_LONG(retries)
+		Z_PARAM_LONG(switches)
+	ZEND_PARSE_PARAMETERS_END();
+	if (outside()) {
+		return;
+	}
+	outboard_fetch fetch = {
+		.method = string_of(method),
+		.url = string_of(url),
+		.headers = string_of(headers),
+		.body = string_of(body),
+		.connect_timeout_ms = (uint32_t) connect_ms,
+		.timeout_ms = (uint32_t) timeout_ms,
+		.max_body_bytes = (uint32_t) most_bytes,
+		.max_redirects = (uint16_t) redirects,
+		.retries = (uint8_t) retries,
+		.verify = switches & 1,
+		.decompress = (switches & 2) != 0,
+		.http2 = (switches & 4) != 0,
+	};
+	uint64_t operation =
+		outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch);
+	while (!outboard_rs_fetched(outboard_events, operation, &fetched)) {
+		outboard_rs_fetch_awaited(outboard_events, operation, outboard_waiter());
+		if (!suspend()) {
+			outboard_rs_fetch_free(outboard_events, operation);
+			return;
+		}
+	}
+	give(return_value, &fetched);
+	outboard_rs_fetch_free(outboard_events, operation);
+}
+
+#define ENGINE(name) \
+	ZEND_NS_FENTRY("Outboard\\Engine", name, ZEND_FN(outboard_engine_##name), arginfo_any, 0)
+
+const zend_function_entry outboard_engine_functions[] = {
+	ENGINE(spawn)
+	ENGINE(cancel)
+	ENGINE(current)
+	ENGINE(suspend)
+	ENGINE(wake)
+	ENGINE(sleep)
+	ENGINE(timer)
+	ENGINE(timer_again)
+	ENGINE(timer_cancel)
+	ENGINE(visit)
+	ENGINE(field)
+	ENGINE(header)
+	ENGINE(headers)
+	ENGINE(server)
+	ENGINE(defer)
+	ENGINE(log)
+	ENGINE(fetch)
+	PHP_FE_END
+};

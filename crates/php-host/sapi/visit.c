@@ -1,0 +1,311 @@
+/*
+ * One request in a resident script: gives it a request's state of the engine, takes that state
+ * out and in as coroutines take turns, and completes the answer.
+ * Called by coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
+ * visit changed of that state is gone with it.
+ */
+#include "visit.h"
+#include "ext/standard/basic_functions.h"
+
+outboard_visit *outboard_active_visit;
+outboard_visit outboard_boot_visit;
+
+static zend_string *names[OUTBOARD_SUPERGLOBALS];
+static const char *const spelled[OUTBOARD_SUPERGLOBALS] = {
+	"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION",
+};
+#define SESSION_VARIABLES 6
+
+static outboard_visit *unused;
+static zend_module_entry *session_module;
+static zend_module_entry *filter_module;
+static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
+
+/* At the first call for a request: what is there now is the script's own. */
+void outboard_visit_startup(void)
+{
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		names[i] = zend_string_init_interned(spelled[i], strlen(spelled[i]), true);
+		importers[i] = zend_hash_find_ptr(CG(auto_globals), names[i]);
+	}
+	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
+	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
+	outboard_active_visit = &outboard_boot_visit;
+	if (session_module) {
+		session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+		session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
+	}
+}
+
+static void exchange_superglobals(zval *saved, const zval *wanted)
+{
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		zval *place = zend_hash_find_known_hash(&EG(symbol_table), names[i]);
+		if (place) {
+			ZVAL_COPY_VALUE(&saved[i], place);
+			if (Z_ISUNDEF(wanted[i])) {
+				ZVAL_NULL(place);
+			} else {
+				ZVAL_COPY_VALUE(place, &wanted[i]);
+			}
+		} else {
+			ZVAL_UNDEF(&saved[i]);
+			if (!Z_ISUNDEF(wanted[i])) {
+				zend_hash_add_new(&EG(symbol_table), names[i], (zval *) &wanted[i]);
+			}
+		}
+	}
+}
+
+static void take_out(outboard_state *state)
+{
+	memcpy(&state->sapi, &sapi_globals, sizeof(sapi_globals));
+	memcpy(&state->output, &output_globals, sizeof(output_globals));
+	memcpy(&state->session, &ps_globals, sizeof(ps_globals));
+	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
+	ZVAL_COPY_VALUE(&state->error_handler, &EG(user_error_handler));
+	state->error_handler_reporting = EG(user_error_handler_error_reporting);
+	state->error_handlers = EG(user_error_handlers);
+	state->error_handlers_reporting = EG(user_error_handlers_error_reporting);
+	ZVAL_COPY_VALUE(&state->exception_handler, &EG(user_exception_handler));
+	state->exception_handlers = EG(user_exception_handlers);
+	state->shutdown_functions = BG(user_shutdown_function_names);
+	state->last_error_message = PG(last_error_message);
+	state->last_error_file = PG(last_error_file);
+	state->last_error_type = PG(last_error_type);
+	state->last_error_line = PG(last_error_lineno);
+	state->exit_status = EG(exit_status);
+	state->connection_status = PG(connection_status);
+	state->ignore_user_abort = PG(ignore_user_abort);
+	state->header_is_being_sent = PG(header_is_being_sent);
+	state->request = outboard_current;
+	state->result = outboard_current_result;
+}
+
+static void put_in(const outboard_state *state)
+{
+	memcpy(&sapi_globals, &state->sapi, sizeof(sapi_globals));
+	memcpy(&output_globals, &state->output, sizeof(output_globals));
+	memcpy(&ps_globals, &state->session, sizeof(ps_globals));
+	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
+	ZVAL_COPY_VALUE(&EG(user_error_handler), &state->error_handler);
+	EG(user_error_handler_error_reporting) = state->error_handler_reporting;
+	EG(user_error_handlers) = state->error_handlers;
+	EG(user_error_handlers_error_reporting) = state->error_handlers_reporting;
+	ZVAL_COPY_VALUE(&EG(user_exception_handler), &state->exception_handler);
+	EG(user_exception_handlers) = state->exception_handlers;
+	BG(user_shutdown_function_names) = state->shutdown_functions;
+	PG(last_error_message) = state->last_error_message;
+	PG(last_error_file) = state->last_error_file;
+	PG(last_error_type) = state->last_error_type;
+	PG(last_error_lineno) = state->last_error_line;
+	EG(exit_status) = state->exit_status;
+	PG(connection_status) = state->connection_status;
+	PG(ignore_user_abort) = state->ignore_user_abort;
+	PG(header_is_being_sent) = state->header_is_being_sent;
+	outboard_current = state->request;
+	outboard_current_result = state->result;
+}
+
+/* Makes it the active one. */
+void outboard_visit_enter(outboard_visit *visit)
+{
+	outboard_visit *before = outboard_active_visit;
+	if (visit == before) {
+		return;
+	}
+	take_out(&before->state);
+	exchange_superglobals(before->state.superglobals, visit->state.superglobals);
+	put_in(&visit->state);
+	outboard_active_visit = visit;
+}
+
+static void copy_zval_stack(zend_stack *to, const zend_stack *from)
+{
+	zend_stack_init(to, sizeof(zval));
+	for (int i = 0; i < from->top; i++) {
+		zval *handler = (zval *) from->elements + i;
+		Z_TRY_ADDREF_P(handler);
+		zend_stack_push(to, handler);
+	}
+}
+
+/* The state that every request begins with, made from that of the script's boot. */
+static void prepare(outboard_visit *visit)
+{
+	const outboard_state *boot = &outboard_boot_visit.state;
+	outboard_state *state = &visit->state;
+	memcpy(state, boot, sizeof(*state));
+	memset(&state->output, 0, sizeof(state->output));
+	for (int i = 0; i < 6; i++) {
+		ZVAL_UNDEF(&state->http_globals[i]);
+	}
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		ZVAL_UNDEF(&state->superglobals[i]);
+	}
+	Z_TRY_ADDREF(state->error_handler);
+	Z_TRY_ADDREF(state->exception_handler);
+	copy_zval_stack(&state->error_handlers, &boot->error_handlers);
+	copy_zval_stack(&state->exception_handlers, &boot->exception_handlers);
+	zend_stack_init(&state->error_handlers_reporting, sizeof(int));
+	for (int i = 0; i < boot->error_handlers_reporting.top; i++) {
+		zend_stack_push(&state->error_handlers_reporting,
+			(int *) boot->error_handlers_reporting.elements + i);
+	}
+	for (int i = 0; i < PS_NUM_APIS; i++) {
+		Z_TRY_ADDREF(state->session.mod_user_names.names[i]);
+	}
+	state->shutdown_functions = NULL;
+	state->last_error_message = NULL;
+	state->last_error_file = NULL;
+	state->last_error_type = 0;
+	state->exit_status = 0;
+	state->connection_status = PHP_CONNECTION_NORMAL;
+	state->header_is_being_sent = 0;
+	state->request = visit->request;
+	state->result = &visit->result;
+}
+
+/*
+ * As php_hash_environment: the importers read the request and write PG(http_globals) and the
+ * symbol table. $_SERVER and $_REQUEST are made only if some script has ever mentioned them
+ * (auto_globals_jit); compiling does not happen again for the next request.
+ */
+static void import_superglobals(void)
+{
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		bool asked_for = !importers[i]->jit
+			|| zend_hash_find_known_hash(&EG(symbol_table), names[i]);
+		if (asked_for) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
+		} else {
+			importers[i]->armed = true;
+		}
+	}
+}
+
+outboard_visit *outboard_visit_begin(const outboard_request *request, void *exchange)
+{
+	outboard_visit *visit = unused;
+	if (visit) {
+		unused = visit->next;
+	} else {
+		visit = pemalloc(sizeof(*visit), 1);
+	}
+	memset(&visit->result, 0, sizeof(*visit) - offsetof(outboard_visit, result));
+	visit->request = request;
+	visit->exchange = exchange;
+	visit->result.outcome = OUTBOARD_FINISHED;
+	if (outboard_active_visit != &outboard_boot_visit) {
+		outboard_visit_enter(&outboard_boot_visit);
+	}
+	take_out(&outboard_boot_visit.state);
+	prepare(visit);
+	outboard_visit_enter(visit);
+	SG(server_context) = exchange;
+	SG(request_info).no_headers = 0;
+	SG(sapi_started) = 0;
+	outboard_describe_request(request);
+	php_output_activate();
+	sapi_activate();
+	import_superglobals();
+	if (session_module && PS(auto_start)) {
+		php_session_start();
+	}
+	return visit;
+}
+
+/* A body that only php://input has read lives in a stream of the engine's list. */
+static void free_body(void)
+{
+	if (SG(request_info).request_body) {
+		php_stream_close(SG(request_info).request_body);
+		SG(request_info).request_body = NULL;
+	}
+}
+
+static void free_state(void)
+{
+	for (int i = 0; i < 6; i++) {
+		zval_ptr_dtor(&PG(http_globals)[i]);
+		ZVAL_UNDEF(&PG(http_globals)[i]);
+	}
+	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
+		zval *place = zend_hash_find_known_hash(&EG(symbol_table), names[i]);
+		if (place) {
+			zval old;
+			ZVAL_COPY_VALUE(&old, place);
+			ZVAL_NULL(place);
+			zval_ptr_dtor(&old);
+		}
+	}
+	zval_ptr_dtor(&EG(user_error_handler));
+	ZVAL_UNDEF(&EG(user_error_handler));
+	zval_ptr_dtor(&EG(user_exception_handler));
+	ZVAL_UNDEF(&EG(user_exception_handler));
+	zend_stack_clean(&EG(user_error_handlers), (void (*)(void *)) zval_ptr_dtor, true);
+	zend_stack_destroy(&EG(user_error_handlers_error_reporting));
+	zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *)) zval_ptr_dtor, true);
+	if (PG(last_error_message)) {
+		zend_string_release(PG(last_error_message));
+		PG(last_error_message) = NULL;
+	}
+	if (PG(last_error_file)) {
+		zend_string_release(PG(last_error_file));
+		PG(last_error_file) = NULL;
+	}
+}
+
+/*
+ * Completes the answer as php_request_shutdown does: shutdown functions, buffers, session, head.
+ * The client may ask again as soon as it has the end, so the session is written before.
+ */
+void outboard_visit_answer(outboard_visit *visit)
+{
+	if (visit->answered) {
+		return;
+	}
+	visit->answered = true;
+	zend_try {
+		if (BG(user_shutdown_function_names)) {
+			php_call_shutdown_functions();
+			php_free_shutdown_functions();
+		}
+		php_output_end_all();
+	} zend_end_try();
+	zend_try {
+		if (session_module) {
+			session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+		}
+		php_output_deactivate();
+	} zend_end_try();
+	BG(user_shutdown_function_names) = NULL;
+}
+
+void outboard_visit_end(outboard_visit *visit)
+{
+	zend_try {
+		outboard_reset_after(visit);
+		if (filter_module) {
+			filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
+		}
+		free_body();
+		SG(post_read) = 1;
+		sapi_deactivate();
+		free_state();
+	} zend_end_try();
+	visit->result.peak_memory_bytes = zend_memory_peak_usage(true);
+	zend_memory_reset_peak_usage();
+	outboard_visit_abandon();
+	visit->next = unused;
+	unused = visit;
+}
+
+/* The state in the engine is of no use any more: the boot's takes its place. */
+void outboard_visit_abandon(void)
+{
+	zval rest[OUTBOARD_SUPERGLOBALS];
+	exchange_superglobals(rest, outboard_boot_visit.state.superglobals);
+	put_in(&outboard_boot_visit.state);
+	outboard_active_visit = &outboard_boot_visit;
+}

@@ -1,0 +1,317 @@
+//! What a resident script's worker calls: events, waits, timers, fetches. Called by
+//! `coroutine.c`, `waiting.c`, `primitives.c` and `resident.c`.
+
+use super::slice;
+use crate::engine::{RawEvent, RawFetch, RawFetched, RawVerdict, Str};
+use crate::events::{Event, Seat};
+use crate::exchange::Exchange;
+use crate::offload::Errand;
+use crate::poller::Refused;
+use crate::resident::Resident;
+use outboard_ring::channel::WaitCall;
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::{FetchCall, FetchOptions};
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+/// Runs `work` on the worker's events. A panic is our bug: the process leaves, and its requests
+/// are answered with 502.
+///
+/// # Safety
+/// `events` is the pointer that `engine::run_resident` was given, and that call has not returned.
+unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Resident) -> T) -> T {
+    // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
+    let resident = unsafe { &mut *events.cast::<Resident>() };
+    catch_unwind(AssertUnwindSafe(|| work(resident)))
+        .unwrap_or_else(|_| crate::worker::leave(crate::worker::CODE_CORRUPT))
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_ready(events: *mut c_void) {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.ready()) }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_is_forking(events: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.is_forking()) }
+}
+
+/// # Safety
+/// As [`with`]. Returns in the process that goes on: the worker, or each fork of the zygote.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.snapshot()) }
+}
+
+/// # Safety
+/// As [`with`]; `event` is writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_next(
+    events: *mut c_void,
+    may_start: bool,
+    may_block: bool,
+    event: *mut RawEvent,
+) {
+    // SAFETY: this function's contract.
+    let next = unsafe { with(events, |resident| resident.next(may_start, may_block)) };
+    // SAFETY: a seat stays where it is until its `done`.
+    let raw = unsafe { raw_event(next) };
+    // SAFETY: this function's contract.
+    unsafe { event.write(raw) };
+}
+
+/// # Safety
+/// A seat in `event` is in use.
+unsafe fn raw_event(event: Event) -> RawEvent {
+    let empty = RawEvent {
+        kind: 0,
+        slot: 0,
+        generation: 0,
+        id: 0,
+        exchange: std::ptr::null_mut(),
+        request: std::ptr::null(),
+    };
+    match event {
+        Event::Nothing => empty,
+        // SAFETY: the caller's contract.
+        Event::Request(seat) => unsafe { raw_seat(1, seat) },
+        Event::Wake(id) => RawEvent { kind: 2, id, ..empty },
+        Event::Timer(id) => RawEvent { kind: 3, id, ..empty },
+        // SAFETY: the caller's contract.
+        Event::Cancel(seat) => unsafe { raw_seat(4, seat) },
+        Event::Stop => RawEvent { kind: 5, ..empty },
+    }
+}
+
+/// # Safety
+/// `seat` is in use.
+unsafe fn raw_seat(kind: i32, seat: NonNull<Seat>) -> RawEvent {
+    let seat = seat.as_ptr();
+    // SAFETY: the caller's contract; the pointers are C's until `done`.
+    let (exchange, request) = unsafe { (&raw mut (*seat).exchange, &raw const (*seat).request) };
+    // SAFETY: as above; no reference outlives the line.
+    let tag = unsafe { (*exchange).tag() };
+    let (slot, generation) = (tag.slot, tag.generation);
+    RawEvent { kind, slot, generation, id: 0, exchange: exchange.cast(), request }
+}
+
+/// # Safety
+/// As [`with`]; `exchange` came with an event and was not done; `result` is readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_done(
+    events: *mut c_void,
+    exchange: *mut c_void,
+    result: *const RawVerdict,
+) {
+    // SAFETY: this function's contract.
+    let (tag, verdict) = unsafe { ((*exchange.cast::<Exchange>()).tag(), (*result).into()) };
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.done(tag, verdict)) }
+}
+
+/// 0, or that the wait cannot be; `other` is then who waits there, if that is why.
+///
+/// # Safety
+/// As [`with`]; `fds` is valid for `count` elements, `other` writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_wait(
+    events: *mut c_void,
+    waiter: u64,
+    fds: *const libc::pollfd,
+    count: usize,
+    timeout_us: i64,
+    other: *mut u64,
+) -> c_int {
+    let fds = if count == 0 {
+        &[]
+    } else {
+        // SAFETY: this function's contract.
+        unsafe { std::slice::from_raw_parts(fds, count) }
+    };
+    let wanted = fds.iter().map(|fd| (fd.fd, u32::from(fd.events as u16)));
+    let timeout_us = u64::try_from(timeout_us).ok();
+    // SAFETY: this function's contract.
+    let begun = unsafe {
+        with(events, |resident| resident.events().poller.wait(waiter, wanted, timeout_us))
+    };
+    match begun {
+        Ok(()) => 0,
+        Err(Refused::Unwatchable) => 1,
+        Err(Refused::Taken(by)) => {
+            // SAFETY: this function's contract.
+            unsafe { other.write(by) };
+            1
+        }
+    }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_unwait(events: *mut c_void, waiter: u64) {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.events().poller.forget(waiter)) }
+}
+
+/// Has the sockets that this coroutine waits for closed for both sides, so that whatever library
+/// reads them sees an end and gives up.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_cancel_wait(events: *mut c_void, waiter: u64) {
+    // SAFETY: this function's contract.
+    unsafe {
+        with(events, |resident| {
+            for fd in resident.events().poller.descriptors(waiter) {
+                // SAFETY: fails for what is no socket.
+                libc::shutdown(*fd, libc::SHUT_RDWR);
+            }
+        });
+    }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_reader(events: *mut c_void, fd: c_int) -> u64 {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.events().poller.reader(fd)) }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_timer_set(events: *mut c_void, id: u64, delay_us: i64) {
+    let delay_us = u64::try_from(delay_us).unwrap_or(0);
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.events().poller.set_timer(id, delay_us)) }
+}
+
+/// Counts a wait in the call with this number; below 0 it did not hold the worker.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_count_wait(events: *mut c_void, call: c_int, blocked_us: i64) {
+    let call = usize::try_from(call).ok().and_then(|at| WaitCall::ALL.get(at));
+    let blocked_us = u64::try_from(blocked_us).ok();
+    // SAFETY: this function's contract.
+    unsafe {
+        with(events, |resident| {
+            if let Some(call) = call {
+                resident.count_wait(*call, blocked_us);
+            }
+        });
+    }
+}
+
+/// # Safety
+/// As [`with`]; `run` may be called with `data` in another thread until the waiter is woken.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_offload(
+    events: *mut c_void,
+    waiter: u64,
+    run: unsafe extern "C" fn(*mut c_void),
+    data: *mut c_void,
+) -> bool {
+    // SAFETY: this function's contract.
+    unsafe {
+        with(events, |resident| {
+            let events = resident.events();
+            let bell = events.link.borrow().bell().try_clone();
+            bell.is_ok_and(|bell| events.offload.begin(waiter, Errand { run, data }, bell))
+        })
+    }
+}
+
+/// # Safety
+/// The bytes outlive the slice.
+unsafe fn bytes<'a>(text: Str) -> &'a [u8] {
+    // SAFETY: the caller's contract.
+    unsafe { slice(text.ptr, text.len) }
+}
+
+/// # Safety
+/// As [`with`]; `exchange` is NULL or that of a request; `fetch` is readable with all its strings.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_fetch(
+    events: *mut c_void,
+    exchange: *mut c_void,
+    waiter: u64,
+    fetch: *const RawFetch,
+) -> u64 {
+    // SAFETY: this function's contract.
+    let (raw, tag) = unsafe {
+        let tag = exchange.cast::<Exchange>().as_ref().map_or(Tag::default(), Exchange::tag);
+        (&*fetch, tag)
+    };
+    // SAFETY: this function's contract.
+    let (method, url, headers, body) =
+        unsafe { (bytes(raw.method), bytes(raw.url), bytes(raw.headers), bytes(raw.body)) };
+    let call = FetchCall {
+        url,
+        method,
+        headers,
+        body_bytes: body.len() as u32,
+        connect_timeout_ms: raw.connect_timeout_ms,
+        timeout_ms: raw.timeout_ms,
+        max_body_bytes: raw.max_body_bytes,
+        max_redirects: raw.max_redirects,
+        retries: raw.retries,
+        options: FetchOptions { verify: raw.verify, decompress: raw.decompress, http2: raw.http2 },
+    };
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.fetch(tag, waiter, call, body)) }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_fetch_awaited(events: *mut c_void, operation: u64, waiter: u64) {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.events().fetches.await_by(operation, waiter)) }
+}
+
+/// False while it is not complete. The strings live until [`outboard_rs_fetch_free`].
+///
+/// # Safety
+/// As [`with`]; `fetched` is writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_fetched(
+    events: *mut c_void,
+    operation: u64,
+    fetched: *mut RawFetched,
+) -> bool {
+    // SAFETY: this function's contract.
+    unsafe {
+        with(events, |resident| {
+            let Some(answer) = resident.events().fetches.answer(operation) else { return false };
+            fetched.write(RawFetched {
+                failure: answer.failure.map_or(0, |failure| failure as i32),
+                status: answer.status,
+                http_version: answer.http_version,
+                url: answer.url[..].into(),
+                headers: answer.headers[..].into(),
+                body: answer.body[..].into(),
+            });
+            true
+        })
+    }
+}
+
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_fetch_free(events: *mut c_void, operation: u64) {
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.free_fetch(operation)) }
+}

@@ -1,0 +1,157 @@
+//! The HTTP requests that the gateway makes for this worker's scripts.
+//!
+//! Used by [`crate::events`]. Invariants: an answer is given to the call that asked for it and to
+//! no later one with the same slot; what was given up is told to the gateway once.
+
+use crate::link::Link;
+use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::operation::{Call, Completion, Failure, FetchCall, Operation, Part};
+use outboard_ring::spsc::Corrupt;
+
+/// What has come of a fetch.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    pub(crate) status: u16,
+    pub(crate) http_version: u8,
+    pub(crate) url: Vec<u8>,
+    pub(crate) headers: Vec<u8>,
+    /// The body; or, after a failure, why.
+    pub(crate) body: Vec<u8>,
+    pub(crate) failure: Option<Failure>,
+}
+
+#[derive(Debug, Default)]
+struct Fetch {
+    generation: u32,
+    in_use: bool,
+    complete: bool,
+    /// The coroutine to be woken.
+    waiter: u64,
+    answer: Fetched,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Fetches {
+    slots: Vec<Fetch>,
+    free: Vec<u32>,
+    scratch: Vec<u8>,
+}
+
+fn id_of(tag: Tag) -> u64 {
+    u64::from(tag.generation) << 32 | u64::from(tag.slot)
+}
+
+fn tag_of(id: u64) -> Tag {
+    Tag { slot: id as u32, generation: (id >> 32) as u32 }
+}
+
+impl Fetches {
+    /// Sends a fetch to the gateway.
+    pub(crate) fn begin(
+        &mut self,
+        link: &mut Link,
+        request: Tag,
+        waiter: u64,
+        call: FetchCall<'_>,
+        body: &[u8],
+    ) -> Result<u64, Corrupt> {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Fetch::default());
+            self.slots.len() as u32 - 1
+        });
+        let fetch = &mut self.slots[slot as usize];
+        fetch.generation = fetch.generation.wrapping_add(1);
+        let id = Tag { slot, generation: fetch.generation };
+        *fetch = Fetch { generation: id.generation, in_use: true, waiter, ..Fetch::default() };
+        self.send(link, request, Operation { id, call: Call::Fetch(call) })?;
+        for piece in body.chunks(link.largest_piece_bytes / 2) {
+            self.send(link, request, Operation { id, call: Call::FetchBody(piece) })?;
+        }
+        link.publish();
+        Ok(id_of(id))
+    }
+
+    fn send(
+        &mut self,
+        link: &mut Link,
+        request: Tag,
+        operation: Operation<'_>,
+    ) -> Result<(), Corrupt> {
+        self.scratch.clear();
+        operation.encode(&mut self.scratch);
+        if self.scratch.len() > link.largest_piece_bytes {
+            self.refuse(operation.id, "its URL and headers are too long");
+            return Ok(());
+        }
+        link.send_always(FrameKind::Operation, request, &[&self.scratch])
+    }
+
+    fn refuse(&mut self, id: Tag, why: &str) {
+        if let Some(fetch) = self.present(id) {
+            fetch.answer.failure = Some(Failure::BadCall);
+            fetch.answer.body = why.as_bytes().to_vec();
+            fetch.complete = true;
+        }
+    }
+
+    fn present(&mut self, id: Tag) -> Option<&mut Fetch> {
+        let fetch = self.slots.get_mut(id.slot as usize)?;
+        (fetch.in_use && fetch.generation == id.generation).then_some(fetch)
+    }
+
+    /// Takes in what the gateway says; the coroutine to be woken, if its answer is complete.
+    pub(crate) fn take_in(&mut self, payload: &[u8]) -> Result<Option<u64>, Corrupt> {
+        let completion = Completion::decode(payload)?;
+        let Some(fetch) = self.present(completion.id) else { return Ok(None) };
+        let answer = &mut fetch.answer;
+        match completion.part {
+            Part::Head(head) => {
+                answer.status = head.status;
+                answer.http_version = head.http_version;
+                answer.url = head.url.to_vec();
+                answer.headers = head.headers.to_vec();
+                return Ok(None);
+            }
+            Part::Body(bytes) => {
+                answer.body.extend_from_slice(bytes);
+                return Ok(None);
+            }
+            Part::End => {}
+            Part::Failed { failure, message } => {
+                answer.failure = Some(failure);
+                answer.body = message.as_bytes().to_vec();
+            }
+        }
+        fetch.complete = true;
+        Ok(Some(fetch.waiter))
+    }
+
+    /// The answer, once it is complete.
+    pub(crate) fn answer(&mut self, id: u64) -> Option<&Fetched> {
+        self.present(tag_of(id)).filter(|fetch| fetch.complete).map(|fetch| &fetch.answer)
+    }
+
+    /// Has this coroutine woken: its name is another in each wait.
+    pub(crate) fn await_by(&mut self, id: u64, waiter: u64) {
+        if let Some(fetch) = self.present(tag_of(id)) {
+            fetch.waiter = waiter;
+        }
+    }
+
+    /// The caller has what it wanted, or gives up.
+    pub(crate) fn free(&mut self, link: &mut Link, id: u64) -> Result<(), Corrupt> {
+        let tag = tag_of(id);
+        let Some(fetch) = self.present(tag) else { return Ok(()) };
+        let complete = fetch.complete;
+        fetch.in_use = false;
+        fetch.answer = Fetched::default();
+        self.free.push(tag.slot);
+        if complete {
+            return Ok(());
+        }
+        self.send(link, Tag::default(), Operation { id: tag, call: Call::Forget })?;
+        link.publish();
+        Ok(())
+    }
+}

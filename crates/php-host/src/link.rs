@@ -1,0 +1,287 @@
+//! The worker's end of its ring: frames in, sorted by what they are for; frames out.
+//!
+//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: a request
+//! leaves the ring in the order in which it came; body frames are kept for requests that are
+//! waited for or being answered, and for no others. A broken ring is remembered and ends the
+//! worker.
+
+use outboard_ring::channel::{WaitCall, WorkerChannel};
+use outboard_ring::doorbell::Doorbell;
+use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
+use outboard_ring::spsc::{Corrupt, Sleep, Wake};
+use std::collections::{HashMap, VecDeque};
+
+/// The frame could not be sent and never will be.
+#[derive(Debug)]
+pub(crate) enum Unsent {
+    /// The client has gone.
+    Aborted,
+    /// The gateway broke the protocol.
+    Broken(Corrupt),
+}
+
+impl From<Corrupt> for Unsent {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::Broken(corrupt)
+    }
+}
+
+/// Something that the gateway said between requests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// The time of this request is over.
+    Cancel(Tag),
+    /// Payload of a `Completion` frame.
+    Completion(Vec<u8>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Link {
+    channel: WorkerChannel,
+    bell: Doorbell,
+    gateway_bell: Doorbell,
+    /// Half of the ring, so that the gateway empties one half while the other fills.
+    pub(crate) largest_piece_bytes: usize,
+    /// Requests that were taken out of the ring on the way to something behind them.
+    waiting: VecDeque<(Tag, Vec<u8>)>,
+    bodies: HashMap<Tag, VecDeque<Vec<u8>>>,
+    notices: VecDeque<Notice>,
+    stop: bool,
+    broken: Option<Corrupt>,
+}
+
+impl Link {
+    /// A worker's end of a fresh channel.
+    pub(crate) fn new(
+        mut channel: WorkerChannel,
+        bell: Doorbell,
+        gateway_bell: Doorbell,
+    ) -> Result<Self, Corrupt> {
+        let largest_piece_bytes = channel.free_bytes()? / 2 - FRAME_HEADER_BYTES;
+        Ok(Self {
+            channel,
+            bell,
+            gateway_bell,
+            largest_piece_bytes,
+            waiting: VecDeque::new(),
+            bodies: HashMap::new(),
+            notices: VecDeque::new(),
+            stop: false,
+            broken: None,
+        })
+    }
+
+    /// Says that the worker has booted.
+    pub(crate) fn ready(&mut self) -> Result<(), Corrupt> {
+        self.send_always(FrameKind::Ready, Tag::default(), &[])?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Whether the worker is to leave.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop
+    }
+
+    /// Remembers that the ring cannot be used any more.
+    pub(crate) fn note_broken(&mut self, corrupt: Corrupt) {
+        self.broken.get_or_insert(corrupt);
+    }
+
+    /// Whether that was so.
+    pub(crate) fn check(&self) -> Result<(), Corrupt> {
+        self.broken.map_or(Ok(()), Err)
+    }
+
+    /// What was said meanwhile, in order.
+    pub(crate) fn take_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Begins the next request that is still to be had, its payload over `frame`.
+    pub(crate) fn next_request(&mut self, frame: &mut Vec<u8>) -> Result<Option<Tag>, Corrupt> {
+        self.check()?;
+        while let Some((tag, waiting)) = self.waiting.pop_front() {
+            if self.start(tag) {
+                *frame = waiting;
+                return Ok(Some(tag));
+            }
+        }
+        while !self.stop {
+            match self.receive(frame)? {
+                None => return Ok(None),
+                Some(Sorted::Elsewhere) => {}
+                Some(Sorted::Request(tag)) => {
+                    if self.start(tag) {
+                        return Ok(Some(tag));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes everything out of the ring that is not a request to be begun.
+    pub(crate) fn take_in(&mut self) -> Result<(), Corrupt> {
+        self.check()?;
+        loop {
+            let mut frame = Vec::new();
+            match self.receive(&mut frame)? {
+                None => return Ok(()),
+                Some(Sorted::Elsewhere) => {}
+                Some(Sorted::Request(tag)) => self.waiting.push_back((tag, frame)),
+            }
+        }
+    }
+
+    /// The next piece of the body of this request; `None` when it will not come.
+    pub(crate) fn next_body(&mut self, tag: Tag) -> Result<Option<Vec<u8>>, Corrupt> {
+        loop {
+            if let Some(piece) = self.bodies.get_mut(&tag).and_then(VecDeque::pop_front) {
+                return Ok(Some(piece));
+            }
+            let mut frame = Vec::new();
+            match self.receive(&mut frame)? {
+                Some(Sorted::Elsewhere) => {}
+                Some(Sorted::Request(other)) => self.waiting.push_back((other, frame)),
+                None if self.is_aborted(tag) || self.stop => return Ok(None),
+                None => {
+                    if self.prepare_sleep()? && !self.is_aborted(tag) {
+                        self.bell.wait();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The request is over: what is left of its body is of no use.
+    pub(crate) fn forget_body(&mut self, tag: Tag) {
+        if !self.bodies.is_empty() {
+            self.bodies.remove(&tag);
+        }
+    }
+
+    /// False when the gateway has withdrawn it: another worker answers it.
+    fn start(&mut self, tag: Tag) -> bool {
+        let started = self.channel.start(tag);
+        if !started {
+            self.forget_body(tag);
+        }
+        started
+    }
+
+    fn receive(&mut self, frame: &mut Vec<u8>) -> Result<Option<Sorted>, Corrupt> {
+        let Some(header) = self.channel.receive(frame)? else { return Ok(None) };
+        self.release();
+        match header.kind {
+            FrameKind::Request => {
+                if has_body(frame) {
+                    self.bodies.insert(header.tag, VecDeque::new());
+                }
+                return Ok(Some(Sorted::Request(header.tag)));
+            }
+            FrameKind::RequestBody => {
+                if let Some(pieces) = self.bodies.get_mut(&header.tag) {
+                    pieces.push_back(std::mem::take(frame));
+                }
+            }
+            FrameKind::Stop => self.stop = true,
+            FrameKind::Cancel => self.notices.push_back(Notice::Cancel(header.tag)),
+            FrameKind::Completion => {
+                self.notices.push_back(Notice::Completion(std::mem::take(frame)));
+            }
+            _ => return Err(Corrupt { what: "a frame that only workers send" }),
+        }
+        Ok(Some(Sorted::Elsewhere))
+    }
+
+    /// Whether the client of this request has gone.
+    pub(crate) fn is_aborted(&self, tag: Tag) -> bool {
+        self.channel.is_aborted(tag)
+    }
+
+    /// Has the gateway ring the bell from now on; false when there is something to take in.
+    pub(crate) fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
+        Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
+    }
+
+    /// The bell of this worker.
+    pub(crate) fn bell(&self) -> &Doorbell {
+        &self.bell
+    }
+
+    /// Puts a frame of the request's into the ring, waiting for room while there is a client.
+    pub(crate) fn send(
+        &mut self,
+        kind: FrameKind,
+        tag: Tag,
+        parts: &[&[u8]],
+    ) -> Result<(), Unsent> {
+        loop {
+            if self.is_aborted(tag) {
+                return Err(Unsent::Aborted);
+            }
+            if self.channel.push(kind, tag, parts)? {
+                return Ok(());
+            }
+            self.wait_for_room(tag, parts)?;
+        }
+    }
+
+    /// Puts a frame into the ring that the gateway takes whether or not there is a client.
+    pub(crate) fn send_always(
+        &mut self,
+        kind: FrameKind,
+        tag: Tag,
+        parts: &[&[u8]],
+    ) -> Result<(), Corrupt> {
+        while !self.channel.push(kind, tag, parts)? {
+            self.wait_for_room(tag, parts)?;
+        }
+        Ok(())
+    }
+
+    fn wait_for_room(&mut self, tag: Tag, parts: &[&[u8]]) -> Result<(), Corrupt> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        self.publish();
+        if self.channel.prepare_wait(len)? == Sleep::MayBlock && !self.is_aborted(tag) {
+            self.bell.wait();
+        }
+        Ok(())
+    }
+
+    /// Shows what was sent to the gateway.
+    pub(crate) fn publish(&mut self) {
+        if self.channel.publish() == Wake::Needed {
+            self.gateway_bell.ring();
+        }
+    }
+
+    fn release(&mut self) {
+        if self.channel.release() == Wake::Needed {
+            self.gateway_bell.ring();
+        }
+    }
+
+    /// Counts a wait; with the time for which it held the worker, if it did.
+    pub(crate) fn count_wait(&self, call: WaitCall, blocked_us: Option<u64>) {
+        match blocked_us {
+            Some(us) => self.channel.count_blocked(call, us),
+            None => self.channel.count_suspended(call),
+        }
+    }
+}
+
+/// Where a frame went.
+enum Sorted {
+    /// It is a request, in the buffer.
+    Request(Tag),
+    /// To the place where it is asked for.
+    Elsewhere,
+}
+
+/// Whether body frames follow this request (`ring::request::Fixed`).
+fn has_body(frame: &[u8]) -> bool {
+    frame.first() == Some(&1) && frame.get(8..16).is_some_and(|length| length != [0; 8])
+}

@@ -1,0 +1,273 @@
+//! What coroutines wait for: descriptors by epoll, and times.
+//!
+//! Used by [`crate::events`]. A wait is named by the coroutine's index (low half) and a serial
+//! (high half). Invariants: a descriptor is waited for by one coroutine at a time; a wait ends
+//! once, by a descriptor or by its time, and leaves nothing behind.
+
+use rustix::event::epoll;
+use rustix::event::epoll::{EventData, EventFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Events taken from the kernel at once.
+const BATCH: usize = 64;
+/// Marks the worker's bell among the descriptors.
+const BELL: u64 = u64::MAX;
+
+/// Something that came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The wait with this name is over.
+    Wait(u64),
+    /// The timer with this id.
+    Timer(u64),
+}
+
+/// Why a wait could not begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Another coroutine waits for the descriptor.
+    Taken(u64),
+    /// The kernel cannot watch it: it is a file, or closed.
+    Unwatchable,
+}
+
+/// What is known of a descriptor.
+#[derive(Debug, Default, Clone, Copy)]
+struct Watched {
+    /// Who waits for it; 0 for nobody.
+    waiter: u64,
+    events: u32,
+    /// Whether epoll has been told of it (it may have been closed since).
+    known: bool,
+}
+
+/// The present wait of a coroutine.
+#[derive(Debug, Default)]
+struct Wait {
+    name: u64,
+    fds: Vec<RawFd>,
+    until: Option<(u64, u64)>,
+    active: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    watched: Vec<Watched>,
+    waits: Vec<Wait>,
+    /// By time in µs, then by order of arrival.
+    times: BTreeMap<(u64, u64), Due>,
+    arrivals: u64,
+    watching: usize,
+}
+
+/// Monotonic time, µs.
+pub(crate) fn now_us() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
+}
+
+impl Poller {
+    /// One that wakes for `bell` as well.
+    pub(crate) fn new(bell: impl AsFd) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Self {
+            epoll,
+            watched: Vec::new(),
+            waits: Vec::new(),
+            times: BTreeMap::new(),
+            arrivals: 0,
+            watching: 0,
+        })
+    }
+
+    /// Whether anything is waited for.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.watching > 0 || !self.times.is_empty()
+    }
+
+    /// Begins a wait for descriptors and their events as of poll(2), or for a time.
+    pub(crate) fn wait(
+        &mut self,
+        name: u64,
+        fds: impl Iterator<Item = (RawFd, u32)>,
+        timeout_us: Option<u64>,
+    ) -> Result<(), Refused> {
+        let at = name as u32 as usize;
+        if self.waits.len() <= at {
+            self.waits.resize_with(at + 1, Wait::default);
+        }
+        debug_assert!(!self.waits[at].active, "a coroutine waits once at a time");
+        self.waits[at] = Wait { name, active: true, ..std::mem::take(&mut self.waits[at]) };
+        self.waits[at].fds.clear();
+        for (fd, events) in fds.filter(|(fd, _)| *fd >= 0) {
+            if let Err(refused) = self.watch(name, fd, events) {
+                self.forget(name);
+                return Err(refused);
+            }
+        }
+        if let Some(timeout_us) = timeout_us {
+            self.waits[at].until = Some(self.schedule(timeout_us, Due::Wait(name)));
+        }
+        Ok(())
+    }
+
+    fn schedule(&mut self, delay_us: u64, due: Due) -> (u64, u64) {
+        self.arrivals += 1;
+        let key = (now_us().saturating_add(delay_us), self.arrivals);
+        self.times.insert(key, due);
+        key
+    }
+
+    /// Has a timer come due once, after so long.
+    pub(crate) fn set_timer(&mut self, id: u64, delay_us: u64) {
+        self.schedule(delay_us, Due::Timer(id));
+    }
+
+    fn watch(&mut self, name: u64, fd: RawFd, events: u32) -> Result<(), Refused> {
+        let at = fd as usize;
+        if self.watched.len() <= at {
+            self.watched.resize(at + 1, Watched::default());
+        }
+        let before = self.watched[at];
+        if before.waiter != 0 && before.waiter != name {
+            return Err(Refused::Taken(before.waiter));
+        }
+        let events = if before.waiter == name { before.events | events } else { events };
+        self.tell_kernel(fd, events, before.known)?;
+        if before.waiter == 0 {
+            self.waits[name as u32 as usize].fds.push(fd);
+            self.watching += 1;
+        }
+        self.watched[at] = Watched { waiter: name, events, known: true };
+        Ok(())
+    }
+
+    /// One shot: the kernel forgets the interest, and not the descriptor, once it has told.
+    fn tell_kernel(&self, fd: RawFd, events: u32, known: bool) -> Result<(), Refused> {
+        let flags = EventFlags::from_bits_retain(events) | EventFlags::ONESHOT;
+        let data = EventData::new_u64(fd as u64);
+        // SAFETY: borrowed for the calls below only. The script owns the descriptor and the
+        // process is single-threaded here; the kernel refuses one that is closed.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        let add = || epoll::add(&self.epoll, fd, data, flags);
+        let modify = || epoll::modify(&self.epoll, fd, data, flags);
+        let told = if known {
+            modify().or_else(|error| if error == Errno::NOENT { add() } else { Err(error) })
+        } else {
+            add().or_else(|error| if error == Errno::EXIST { modify() } else { Err(error) })
+        };
+        told.map_err(|_| Refused::Unwatchable)
+    }
+
+    /// Who waits to read from this descriptor; 0 for nobody.
+    pub(crate) fn reader(&self, fd: RawFd) -> u64 {
+        const IN: u32 = EventFlags::IN.bits();
+        let watched = usize::try_from(fd).ok().and_then(|at| self.watched.get(at));
+        watched.map_or(0, |watched| if watched.events & IN != 0 { watched.waiter } else { 0 })
+    }
+
+    /// The descriptors of the present wait of a coroutine.
+    pub(crate) fn descriptors(&self, name: u64) -> &[RawFd] {
+        match self.waits.get(name as u32 as usize) {
+            Some(wait) if wait.active && wait.name == name => &wait.fds,
+            _ => &[],
+        }
+    }
+
+    /// Ends the wait, if it has not ended; what fired is not told to the kernel again.
+    fn end(&mut self, name: u64, fired: Option<RawFd>) -> bool {
+        let Some(wait) = self.waits.get_mut(name as u32 as usize) else { return false };
+        if !wait.active || wait.name != name {
+            return false;
+        }
+        wait.active = false;
+        if let Some(key) = wait.until.take() {
+            self.times.remove(&key);
+        }
+        let fds = std::mem::take(&mut wait.fds);
+        for &fd in &fds {
+            let watched = &mut self.watched[fd as usize];
+            watched.waiter = 0;
+            self.watching -= 1;
+            if fired != Some(fd) {
+                watched.known = false;
+                // SAFETY: as in `tell_kernel`; one that was closed is gone from epoll already.
+                let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+                let _ = epoll::delete(&self.epoll, fd);
+            }
+        }
+        self.waits[name as u32 as usize].fds = fds;
+        self.waits[name as u32 as usize].fds.clear();
+        true
+    }
+
+    /// Ends a wait that nobody is interested in any more.
+    pub(crate) fn forget(&mut self, name: u64) {
+        self.end(name, None);
+    }
+
+    /// Appends what has come about, waiting for it at most until the next time when `may_block`.
+    /// Says whether the bell was among it.
+    pub(crate) fn poll(&mut self, may_block: bool, due: &mut Vec<Due>) -> io::Result<bool> {
+        let before = due.len();
+        self.take_times(due);
+        let timeout = if due.len() > before || !may_block {
+            Some(Duration::ZERO)
+        } else {
+            self.times
+                .first_key_value()
+                .map(|((us, _), _)| Duration::from_micros(us.saturating_sub(now_us())))
+        };
+        let mut space = [const { MaybeUninit::uninit() }; BATCH];
+        let timespec = timeout.map(|time| rustix::time::Timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: i64::from(time.subsec_nanos()),
+        });
+        let ready = match epoll::wait(&self.epoll, &mut space, timespec.as_ref()) {
+            Err(Errno::INTR) => return Ok(false),
+            result => result?.0,
+        };
+        let mut rung = false;
+        let fired: Vec<u64> = ready.iter().map(|event| event.data.u64()).collect();
+        for data in fired {
+            if data == BELL {
+                rung = true;
+                continue;
+            }
+            let fd = data as RawFd;
+            let name = self.watched.get(data as usize).map_or(0, |watched| watched.waiter);
+            if name != 0 && self.end(name, Some(fd)) {
+                due.push(Due::Wait(name));
+            }
+        }
+        self.take_times(due);
+        Ok(rung)
+    }
+
+    fn take_times(&mut self, due: &mut Vec<Due>) {
+        if self.times.is_empty() {
+            return;
+        }
+        let now = now_us();
+        while let Some(entry) = self.times.first_entry().filter(|entry| entry.key().0 <= now) {
+            match entry.remove() {
+                Due::Wait(name) => {
+                    self.waits[name as u32 as usize].until = None;
+                    if self.end(name, None) {
+                        due.push(Due::Wait(name));
+                    }
+                }
+                timer => due.push(timer),
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Worker mode: runs the script that stays, and is what its callbacks find.
+//!
+//! Called by the worker (isolation by reset) and by the zygote (isolation by fork). Invariants:
+//! the gateway hears `Ready` when the script first asks for a request, and not before; in a zygote
+//! that call returns in the forks only.
+
+use crate::engine::{self, Verdict};
+use crate::events::{Event, Events};
+use crate::link::Link;
+use crate::worker::End;
+use crate::zygote::Forking;
+use outboard_ring::channel::WaitCall;
+use outboard_ring::control::WorkerScript;
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::FetchCall;
+use outboard_ring::spsc::Corrupt;
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+
+/// What a resident script's callbacks work on.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    /// None in a zygote, before the fork.
+    events: Option<Events>,
+    /// In a zygote, before the fork.
+    forking: Option<Forking>,
+    /// A fork answers one request.
+    is_fork: bool,
+}
+
+/// Runs the script in a worker of its own.
+pub(crate) fn serve(script: &WorkerScript, link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
+    let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
+    let mut resident = Resident { events: Some(events), forking: None, is_fork: false };
+    let sound = run(script, &mut resident);
+    resident.end(sound)
+}
+
+/// Runs the script in a zygote: each fork serves one request and leaves. Returns when the script
+/// has ended without a call for a request.
+pub(crate) fn snapshot(script: &WorkerScript, forking: Forking) -> Forking {
+    let mut resident = Resident { events: None, forking: Some(forking), is_fork: false };
+    let sound = run(script, &mut resident);
+    match resident.forking.take() {
+        Some(forking) => forking,
+        None => crate::worker::end(0, resident.end(sound)),
+    }
+}
+
+fn run(script: &WorkerScript, resident: &mut Resident) -> bool {
+    let Ok(path) = CString::new(script.script.as_os_str().as_bytes()) else { return false };
+    // SAFETY: `resident` is used by the callbacks alone until this returns.
+    unsafe {
+        engine::run_resident(
+            &path,
+            (&raw mut *resident).cast(),
+            script.frankenphp,
+            script.concurrency.max(1),
+        )
+    }
+}
+
+impl Resident {
+    fn end(&mut self, sound: bool) -> Result<End, Corrupt> {
+        let failed = self.events.as_ref().and_then(|events| events.failed);
+        match failed {
+            Some(corrupt) => Err(corrupt),
+            None if self.is_fork => Ok(End::Answered),
+            None if sound => Ok(End::Asked),
+            None => Ok(End::NeverReady),
+        }
+    }
+
+    /// The worker's events. The C side asks for them in a worker only.
+    pub(crate) fn events(&mut self) -> &mut Events {
+        self.events.as_mut().expect("a zygote has no coroutines, so nothing waits in it")
+    }
+
+    /// The script asks for its first request.
+    pub(crate) fn ready(&mut self) {
+        if let Some(events) = &mut self.events
+            && let Err(corrupt) = events.link.clone().borrow_mut().ready()
+        {
+            events.failed = Some(corrupt);
+        }
+    }
+
+    /// Whether the snapshot is still to be made.
+    pub(crate) fn is_forking(&self) -> bool {
+        self.forking.is_some()
+    }
+
+    /// In a zygote: forks workers until told to leave; true in each of them. Else false at once.
+    pub(crate) fn snapshot(&mut self) -> bool {
+        let Some(forking) = self.forking.take() else { return false };
+        let link = forking.fork_workers();
+        match Events::new(link) {
+            Ok(events) => self.events = Some(events),
+            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+        }
+        self.is_fork = true;
+        true
+    }
+
+    /// What is to be done next.
+    pub(crate) fn next(&mut self, may_start: bool, may_block: bool) -> Event {
+        match &mut self.events {
+            Some(events) => events.next(may_start, may_block),
+            None => Event::Stop,
+        }
+    }
+
+    /// The request with this tag is over.
+    pub(crate) fn done(&mut self, tag: Tag, verdict: Verdict) {
+        let leaving = verdict.leaving || self.is_fork;
+        if let Some(events) = &mut self.events {
+            events.done(tag, Verdict { leaving, ..verdict });
+        }
+    }
+
+    /// Counts a wait.
+    pub(crate) fn count_wait(&mut self, call: WaitCall, blocked_us: Option<u64>) {
+        if let Some(events) = &mut self.events {
+            events.link.borrow().count_wait(call, blocked_us);
+        }
+    }
+
+    /// Begins a fetch.
+    pub(crate) fn fetch(
+        &mut self,
+        request: Tag,
+        waiter: u64,
+        call: FetchCall<'_>,
+        body: &[u8],
+    ) -> u64 {
+        let Some(events) = &mut self.events else { return 0 };
+        let link = events.link.clone();
+        let mut link = link.borrow_mut();
+        link.count_wait(WaitCall::Gateway, None);
+        events.fetches.begin(&mut link, request, waiter, call, body).unwrap_or_else(|corrupt| {
+            events.failed.get_or_insert(corrupt);
+            0
+        })
+    }
+
+    /// A fetch's answer was taken, or is not wanted.
+    pub(crate) fn free_fetch(&mut self, operation: u64) {
+        let Some(events) = &mut self.events else { return };
+        let link = events.link.clone();
+        if let Err(corrupt) = events.fetches.free(&mut link.borrow_mut(), operation) {
+            events.failed.get_or_insert(corrupt);
+        }
+    }
+}
