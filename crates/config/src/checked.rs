@@ -15,6 +15,7 @@ mod pool;
 mod rewrite;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub(crate) use desk::Desk;
@@ -22,9 +23,10 @@ pub use headers::HeaderRule;
 pub use limits::Limits;
 pub use listen::{Forwarding, ListenAddress, Listener};
 pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
-pub use php::{Php, PhpMode};
+pub use php::Php;
 pub use pool::Pool;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
+pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;
 use crate::scalar::MetricsAt;

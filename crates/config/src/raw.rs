@@ -10,6 +10,7 @@ mod listen;
 mod log;
 mod php;
 mod pool;
+mod worker;
 
 pub(crate) use app::*;
 pub(crate) use limits::*;
@@ -17,6 +18,7 @@ pub(crate) use listen::*;
 pub(crate) use log::*;
 pub(crate) use php::*;
 pub(crate) use pool::*;
+pub(crate) use worker::*;
 
 use crate::scalar::{AppName, FilePath, MetricsAt, Peer, Period, PlainText};
 use schemars::JsonSchema;

@@ -142,3 +142,23 @@ fn a_directory_that_cannot_be_served_is_told_without_a_line() {
     let text = all.to_string();
     assert!(text.contains("no folder") && text.contains("not an address"), "{text}");
 }
+
+#[test]
+fn a_worker_script_that_is_missing_is_told_with_where_it_could_be() {
+    let here = folder("worker-script");
+    touch(&here.join("public/worker.php"));
+    let text = "[app.a]\nroot = \"public\"\nmode = \"worker\"\n";
+    let (kind, words) = only(load(&here, text));
+    assert_eq!(kind, Kind::Path);
+    assert!(words.contains("worker mode has no script"), "{words}");
+    assert!(words.contains("worker.script = \"worker.php\""), "{words}");
+    let text = format!("{text}worker.script = \"worker.php\"\n");
+    let mistakes = load(&here, &text).unwrap_err();
+    let position = mistakes.iter().next().unwrap().position.clone().unwrap();
+    assert_eq!((position.line, position.column), (4, 17));
+    let (_, words) = only(load(&here, &text));
+    assert!(words.contains("write \"public/worker.php\""), "{words}");
+    let (_, words) = only(load(&here, &text.replace("worker.php", "other.php")));
+    assert!(words.contains("there is no file"), "{words}");
+    assert!(load(&here, &text.replace("\"worker.php\"", "\"public/worker.php\"")).is_ok());
+}

@@ -28,6 +28,9 @@ pub(crate) struct App {
     pub(crate) logs: Rc<Logs>,
     /// `DOCUMENT_ROOT`, spelled once.
     pub(crate) document_root: Box<[u8]>,
+    /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
+    /// so that frameworks find their base path by it, and the worker's script otherwise.
+    pub(crate) worker_script: Option<Box<[u8]>>,
 }
 
 /// Opened folders whose files PHP may have the gateway send.
@@ -40,6 +43,9 @@ pub(crate) struct SendfileRoots {
 }
 
 impl App {
+    /// The script's path below the root that requests have in worker mode.
+    pub(crate) const WORKER_NAME: &[u8] = b"/index.php";
+
     /// Opens the app's folders.
     ///
     /// # Errors
@@ -66,8 +72,12 @@ impl App {
             .filter_map(|(status, path)| Some((*status, std::fs::read(path).ok()?.into())))
             .collect();
         let document_root = config.root.as_os_str().as_encoded_bytes().into();
+        let worker_script = match &config.mode {
+            config::Mode::Classic => None,
+            config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
+        };
         let sendfile = SendfileRoots { disk, accel };
-        Ok(Self { config, files, sendfile, error_pages, pool, logs, document_root })
+        Ok(Self { config, files, sendfile, error_pages, pool, logs, document_root, worker_script })
     }
 
     /// Writes to the app's error log about one of its requests.
@@ -116,6 +126,12 @@ impl App {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")),
         }
     }
+}
+
+fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
+    let index = root.join("index.php");
+    let script = if index.is_file() { &index } else { &worker.script };
+    script.as_os_str().as_encoded_bytes().into()
 }
 
 fn root_options(config: &config::App) -> RootOptions {

@@ -1,13 +1,13 @@
 //! From an app's configuration to what its PHP host is told.
 
-use outboard_config::{App, PhpMode};
-use outboard_ring::control::HostSettings;
+use outboard_config::{self as config, App, Mode};
+use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 
 /// What php-fpm calls itself: opcache serves it and applications know what to expect of it
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
-const CLASSIC_SAPI_NAME: &str = "fpm-fcgi";
+const SAPI_NAME: &str = "fpm-fcgi";
 
 /// The settings of an app's host.
 ///
@@ -15,10 +15,6 @@ const CLASSIC_SAPI_NAME: &str = "fpm-fcgi";
 /// A user or group that does not exist.
 pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
     let php = &app.php;
-    let sapi_name = match php.mode {
-        PhpMode::Classic => CLASSIC_SAPI_NAME.to_owned(),
-        _ => return Err(format!("app {}: this mode is not served yet", app.name)),
-    };
     let mut fixed_ini = BTreeMap::new();
     if let Some(preload) = &php.preload {
         fixed_ini.insert("opcache.preload".to_owned(), preload.display().to_string());
@@ -29,14 +25,28 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
     Ok(HostSettings {
         app: app.name.clone(),
         document_root: app.root.clone(),
-        sapi_name,
+        sapi_name: SAPI_NAME.to_owned(),
         ini_file: php.ini_file.clone(),
         ini_scan_dir: php.ini_scan_dir.clone(),
         ini: php.ini.clone(),
         fixed_ini,
         env: environment(app),
         run_as: run_as(app)?,
-        worker: None,
+        worker: worker(&app.mode),
+    })
+}
+
+fn worker(mode: &Mode) -> Option<WorkerScript> {
+    let Mode::Worker(worker) = mode else { return None };
+    Some(WorkerScript {
+        script: worker.script.clone(),
+        concurrency: worker.concurrency,
+        isolation: match worker.isolation {
+            config::Isolation::Reset => Isolation::Reset,
+            config::Isolation::Fork => Isolation::Fork,
+        },
+        frankenphp: worker.frankenphp,
+        state_doctor: false,
     })
 }
 

@@ -6,6 +6,7 @@
 //! that it had.
 
 mod keeper;
+pub(crate) mod operations;
 mod status;
 mod worker;
 
@@ -24,11 +25,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 pub(crate) use keeper::StartError;
+use operations::{Asker, Operations, WorkerId};
 pub(crate) use status::PoolStatus;
-use worker::{News, Worker};
+use worker::{Heard, News, Worker};
 
 /// How a pool is run. Times in ms.
 #[derive(Debug, Clone)]
@@ -100,6 +102,13 @@ struct Members {
 }
 
 impl Members {
+    /// The worker with this name, unless it has gone or is about to.
+    fn find(&mut self, id: WorkerId) -> Option<&mut Worker> {
+        let worker = self.workers.get_mut(id.slot)?.as_mut()?;
+        let is_it = worker.process.number == id.number;
+        (is_it && worker.state() != State::Killing).then_some(worker)
+    }
+
     /// The next request that somebody still waits for.
     fn next_waiting(&mut self) -> Option<Rc<Exchange>> {
         loop {
@@ -135,6 +144,9 @@ enum Phase {
 /// The pool; shared by the connections, the idle hook and the keeper.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    /// No other pool of this process has it.
+    id: u64,
+    me: Weak<Self>,
     settings: PoolSettings,
     members: RefCell<Members>,
     zygote: RefCell<Option<Zygote>>,
@@ -147,6 +159,11 @@ pub(crate) struct Pool {
     phase_changed: Event,
     gateway_doorbell: Doorbell,
     scratch: RefCell<Vec<u8>>,
+    operations: RefCell<Rc<dyn Operations>>,
+    /// Operations that were asked for during the present look.
+    asked: RefCell<Vec<(Asker, Vec<u8>)>>,
+    /// Workers that have gone since the last look.
+    left: RefCell<Vec<WorkerId>>,
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
 }
@@ -224,6 +241,8 @@ impl Pool {
             had_news |= self.look_at(&mut members, slot);
         }
         members.workers.iter_mut().flatten().for_each(Worker::ring_if_due);
+        drop(members);
+        self.begin_operations();
         had_news
     }
 
@@ -257,7 +276,12 @@ impl Pool {
             let before = worker.exchange.clone();
             let looked = worker.pump().and_then(|()| {
                 let scratch = &mut self.scratch.borrow_mut();
-                worker.look(scratch, now_ms(), |worker, line| self.log(worker, line))
+                worker.look(scratch, now_ms(), |worker, heard| match heard {
+                    Heard::Line(line) => self.log(worker, line),
+                    Heard::Operation(request, payload) => {
+                        self.ask(slot, worker.process.number, request, payload);
+                    }
+                })
             });
             match looked {
                 Ok(Some(news)) => {

@@ -2,8 +2,9 @@
 //!
 //! Called once a request with the decoded, normalised path. The order is what people know from
 //! nginx and `.htaccess`: deny, rewrite, file, folder index, script with PATH_INFO, front
-//! controller. Invariant: a script is run only if it exists below the root and carries a PHP
-//! suffix itself; a file with a PHP suffix is never sent.
+//! controller. In worker mode whatever no file answers goes to the script that stays. Invariant: a
+//! script is run only if it exists below the root and carries a PHP suffix itself, or is the
+//! configured worker script; a file with a PHP suffix is never sent.
 
 use crate::app::App;
 use crate::reason::Reason;
@@ -29,7 +30,8 @@ pub(crate) enum Route {
 /// A script and what of the request's path is its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Script {
-    /// Its path below the app's root, with a slash first.
+    /// Its path below the app's root, with a slash first; in worker mode always
+    /// [`App::WORKER_NAME`].
     pub(crate) path: Vec<u8>,
     /// What follows it.
     pub(crate) path_info: Vec<u8>,
@@ -118,6 +120,9 @@ fn applies(app: &App, rule: &Rewrite, path: &[u8], now_ms: u64) -> bool {
 }
 
 fn resolve(app: &App, below: &[u8], asked: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
+    if app.worker_script.is_some() {
+        return resolve_resident(app, below, asked, query, now_ms);
+    }
     match app.files.lookup(below, now_ms) {
         Lookup::File(entry) => Route::File(entry),
         Lookup::Script => script(below, b""),
@@ -143,6 +148,41 @@ fn folder(app: &App, below: &[u8], now_ms: u64) -> Route {
         }
     }
     front_controller(app, Reason::NotAFile)
+}
+
+/// In worker mode.
+fn resolve_resident(
+    app: &App,
+    below: &[u8],
+    asked: &[u8],
+    query: Option<&[u8]>,
+    now_ms: u64,
+) -> Route {
+    match app.files.lookup(below, now_ms) {
+        Lookup::File(entry) => Route::File(entry),
+        Lookup::Script | Lookup::NotFound => script(App::WORKER_NAME, b""),
+        Lookup::Directory => match static_index(app, below, now_ms) {
+            Some(entry) if below.ends_with(b"/") => Route::File(entry),
+            Some(_) => Route::Redirect { status: 301, location: with_slash(asked, query) },
+            None => script(App::WORKER_NAME, b""),
+        },
+        Lookup::Forbidden(reason) => forbidden(reason),
+        Lookup::Error(_) => Route::Refuse(Reason::ReadFailed, None),
+    }
+}
+
+/// The folder's first index, unless that is a script.
+fn static_index(app: &App, below: &[u8], now_ms: u64) -> Option<Rc<Entry>> {
+    let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
+    let mut found = app.config.index.iter().filter_map(|index| {
+        let path = [below, slash, index.as_bytes()].concat();
+        match app.files.lookup(&path, now_ms) {
+            Lookup::File(entry) => Some(Some(entry)),
+            Lookup::Script => Some(None),
+            _ => None,
+        }
+    });
+    found.next().flatten()
 }
 
 fn front_controller(app: &App, otherwise: Reason) -> Route {

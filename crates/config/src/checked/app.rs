@@ -1,7 +1,7 @@
 //! An application and how requests find its files.
 
-use super::{Desk, HeaderRule, Limits, Log, Php, Pool, Rewrite};
-use super::{headers, limits, log, php, pool, rewrite};
+use super::{Desk, HeaderRule, Limits, Log, Mode, Php, Pool, Rewrite};
+use super::{headers, limits, log, php, pool, rewrite, worker};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -21,6 +21,8 @@ pub struct App {
     /// The folder its URLs lead to; absolute, exists. Links in it are not resolved, so that a
     /// link that is moved to a new release takes effect.
     pub root: PathBuf,
+    /// How its requests are answered.
+    pub mode: Mode,
     /// What is served for a folder: the first of these that is in it.
     pub index: Vec<String>,
     /// The URL path below the prefix of the script that gets what no file answers.
@@ -117,6 +119,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         name: name.to_owned(),
         hosts: raw.hosts.as_slice().to_vec(),
         path_prefix: prefix(&raw.path.0),
+        mode: worker::mode(raw, &root, &base, desk),
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),
         rewrites: rewrites(raw, &at("rewrite"), desk),

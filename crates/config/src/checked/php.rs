@@ -9,8 +9,6 @@ use std::path::PathBuf;
 /// The PHP of one app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Php {
-    /// How scripts are run.
-    pub mode: PhpMode,
     /// The PHP host to start; `None`: the one beside the gateway's own binary.
     pub host_binary: Option<PathBuf>,
     /// The php.ini to read; `None`: the one that PHP finds by itself.
@@ -33,23 +31,12 @@ pub struct Php {
     pub preload_user: Option<String>,
 }
 
-/// How scripts are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PhpMode {
-    /// A script per request, as php-fpm runs it.
-    Classic,
-}
-
 pub(super) fn php(raw: &raw::Php, place: &[&str], desk: &mut Desk<'_>) -> Php {
     let at = |key: &'static str| [place, &[key]].concat();
     let strings = |map: &BTreeMap<String, crate::scalar::PlainText>| {
         map.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
     };
     Php {
-        mode: match raw.mode {
-            raw::PhpMode::Classic => PhpMode::Classic,
-        },
         host_binary: raw.host_binary.as_ref().map(|path| desk.program(&at("host_binary"), path)),
         ini_file: raw.ini_file.as_ref().map(|path| desk.file(&at("ini_file"), path)),
         ini_scan_dir: raw.ini_scan_dir.as_ref().map(|path| desk.folder(&at("ini_scan_dir"), path)),

@@ -281,3 +281,42 @@ fn an_internal_folder_has_slashes_at_both_ends() {
     assert_eq!(accel["/a/"], Path::new("/files"));
     assert_eq!(accel["/b/"], Path::new("/srv/www/more"));
 }
+
+#[test]
+fn worker_mode_has_a_script_and_what_it_is_run_with() {
+    assert_eq!(site("").mode, Mode::Classic);
+    let Mode::Worker(worker) = site("mode = \"worker\"\n").mode else { panic!("classic") };
+    assert_eq!(worker.script, Path::new("/srv/www/public/index.php"));
+    assert_eq!((worker.concurrency, worker.isolation), (1, Isolation::Reset));
+    assert!(worker.frankenphp);
+    let text = "mode = \"worker\"\n[app.site.worker]\nscript = \"bin/worker.php\"\n\
+                isolation = \"fork\"\nfrankenphp = false\n";
+    let Mode::Worker(worker) = site(text).mode else { panic!("classic") };
+    assert_eq!(worker.script, Path::new("/srv/www/bin/worker.php"));
+    assert_eq!((worker.isolation, worker.frankenphp), (Isolation::Fork, false));
+}
+
+#[test]
+fn a_fork_answers_one_request_alone() {
+    let text =
+        format!("{APP}mode = \"worker\"\nworker = {{ isolation = \"fork\", concurrency = 8 }}\n");
+    assert_mistake(&text, Kind::Conflict, 4, "`concurrency` is 8");
+    assert_mistake(
+        &format!("{APP}mode = \"worker\"\nworker.concurrency = 1001\n"),
+        Kind::OutOfRange,
+        4,
+        "from 1 to 1000",
+    );
+}
+
+#[test]
+fn a_worker_without_the_mode_or_a_front_controller_with_it_is_a_mistake() {
+    let text = format!("{APP}[app.site.worker]\nscript = \"worker.php\"\n");
+    assert_mistake(&text, Kind::Conflict, 3, "mode = \"worker\"");
+    assert_eq!(
+        site("mode = \"classic\"\n[app.site.worker]\nconcurrency = 2\n").mode,
+        Mode::Classic
+    );
+    let text = format!("{APP}mode = \"worker\"\nfront_controller = \"/app.php\"\n");
+    assert_mistake(&text, Kind::Conflict, 4, "no front controller in worker mode");
+}

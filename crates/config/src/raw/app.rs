@@ -1,6 +1,6 @@
 //! `[app.NAME]`: an application and how requests find its files.
 
-use super::{Log, OneOrMany, Php, Pool, RequestLimits};
+use super::{Log, Mode, OneOrMany, Php, Pool, RequestLimits, Worker};
 use crate::scalar::{
     Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
@@ -30,6 +30,11 @@ pub(crate) struct App {
     /// path is looked up in `root`.
     #[schemars(extend("x-alias" = ["location", "Alias", "prefix", "path_prefix"]))]
     pub(crate) path: UrlPath,
+    /// How requests are answered.
+    #[schemars(extend("x-alias" = ["php_mode"]))]
+    pub(crate) mode: Mode,
+    /// The script that stays, in worker mode.
+    pub(crate) worker: Worker,
     /// What is served for a folder: the first of these files that is in it.
     #[schemars(extend("x-alias" = ["DirectoryIndex"]))]
     pub(crate) index: Vec<FileName>,
@@ -180,6 +185,8 @@ impl Default for App {
             root: FilePath::default(),
             hosts: OneOrMany::Many(Vec::new()),
             path: UrlPath("/".to_owned()),
+            mode: Mode::default(),
+            worker: Worker::default(),
             index: index.map(|name| FileName(name.to_owned())).to_vec(),
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),

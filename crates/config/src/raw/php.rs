@@ -9,11 +9,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Php {
-    /// How scripts are run.
-    #[schemars(extend(
-        "x-hint" = "this version has \"classic\" alone: a script per request, as php-fpm runs it; worker mode is still to come",
-    ))]
-    pub(crate) mode: PhpMode,
     /// The PHP host to start, which decides the PHP version; absent: the `outboard-php` beside
     /// `outboard`.
     pub(crate) host_binary: Option<FilePath>,
@@ -48,19 +43,9 @@ pub(crate) struct Php {
     pub(crate) preload_user: Option<PlainText>,
 }
 
-/// How scripts are run.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum PhpMode {
-    /// A script per request, as php-fpm runs it.
-    Classic,
-}
-
 impl Default for Php {
     fn default() -> Self {
         Php {
-            mode: PhpMode::Classic,
             host_binary: None,
             ini_file: None,
             ini_scan_dir: None,

@@ -106,13 +106,11 @@ fn a_value_outside_of_its_bounds_says_the_bounds() {
 }
 
 #[test]
-fn a_mode_that_does_not_exist_yet_says_so() {
-    assert_one(
-        &format!("php.mode = \"worker\"\n{APP}"),
-        Kind::OutOfRange,
-        (1, 12),
-        &["\"classic\" alone"],
-    );
+fn the_mode_is_of_the_app_and_not_of_its_php() {
+    let text = format!("php.mode = \"worker\"\n{APP}");
+    assert_one(&text, Kind::UnknownKey, (1, 5), &["write `mode` in [app.NAME]"]);
+    let text = format!("{APP}mode = \"resident\"\n");
+    assert_one(&text, Kind::OutOfRange, (3, 8), &["choose \"classic\", \"worker\""]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod deadlines;
 mod queue;
 mod sizing;
 
+use super::operations::NoOperations;
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
 use crate::log::{ErrorLog, Event as LogEvent, Level};
@@ -25,11 +26,14 @@ use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 /// Ticks while somebody works or waits, and while nobody does.
 const BUSY_TICK_MS: u64 = 20;
 const IDLE_TICK_MS: u64 = 100;
+
+static NEXT_POOL: AtomicU64 = AtomicU64::new(0);
 
 /// PHP did not start, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +100,9 @@ impl Pool {
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
     ) -> Rc<Self> {
-        let pool = Rc::new(Self {
+        let pool = Rc::new_cyclic(|me| Self {
+            id: NEXT_POOL.fetch_add(1, Ordering::Relaxed),
+            me: me.clone(),
             keeping: RefCell::new(Keeping::new(&settings)),
             settings,
             members: RefCell::default(),
@@ -107,6 +113,9 @@ impl Pool {
             phase_changed: Event::default(),
             gateway_doorbell,
             scratch: RefCell::default(),
+            operations: RefCell::new(Rc::new(NoOperations)),
+            asked: RefCell::default(),
+            left: RefCell::default(),
             error_log,
             slow_log,
         });
@@ -354,6 +363,7 @@ impl Pool {
         self.look_at(&mut members, slot);
         members.idle.retain(|idle| *idle != slot);
         let Some(mut worker) = members.workers[slot].take() else { return };
+        self.forget_operations(slot, number);
         self.phase_changed.set();
         let unstarted = worker.withdraw_present().into_iter().chain(worker.withdraw_ahead());
         members.wait_again(unstarted.collect::<Vec<_>>());
@@ -394,6 +404,7 @@ impl Pool {
         for slot in 0..members.workers.len() {
             self.look_at(&mut members, slot);
             let Some(mut worker) = members.workers[slot].take() else { continue };
+            self.forget_operations(slot, worker.process.number);
             let unstarted = worker.withdraw_present().into_iter().chain(worker.withdraw_ahead());
             members.wait_again(unstarted.collect::<Vec<_>>());
             worker.fail(Reason::WorkerCrashed);

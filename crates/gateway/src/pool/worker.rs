@@ -8,6 +8,7 @@
 
 use crate::exchange::{End, Exchange};
 use crate::reason::Reason;
+use outboard_reactor::{TaskId, wake};
 use outboard_ring::channel::LEASES;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
@@ -40,6 +41,15 @@ pub(crate) enum News {
     Leaving,
 }
 
+/// What a worker says beside its answers.
+#[derive(Debug)]
+pub(crate) enum Heard<'a> {
+    /// Into the log.
+    Line(LogLine<'a>),
+    /// It asks for an operation, on behalf of a request.
+    Operation(Tag, &'a [u8]),
+}
+
 /// One worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -57,6 +67,10 @@ pub(crate) struct Worker {
     quick: u32,
     /// Whether it is to be woken at the end of the turn.
     ring_due: bool,
+    /// Frames that its ring has no room for yet.
+    unsent: VecDeque<(FrameKind, Tag, Vec<u8>)>,
+    /// Woken once there are none.
+    waiting_for_room: Vec<TaskId>,
 }
 
 impl Worker {
@@ -71,6 +85,8 @@ impl Worker {
             last_generation: 0,
             quick: 0,
             ring_due: false,
+            unsent: VecDeque::new(),
+            waiting_for_room: Vec::new(),
         }
     }
 
@@ -161,8 +177,49 @@ impl Worker {
         self.ahead.len() < before
     }
 
+    /// Sends a frame that is no part of a request, now or as soon as there is room.
+    pub(crate) fn send(
+        &mut self,
+        kind: FrameKind,
+        tag: Tag,
+        payload: Vec<u8>,
+    ) -> Result<(), Corrupt> {
+        self.unsent.push_back((kind, tag, payload));
+        self.send_unsent()
+    }
+
+    fn send_unsent(&mut self) -> Result<(), Corrupt> {
+        while let Some((kind, tag, payload)) = self.unsent.front() {
+            if self.process.channel.push(*kind, *tag, &[payload])? {
+                self.unsent.pop_front();
+            } else if self.process.channel.prepare_wait(payload.len())? == Sleep::MayBlock {
+                break;
+            }
+        }
+        self.publish();
+        if self.unsent.is_empty() {
+            self.waiting_for_room.drain(..).for_each(wake);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing waits for room in its ring.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    /// Has the task woken once everything is sent, or the worker has gone.
+    pub(crate) fn wait_for_room(&mut self, task: TaskId) {
+        if !self.waiting_for_room.contains(&task) {
+            self.waiting_for_room.push(task);
+        }
+    }
+
     /// Moves as much of the request into the ring as there is room for.
     pub(crate) fn pump(&mut self) -> Result<(), Corrupt> {
+        if !self.unsent.is_empty() {
+            self.send_unsent()?;
+        }
         let Some(exchange) = self.exchange.clone() else { return Ok(()) };
         let mut body = exchange.body.borrow_mut();
         if self.frame_sent && body.is_spent() {
@@ -239,14 +296,14 @@ impl Worker {
         &mut self,
         payload: &mut Vec<u8>,
         now_ms: u64,
-        mut log: impl FnMut(&Worker, LogLine<'_>),
+        mut hear: impl FnMut(&Worker, Heard<'_>),
     ) -> Result<Option<News>, Corrupt> {
         let mut news = None;
         let mut popped = false;
         while news.is_none() && !self.is_stalled() {
             let Some(header) = self.process.channel.receive(payload)? else { break };
             popped = true;
-            news = self.handle(header, payload, now_ms, &mut log)?;
+            news = self.handle(header, payload, now_ms, &mut hear)?;
         }
         if popped {
             self.ring_due |= self.process.channel.release() == Wake::Needed;
@@ -259,10 +316,11 @@ impl Worker {
         header: FrameHeader,
         payload: &[u8],
         now_ms: u64,
-        log: &mut impl FnMut(&Worker, LogLine<'_>),
+        hear: &mut impl FnMut(&Worker, Heard<'_>),
     ) -> Result<Option<News>, Corrupt> {
         match header.kind {
-            FrameKind::Log => log(self, LogLine::decode(payload)?),
+            FrameKind::Log => hear(self, Heard::Line(LogLine::decode(payload)?)),
+            FrameKind::Operation => hear(self, Heard::Operation(header.tag, payload)),
             FrameKind::Ready => {
                 let moved = self.process.life.ready(now_ms);
                 return Ok((moved == Moved::Yes).then_some(News::Free));
@@ -327,6 +385,12 @@ impl Worker {
     /// The gateway looks by itself again.
     pub(crate) fn cancel_sleep(&mut self) {
         self.process.channel.cancel_sleep();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.waiting_for_room.drain(..).for_each(wake);
     }
 }
 

@@ -25,7 +25,10 @@ pub(super) fn request(
         name => name,
     };
     let prefix = app.config.path_prefix.trim_end_matches('/').as_bytes();
-    let filename = [&app.document_root[..], &script.path].concat();
+    let filename = match &app.worker_script {
+        Some(worker_script) => Cow::Borrowed(&worker_script[..]),
+        None => Cow::Owned([&app.document_root[..], &script.path].concat()),
+    };
     let name = joined(prefix, &script.path);
     let request_id = hex(turn.request_id);
     let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);

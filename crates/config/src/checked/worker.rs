@@ -1,0 +1,118 @@
+//! How an app's requests are answered: by a script each, or by one that stays.
+
+use super::Desk;
+use crate::diagnostic::Kind;
+use crate::disk::Found;
+use crate::raw;
+use crate::scalar::Fault;
+use std::path::{Path, PathBuf};
+
+/// How an app's requests are answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By a script per request, as php-fpm runs it.
+    Classic,
+    /// By a script that stays.
+    Worker(Worker),
+}
+
+/// The script that stays, in worker mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// The script; absolute, exists.
+    pub script: PathBuf,
+    /// Requests that a worker may have at a time: 1 to 1000, and 1 with [`Isolation::Fork`].
+    pub concurrency: u32,
+    /// What keeps one request from the next.
+    pub isolation: Isolation,
+    /// Whether the functions of FrankenPHP's convention are there as well.
+    pub frankenphp: bool,
+}
+
+/// What keeps one request from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// The engine's state is reset between them.
+    Reset,
+    /// Each is answered by a fresh fork of the booted script.
+    Fork,
+}
+
+/// `place` is the app's.
+pub(super) fn mode(raw: &raw::App, root: &Path, place: &[&str], desk: &mut Desk<'_>) -> Mode {
+    let at = |keys: &[&'static str]| [place, keys].concat();
+    match raw.mode {
+        raw::Mode::Classic => {
+            let worker = at(&["worker"]);
+            if desk.places.wrote(&worker) && !desk.places.wrote(&at(&["mode"])) {
+                let fault = Fault::new(
+                    "`worker` is of worker mode, and the app is in classic mode",
+                )
+                .hint("add mode = \"worker\" to the app, or mode = \"classic\" to leave it");
+                desk.key(&worker, Kind::Conflict, fault);
+            }
+            Mode::Classic
+        }
+        raw::Mode::Worker => {
+            if raw.front_controller.0 != "auto" {
+                let fault = Fault::new("there is no front controller in worker mode")
+                    .hint("the worker's script gets what no file answers: take this out");
+                desk.key(&at(&["front_controller"]), Kind::Conflict, fault);
+            }
+            Mode::Worker(worker(&raw.worker, root, &at(&["worker"]), desk))
+        }
+    }
+}
+
+fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -> Worker {
+    let at = |key: &'static str| [place, &[key]].concat();
+    let isolation = match raw.isolation {
+        raw::Isolation::Reset => Isolation::Reset,
+        raw::Isolation::Fork => Isolation::Fork,
+    };
+    if isolation == Isolation::Fork && raw.concurrency > 1 {
+        let fault = Fault::new(format!(
+            "`concurrency` is {}, but with isolation = \"fork\" a process answers one request",
+            raw.concurrency
+        ))
+        .hint("take one of them out; `pool.max` says how many requests run at a time");
+        desk.value(&at("concurrency"), Kind::Conflict, fault);
+    }
+    Worker {
+        script: script(raw, root, &at("script"), desk),
+        concurrency: raw.concurrency,
+        isolation,
+        frankenphp: raw.frankenphp,
+    }
+}
+
+fn script(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -> PathBuf {
+    let is_file =
+        |desk: &Desk<'_>, path: &Path| matches!(desk.disk.look(path), Ok(Found::File { .. }));
+    let Some(written) = &raw.script else {
+        let path = root.join("index.php");
+        // Of a root that is missing that alone is told.
+        if desk.disk.look(root).is_ok() && !is_file(desk, &path) {
+            let message = format!("worker mode has no script: there is no `{}`", path.display());
+            let hint =
+                "name it, from the configuration file's folder: worker.script = \"worker.php\"";
+            desk.key(place, Kind::Path, Fault::new(message).hint(hint));
+        }
+        return path;
+    };
+    let path = desk.absolute(written);
+    let in_root = root.join(&written.0);
+    if !is_file(desk, &path) && is_file(desk, &in_root) {
+        let hint = match in_root.strip_prefix(desk.folder) {
+            Ok(below) => format!(
+                "paths start from the configuration file's folder: write \"{}\"",
+                below.display()
+            ),
+            Err(_) => format!("write \"{}\"", in_root.display()),
+        };
+        let message = format!("there is no file `{}`", path.display());
+        desk.value(place, Kind::Path, Fault::new(message).hint(hint));
+        return path;
+    }
+    desk.file(place, written)
+}

@@ -1,0 +1,173 @@
+//! What workers ask the gateway to do beside answering requests, and the way back for what came
+//! of it.
+//!
+//! The pool hears `Operation` frames and hands them to its [`Operations`] after each
+//! look into the rings, so that these may call the pool again. Invariants: completions reach the
+//! worker that asked and never a successor in its place; what does not fit into its ring waits in
+//! order; when it has gone, its operations are forgotten.
+
+#![allow(dead_code, reason = "the client that carries operations out is to use all of it")]
+
+use super::Pool;
+use outboard_reactor::current_task;
+use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::operation::{Call, Completion, Failure, Operation, Part};
+use std::fmt;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+
+/// Longest body of one completion; longer ones are cut into several.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Carries out what workers ask for.
+pub(crate) trait Operations: fmt::Debug {
+    /// A worker asks: `payload` is an [`Operation`]. It may be broken, and its id in use.
+    fn begin(&self, asker: Asker, payload: &[u8]);
+
+    /// A worker has gone: nobody waits for its operations.
+    fn forget(&self, worker: WorkerId);
+}
+
+/// Names a worker; no other worker of this process ever has the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct WorkerId {
+    pub(super) pool: u64,
+    /// Where the pool keeps it.
+    pub(super) slot: usize,
+    /// The number that its zygote knows it by.
+    pub(super) number: u64,
+}
+
+/// The worker has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// Who asked for an operation, and where its completions go.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(super) pool: Weak<Pool>,
+    pub(super) worker: WorkerId,
+    /// The request that it belongs to; the default for one that belongs to none.
+    pub(super) request: Tag,
+}
+
+impl Asker {
+    /// The worker.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// The request that the operation belongs to; the default tag for one that belongs to none.
+    pub(crate) fn request(&self) -> Tag {
+        self.request
+    }
+
+    /// Sends a completion. Never waits: what does not fit into the ring is queued. Whoever sends
+    /// much waits for [`Asker::room`] between.
+    ///
+    /// # Errors
+    /// [`Gone`]: stop the operation.
+    pub(crate) fn send(&self, completion: &Completion<'_>) -> Result<(), Gone> {
+        let pool = self.pool.upgrade().ok_or(Gone)?;
+        match completion.part {
+            Part::Body(body) if body.len() > PIECE_BYTES => {
+                body.chunks(PIECE_BYTES).try_for_each(|piece| {
+                    self.push(&pool, &Completion { id: completion.id, part: Part::Body(piece) })
+                })
+            }
+            _ => self.push(&pool, completion),
+        }
+    }
+
+    fn push(&self, pool: &Pool, completion: &Completion<'_>) -> Result<(), Gone> {
+        let mut payload = Vec::new();
+        completion.encode(&mut payload);
+        if payload.len() > PIECE_BYTES + 64 {
+            let (failure, message) = (Failure::TooLarge, "the answer's head is too long");
+            let part = Part::Failed { failure, message };
+            payload.clear();
+            Completion { id: completion.id, part }.encode(&mut payload);
+        }
+        pool.complete(self.worker, self.request, payload)
+    }
+
+    /// Waits until all that was sent to the worker is in its ring.
+    ///
+    /// # Errors
+    /// [`Gone`]: stop the operation.
+    pub(crate) async fn room(&self) -> Result<(), Gone> {
+        std::future::poll_fn(|_| match self.pool.upgrade() {
+            None => Poll::Ready(Err(Gone)),
+            Some(pool) => pool.poll_room(self.worker),
+        })
+        .await
+    }
+}
+
+/// Refuses everything: the operations of a pool that was given none.
+#[derive(Debug)]
+pub(crate) struct NoOperations;
+
+impl Operations for NoOperations {
+    fn begin(&self, asker: Asker, payload: &[u8]) {
+        let Ok(Operation { id, call: Call::Fetch(_) }) = Operation::decode(payload) else { return };
+        let message = "the gateway of this app does not fetch";
+        let part = Part::Failed { failure: Failure::Busy, message };
+        // A worker that has gone waits for nothing.
+        let _ = asker.send(&Completion { id, part });
+    }
+
+    fn forget(&self, _: WorkerId) {}
+}
+
+impl Pool {
+    /// Says who carries out operations; until then nobody does.
+    pub(crate) fn set_operations(&self, operations: Rc<dyn Operations>) {
+        self.operations.replace(operations);
+    }
+
+    /// Hands over what workers have asked for since the last time. The workers are not borrowed.
+    pub(super) fn begin_operations(&self) {
+        let operations = self.operations.borrow().clone();
+        for (asker, payload) in self.asked.take() {
+            operations.begin(asker, &payload);
+        }
+        for worker in self.left.take() {
+            operations.forget(worker);
+        }
+    }
+
+    /// Remembers an operation until the workers are no longer borrowed.
+    pub(super) fn ask(&self, slot: usize, number: u64, request: Tag, payload: &[u8]) {
+        let worker = WorkerId { pool: self.id, slot, number };
+        let asker = Asker { pool: self.me.clone(), worker, request };
+        self.asked.borrow_mut().push((asker, payload.to_vec()));
+    }
+
+    /// A worker has gone.
+    pub(super) fn forget_operations(&self, slot: usize, number: u64) {
+        self.left.borrow_mut().push(WorkerId { pool: self.id, slot, number });
+    }
+
+    fn complete(&self, id: WorkerId, request: Tag, payload: Vec<u8>) -> Result<(), Gone> {
+        let mut members = self.members.borrow_mut();
+        let worker = members.find(id).ok_or(Gone)?;
+        if let Err(corrupt) = worker.send(FrameKind::Completion, request, payload) {
+            self.condemn(worker, corrupt);
+            return Err(Gone);
+        }
+        Ok(())
+    }
+
+    fn poll_room(&self, id: WorkerId) -> Poll<Result<(), Gone>> {
+        let mut members = self.members.borrow_mut();
+        match members.find(id) {
+            None => Poll::Ready(Err(Gone)),
+            Some(worker) if worker.has_sent_all() => Poll::Ready(Ok(())),
+            Some(worker) => {
+                worker.wait_for_room(current_task());
+                Poll::Pending
+            }
+        }
+    }
+}
