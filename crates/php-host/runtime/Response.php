@@ -110,7 +110,7 @@ function send(mixed $answer): void
     foreach ($answer->headers as $name => $values) {
         $replace = true;
         foreach ((array) $values as $value) {
-            header("$name: $value", $replace);
+            \header("$name: $value", $replace);
             $replace = false;
         }
     }

@@ -302,7 +302,7 @@ static void report_exception(outboard_visit *visit)
  */
 static void call(zval *callback, outboard_visit *visit)
 {
-	zend_execute_data *frame = EG(current_execute_data);
+	zend_execute_data *const frame = EG(current_execute_data);
 	zval result;
 	ZVAL_UNDEF(&result);
 	zend_try {
@@ -316,8 +316,12 @@ static void call(zval *callback, outboard_visit *visit)
 			report_exception(visit);
 		}
 	} zend_catch {
+		CG(unclean_shutdown) = true;
+	} zend_end_try();
+	/* Some bailouts end within zend_call_function, and show here alone. */
+	if (CG(unclean_shutdown)) {
 		broken = true;
-		CG(unclean_shutdown) = 0;
+		CG(unclean_shutdown) = false;
 		EG(current_execute_data) = frame;
 		if (EG(exception)) {
 			zend_clear_exception();
@@ -325,7 +329,7 @@ static void call(zval *callback, outboard_visit *visit)
 		if (visit) {
 			visit->result.outcome = OUTBOARD_FAILED;
 		}
-	} zend_end_try();
+	}
 	zval_ptr_dtor(&result);
 }
 
