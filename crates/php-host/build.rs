@@ -147,9 +147,14 @@ fn compile(php: &PhpConfig) {
     }
     if std::env::var("OUTBOARD_SANITIZE").is_ok_and(|value| value == "1") {
         build.flag("-fsanitize=undefined").flag("-fno-sanitize-recover=all");
-        println!("cargo:rustc-link-arg=-lubsan");
+        println!("cargo:rustc-link-arg-bins=-lubsan");
     }
+    // For the program alone: the shim's poll(2) and the like would take the place of the C
+    // library's in tests and benches as well.
+    build.cargo_metadata(false);
     build.compile("outboard_sapi");
+    let folder = std::env::var("OUT_DIR").expect("set by cargo");
+    println!("cargo:rustc-link-arg-bins={folder}/liboutboard_sapi.a");
 }
 
 /// Functions of the C library that PHP and its libraries are to find in this program (waiting.c).
@@ -186,12 +191,12 @@ fn link(php: &PhpConfig) {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
     let (folder, name) = php.library();
-    println!("cargo:rustc-link-search=native={}", folder.display());
-    println!("cargo:rustc-link-lib=dylib={name}");
+    println!("cargo:rustc-link-arg-bins=-L{}", folder.display());
+    println!("cargo:rustc-link-arg-bins=-l{name}");
     let standard = ["/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     if php.is_elsewhere() {
-        println!("cargo:rustc-link-arg=-Wl,--allow-shlib-undefined");
+        println!("cargo:rustc-link-arg-bins=-Wl,--allow-shlib-undefined");
     } else if !standard.iter().any(|path| Path::new(path) == folder) {
-        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+        println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{}", folder.display());
     }
 }

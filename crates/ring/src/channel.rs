@@ -462,7 +462,11 @@ impl WorkerChannel {
     pub fn start(&self, tag: Tag) -> bool {
         let word = self.mapping.claim_word(tag);
         let (offered, started) = (claim(tag, OFFERED), claim(tag, STARTED));
-        word.compare_exchange(offered, started, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        match word.compare_exchange(offered, started, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => true,
+            // The client has gone meanwhile: it is run, as it would have been a moment sooner.
+            Err(now) => now == claim(tag, ABORTED),
+        }
     }
 
     /// Whether the client of the request with this tag has gone.
