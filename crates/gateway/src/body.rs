@@ -55,6 +55,11 @@ impl RequestBody {
         self.len
     }
 
+    /// Begins anew: whoever had read of it does not answer.
+    pub(crate) fn rewind(&mut self) {
+        self.read = 0;
+    }
+
     /// Whether there is no body, or nothing is left of it.
     pub(crate) fn is_spent(&self) -> bool {
         self.read == self.len

@@ -5,8 +5,10 @@
 //! added; an abandoned exchange takes nothing more, and the worker is told.
 
 use crate::body::RequestBody;
+use crate::pool::WorkerId;
 use crate::reason::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
+use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use std::cell::{Cell, RefCell};
@@ -39,6 +41,13 @@ impl Arrived {
     }
 }
 
+/// Where a request is that was given to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub worker: WorkerId,
+    pub tag: Tag,
+}
+
 /// A request between a connection and a worker.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -51,8 +60,10 @@ pub(crate) struct Exchange {
     pub request_id: u64,
     /// Monotonic ms of submission.
     pub submitted_ms: u64,
-    /// Monotonic ms at which a worker took it.
-    pub started_ms: Cell<Option<u64>>,
+    /// The worker that has it.
+    pub place: Cell<Option<Place>>,
+    /// What it counts as, for the pool.
+    pub route: Cell<usize>,
     /// What the worker reported at its end.
     pub done: Cell<Option<Done>>,
     arrived: RefCell<Arrived>,
@@ -76,7 +87,8 @@ impl Exchange {
             body: RefCell::new(body),
             request_id,
             submitted_ms: now_ms,
-            started_ms: Cell::new(None),
+            place: Cell::new(None),
+            route: Cell::new(0),
             done: Cell::new(None),
             arrived: RefCell::default(),
             ended: Cell::new(false),
@@ -98,9 +110,11 @@ impl Exchange {
         if arrived.is_empty() { None } else { Some(std::mem::take(&mut *arrived)) }
     }
 
-    /// Whether the worker's frames should stay in the ring for now.
-    pub(crate) fn is_full(&self) -> bool {
-        !self.abandoned.get() && self.arrived.borrow().body.len() >= self.buffer_bytes
+    /// Whether the worker's frames should stay in the ring for now: `patience` times the buffer
+    /// has not been taken.
+    pub(crate) fn is_full(&self, patience: usize) -> bool {
+        let most = self.buffer_bytes.saturating_mul(patience);
+        !self.abandoned.get() && self.arrived.borrow().body.len() >= most
     }
 
     /// The connection has no more use for the answer.

@@ -1,10 +1,10 @@
 //! The same figures in the Prometheus text format (version 0.0.4).
 
 use crate::gateway::Gateway;
-use crate::pool::PoolStatus;
+use crate::pool::{PoolStatus, RouteStatus};
 use crate::status;
 use outboard_supervisor::worker::life::State;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// `Content-Type` of the exposition format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -16,7 +16,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     page.metric("outboard_uptime_seconds", "gauge", "Seconds since start.");
     page.sample("outboard_uptime_seconds", &[], status.uptime_s);
     page.metric("outboard_connections", "gauge", "Open client connections.");
-    page.sample("outboard_connections", &[], status.connections.into());
+    page.sample("outboard_connections", &[], status.connections);
     page.metric("outboard_connections_total", "counter", "Accepted connections.");
     page.sample("outboard_connections_total", &[], status.accepted);
     page.metric("outboard_responses_total", "counter", "Answers by class of status.");
@@ -66,10 +66,70 @@ fn pools(page: &mut Page, pools: &[PoolStatus]) {
             page.sample("outboard_php_workers", &labels, count as u64);
         }
     }
+    page.metric("outboard_php_in_flight", "gauge", "Requests that workers have.");
+    for pool in pools {
+        page.sample("outboard_php_in_flight", &[("app", &pool.app)], pool.in_flight as u64);
+    }
+    waits(page, pools);
+    routes(page, pools);
     page.metric("outboard_php_worker_memory_bytes", "gauge", "Own memory of all workers.");
     for pool in pools {
-        let bytes = pool.workers.iter().map(|worker| worker.memory_bytes).sum();
+        let bytes: u64 = pool.workers.iter().map(|worker| worker.memory_bytes).sum();
         page.sample("outboard_php_worker_memory_bytes", &[("app", &pool.app)], bytes);
+    }
+}
+
+fn waits(page: &mut Page, pools: &[PoolStatus]) {
+    page.metric("outboard_php_waits_total", "counter", "Waits of PHP: of coroutines or workers.");
+    for pool in pools {
+        for wait in &pool.waits {
+            for (who, count) in [("coroutine", wait.suspended), ("worker", wait.blocked)] {
+                let labels = [("app", pool.app.as_str()), ("call", wait.call), ("who", who)];
+                page.sample("outboard_php_waits_total", &labels, count);
+            }
+        }
+    }
+    let name = "outboard_php_blocked_milliseconds_total";
+    page.metric(name, "counter", "How long whole workers have waited.");
+    for pool in pools {
+        for wait in &pool.waits {
+            let labels = [("app", pool.app.as_str()), ("call", wait.call)];
+            page.sample(name, &labels, wait.blocked_ms);
+        }
+    }
+}
+
+/// A figure of a route.
+type RouteFigure = fn(&RouteStatus) -> u64;
+
+fn routes(page: &mut Page, pools: &[PoolStatus]) {
+    let figures: [(&str, &str, &str, RouteFigure); 3] = [
+        ("outboard_php_route_requests_total", "counter", "Requests by route.", |route| {
+            route.requests
+        }),
+        ("outboard_php_route_peak_bytes_mean", "gauge", "Mean peak of PHP's heap.", |route| {
+            route.mean_peak_bytes
+        }),
+        ("outboard_php_route_peak_bytes_max", "gauge", "Highest peak of PHP's heap.", |route| {
+            route.max_peak_bytes
+        }),
+    ];
+    for (name, kind, help, value) in figures {
+        page.metric(name, kind, help);
+        for pool in pools {
+            for route in &pool.routes {
+                let labels = [("app", pool.app.as_str()), ("route", route.route.as_str())];
+                page.sample(name, &labels, value(route));
+            }
+        }
+    }
+    let name = "outboard_php_route_growth_bytes";
+    page.metric(name, "gauge", "What workers have grown by in answering a route.");
+    for pool in pools {
+        for route in &pool.routes {
+            let labels = [("app", pool.app.as_str()), ("route", route.route.as_str())];
+            page.sample(name, &labels, route.growth_bytes);
+        }
     }
 }
 
@@ -84,7 +144,7 @@ impl Page {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let labels: Vec<String> = labels
             .iter()
             .map(|(key, text)| format!("{key}=\"{}\"", text.escape_default()))

@@ -63,12 +63,14 @@ fn print_server(status: &Value, terminal: &Terminal) {
 fn print_pool(pool: &Value, terminal: &Terminal) {
     println!();
     println!(
-        "{} {}  PHP {}  {} to {} workers, {} waiting",
+        "{} {}  {}  PHP {}  {} to {} workers, {} in flight, {} waiting",
         terminal.bold(&format!("app {}", text(&pool["app"]))),
         text(&pool["phase"]),
+        mode(pool),
         text(&pool["php_version"]),
         pool["min"],
         pool["max"],
+        pool["in_flight"],
         pool["queue_length"]
     );
     println!(
@@ -82,21 +84,78 @@ fn print_pool(pool: &Value, terminal: &Terminal) {
     );
     println!("  {}", terminal.dim(&text(&pool["sizing"])));
     println!(
-        "  {:>8}  {:<8} {:>9} {:>9} {:>9}  REQUEST",
-        "PID", "STATE", "FOR", "SERVED", "MEMORY"
+        "  {:>8}  {:<8} {:>9} {:>9} {:>9} {:>9}  REQUEST",
+        "PID", "STATE", "FOR", "IN FLIGHT", "SERVED", "MEMORY"
     );
     for worker in list(&pool["workers"]) {
         println!(
-            "  {:>8}  {:<8} {:>6} ms {:>9} {:>5} MiB  {}",
+            "  {:>8}  {:<8} {:>6} ms {:>9} {:>9} {:>5} MiB  {}",
             text(&worker["pid"]),
             text(&worker["state"]),
             text(&worker["for_ms"]),
+            format!("{}/{}", worker["in_flight"], pool["concurrency"]),
             text(&worker["served"]),
             worker["memory_bytes"].as_u64().unwrap_or(0) >> 20,
             worker["request"].as_str().unwrap_or("")
         );
     }
+    print_waits(list(&pool["waits"]));
+    print_routes(list(&pool["routes"]));
 }
+
+/// "worker ×8", "worker, fork", "classic".
+fn mode(pool: &Value) -> String {
+    let mode = text(&pool["mode"]);
+    match (pool["isolation"].as_str(), pool["concurrency"].as_u64()) {
+        (Some("fork"), _) => format!("{mode}, fork"),
+        (_, Some(concurrency)) if concurrency > 1 => format!("{mode} ×{concurrency}"),
+        _ => mode,
+    }
+}
+
+fn print_waits(waits: &[Value]) {
+    if waits.is_empty() {
+        return;
+    }
+    println!("  {:<8} {:>10} {:>10} {:>13}", "WAITS", "SUSPENDED", "BLOCKED", "BLOCKED FOR");
+    for wait in waits {
+        println!(
+            "  {:<8} {:>10} {:>10} {:>10} ms",
+            text(&wait["call"]),
+            text(&wait["suspended"]),
+            text(&wait["blocked"]),
+            text(&wait["blocked_ms"])
+        );
+    }
+}
+
+/// Those with the highest peaks.
+fn print_routes(routes: &[Value]) {
+    if routes.is_empty() {
+        return;
+    }
+    let kib = |value: &Value| value.as_i64().unwrap_or(0) / 1024;
+    println!(
+        "  {:>9} {:>13} {:>13} {:>13}  ROUTE",
+        "REQUESTS", "MEAN PEAK", "HIGHEST PEAK", "GROWTH"
+    );
+    for route in routes.iter().take(MOST_ROUTES_SHOWN) {
+        println!(
+            "  {:>9} {:>9} KiB {:>9} KiB {:>9} KiB  {}",
+            text(&route["requests"]),
+            kib(&route["mean_peak_bytes"]),
+            kib(&route["max_peak_bytes"]),
+            kib(&route["growth_bytes"]),
+            text(&route["route"])
+        );
+    }
+    if routes.len() > MOST_ROUTES_SHOWN {
+        println!("  … and {} more, with --json", routes.len() - MOST_ROUTES_SHOWN);
+    }
+}
+
+/// Routes on the screen.
+const MOST_ROUTES_SHOWN: usize = 10;
 
 fn duration(seconds: u64) -> String {
     match seconds {

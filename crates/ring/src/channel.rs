@@ -55,11 +55,14 @@ pub struct Capacities {
 
 impl Default for Capacities {
     fn default() -> Self {
-        Self { request_bytes: 128 * 1024, response_bytes: 256 * 1024 }
+        Self::DEFAULT
     }
 }
 
 impl Capacities {
+    /// What workers get.
+    pub const DEFAULT: Self = Self { request_bytes: 128 * 1024, response_bytes: 256 * 1024 };
+
     fn total_bytes(self) -> usize {
         RINGS_AT + self.request_bytes as usize + self.response_bytes as usize
     }

@@ -198,6 +198,17 @@ impl<'a> RequestView<'a> {
     }
 }
 
+/// One of the strings of a frame that this process encoded, without a look at the rest.
+pub fn peek(payload: &[u8], field: Field) -> Option<&[u8]> {
+    let mut rest = payload.get(FIXED_BYTES..)?;
+    let mut at = FIXED_BYTES + 4 * FIELD_COUNT;
+    for _ in 0..field as usize {
+        at += take_u32(&mut rest).ok()? as usize + 1;
+    }
+    let length = take_u32(&mut rest).ok()? as usize;
+    payload.get(at..at + length)
+}
+
 /// Iterates over validated name and value pairs.
 #[derive(Debug, Clone)]
 pub struct Pairs<'a> {

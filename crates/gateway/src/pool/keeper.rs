@@ -9,15 +9,18 @@ mod deadlines;
 mod queue;
 mod sizing;
 
+use super::members::Members;
 use super::operations::NoOperations;
+use super::routes::Routes;
 use super::worker::Worker;
-use super::{Phase, Pool, PoolSettings};
+use super::{Phase, Pool, PoolSettings, WorkerId};
 use crate::log::{ErrorLog, Event as LogEvent, Level};
 use crate::reason::Reason;
 use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};
-use outboard_ring::channel::Capacities;
+use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::control;
 use outboard_ring::doorbell::Doorbell;
+use outboard_ring::frame::Tag;
 use outboard_supervisor::plan::backoff::Backoff;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::{Death, State};
@@ -104,6 +107,7 @@ impl Pool {
             id: NEXT_POOL.fetch_add(1, Ordering::Relaxed),
             me: me.clone(),
             keeping: RefCell::new(Keeping::new(&settings)),
+            routes: RefCell::new(Routes::new(settings.is_resident())),
             settings,
             members: RefCell::default(),
             zygote: RefCell::default(),
@@ -116,6 +120,7 @@ impl Pool {
             operations: RefCell::new(Rc::new(NoOperations)),
             asked: RefCell::default(),
             left: RefCell::default(),
+            used_forks: Cell::new(0),
             error_log,
             slow_log,
         });
@@ -154,7 +159,7 @@ impl Pool {
     fn ready_workers(&self) -> usize {
         let members = self.members.borrow();
         let ready = |worker: &&Worker| matches!(worker.state(), State::Idle | State::Busy);
-        members.workers.iter().flatten().filter(ready).count()
+        members.all().filter(ready).count()
     }
 
     /// Takes no new work; what waits and runs is finished within `drain_timeout_ms`, then
@@ -166,7 +171,7 @@ impl Pool {
         self.phase.set(Phase::Retiring);
         self.keeping.borrow_mut().retire_deadline_ms = Some(now_ms() + drain_timeout_ms);
         let mut members = self.members.borrow_mut();
-        for slot in std::mem::take(&mut members.idle) {
+        for slot in members.with_room() {
             self.give_work(&mut members, slot);
         }
         self.demand.set();
@@ -228,15 +233,15 @@ impl Pool {
 
     fn choose_tick(&self) -> u64 {
         let members = self.members.borrow();
-        let working = !members.queue.is_empty()
-            || members.workers.iter().flatten().any(|worker| worker.state() != State::Idle);
+        let working =
+            !members.queue.is_empty() || members.all().any(|worker| worker.state() != State::Idle);
         self.keeping.borrow_mut().slow = !working;
         if working { BUSY_TICK_MS } else { IDLE_TICK_MS }
     }
 
     fn is_empty(&self) -> bool {
         let members = self.members.borrow();
-        members.queue.is_empty() && members.workers.iter().all(Option::is_none)
+        members.queue.is_empty() && members.all().next().is_none()
     }
 
     /// Acts on everything that the zygote has said. False when it has gone.
@@ -272,10 +277,10 @@ impl Pool {
             }
             control::Event::ForkFailed { worker, message } => {
                 self.say(Level::Error, &format!("cannot fork a worker: {message}"));
-                self.bury(worker, "could not be forked");
+                self.bury(worker, None, "could not be forked");
             }
             control::Event::Exited { worker, code, signal } => {
-                self.bury(worker, &describe_exit(code, signal));
+                self.bury(worker, code, &describe_exit(code, signal));
             }
         }
     }
@@ -308,108 +313,129 @@ impl Pool {
     }
 
     /// Orders a worker into a free slot.
-    fn fork(self: &Rc<Self>) {
+    fn fork(&self) {
         if let Err(error) = self.try_fork() {
             self.say(Level::Error, &format!("cannot make a worker: {error}"));
         }
     }
 
-    fn try_fork(self: &Rc<Self>) -> io::Result<()> {
+    /// Puts fresh forks in the place of those that have answered their request.
+    pub(super) fn replace_used_forks(&self) {
+        let used = self.used_forks.take();
+        if used == 0 || self.phase.get() != Phase::Serving {
+            return;
+        }
+        let most = self.keeping.borrow().sizing.bounds.max();
+        let staying = |worker: &&Worker| worker.state() < State::Draining;
+        let now = self.members.borrow().all().filter(staying).count();
+        for _ in 0..used.min(most.saturating_sub(now)) {
+            self.fork();
+        }
+    }
+
+    fn try_fork(&self) -> io::Result<()> {
         let number = {
             let mut keeping = self.keeping.borrow_mut();
             keeping.next_worker += 1;
             keeping.next_worker
-        };
-        let mut members = self.members.borrow_mut();
-        let slot = match members.workers.iter().position(Option::is_none) {
-            Some(slot) => slot,
-            None => {
-                members.workers.push(None);
-                members.workers.len() - 1
-            }
         };
         let zygote = self.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let (capacities, doorbell) = (Capacities::default(), &self.gateway_doorbell);
         let mut process = WorkerProcess::order(zygote, number, capacities, doorbell, now_ms())?;
         let output = process.take_output();
-        members.workers[slot] = Some(Worker::new(process));
+        let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
+        self.members.borrow_mut().add(|slot| {
+            let id = WorkerId { pool: self.id, slot, number };
+            Worker::new(id, process, concurrency, resident)
+        });
         self.counters.borrow_mut().forks += 1;
-        if let Some(output) = output {
-            spawn(relay_output(self.clone(), Some(number), output));
+        if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
+            spawn(relay_output(pool, Some(number), output));
         }
         Ok(())
     }
 
     fn with_worker(&self, number: u64, act: impl FnOnce(&mut Worker)) {
         let mut members = self.members.borrow_mut();
-        if let Some(worker) =
-            members.workers.iter_mut().flatten().find(|w| w.process.number == number)
-        {
+        if let Some(worker) = members.all_mut().find(|worker| worker.process.number == number) {
             act(worker);
         }
     }
 
-    /// A worker was reaped: what it still had said is heard, what it had not finished fails.
-    fn bury(&self, number: u64, how: &str) {
+    /// A worker was reaped: what it still had said is heard, what it had started fails, what it had
+    /// not goes to others.
+    fn bury(&self, number: u64, code: Option<i32>, how: &str) {
         let mut members = self.members.borrow_mut();
-        let Some(slot) = members
-            .workers
-            .iter()
-            .position(|w| w.as_ref().is_some_and(|w| w.process.number == number))
-        else {
-            return;
-        };
+        let Some(slot) = members.slot_of(number) else { return };
         self.look_at(&mut members, slot);
-        members.idle.retain(|idle| *idle != slot);
-        let Some(mut worker) = members.workers[slot].take() else { return };
-        self.forget_operations(slot, number);
+        let Some(mut worker) = self.take_dead(&mut members, slot) else { return };
         self.phase_changed.set();
-        let unstarted = worker.withdraw_present().into_iter().chain(worker.withdraw_ahead());
-        members.wait_again(unstarted.collect::<Vec<_>>());
-        self.serve_waiting(&mut members);
-        let exchange = worker.exchange.clone();
-        worker.fail(Reason::WorkerCrashed);
-        let death = worker.process.life.exited();
-        let doing = match death {
-            Death::Expected | Death::ExpectedWithRequest(_) | Death::Again => return,
+        let unstarted = worker.withdraw_unstarted(now_ms());
+        self.serve_again(&mut members, unstarted);
+        drop(members);
+        let failed = worker.fail();
+        let by_itself = self.settings.is_resident() && code == Some(0) && failed.is_empty();
+        let doing = match worker.process.life.exited() {
+            Death::Expected | Death::ExpectedWithRequests | Death::Again => return,
             Death::WhileStarting => "starting".to_owned(),
-            Death::WhileIdle => "idle".to_owned(),
-            Death::WhileServing(_) => {
-                let label = exchange.as_ref().map_or_else(String::new, |exchange| exchange.label());
-                format!("answering {label}")
-            }
+            // The script came to its end.
+            Death::WhileIdle | Death::WhileServing if by_itself => return,
+            Death::WhileIdle | Death::WhileServing => match failed.first() {
+                None => "idle".to_owned(),
+                Some(first) if failed.len() == 1 => format!("answering {}", first.label()),
+                Some(first) => {
+                    format!("answering {} and {} more", first.label(), failed.len() - 1)
+                }
+            },
         };
+        self.crashed(&worker, how, &doing, failed.first().map(|exchange| exchange.request_id));
+    }
+
+    /// Counts and tells a worker's end that nobody asked for.
+    fn crashed(&self, worker: &Worker, how: &str, doing: &str, request: Option<u64>) {
         self.counters.borrow_mut().crashes += 1;
         let event = LogEvent {
-            request: exchange.as_ref().map(|exchange| exchange.request_id),
-            reason: exchange.is_some().then_some(Reason::WorkerCrashed),
+            request,
+            reason: request.is_some().then_some(Reason::WorkerCrashed),
             text: &format!("a worker {how} while {doing}"),
-            ..self.event(&worker)
+            ..self.event(worker)
         };
         self.error_log.write(Level::Error, event);
         let mut keeping = self.keeping.borrow_mut();
-        if death == Death::WhileStarting {
-            keeping.backoff.died_starting(now_ms());
-            keeping.failure.get_or_insert_with(|| format!("a worker {how} while starting"));
-        } else {
+        if worker.process.life.ready_ms().is_some() {
             keeping.backoff.died_serving(now_ms());
+            return;
         }
+        keeping.backoff.died_starting(now_ms());
+        let words = worker.last_words();
+        let separator = if words.is_empty() { "" } else { ": " };
+        keeping
+            .failure
+            .get_or_insert_with(|| format!("a worker {how} while {doing}{separator}{words}"));
+    }
+
+    /// Takes a worker out that has gone, with what is still to be known of it.
+    fn take_dead(&self, members: &mut Members, slot: usize) -> Option<Worker> {
+        let worker = members.remove(slot)?;
+        self.forget_operations(worker.id);
+        let mut counters = self.counters.borrow_mut();
+        for call in WaitCall::ALL {
+            add_waits(&mut counters.waits[call as usize], worker.process.channel.waits(call));
+        }
+        Some(worker)
     }
 
     /// The zygote has gone, and by `PR_SET_PDEATHSIG` all of its workers with it.
     fn zygote_gone(&self) {
         let mut members = self.members.borrow_mut();
-        members.idle.clear();
         for slot in 0..members.workers.len() {
             self.look_at(&mut members, slot);
-            let Some(mut worker) = members.workers[slot].take() else { continue };
-            self.forget_operations(slot, worker.process.number);
-            let unstarted = worker.withdraw_present().into_iter().chain(worker.withdraw_ahead());
-            members.wait_again(unstarted.collect::<Vec<_>>());
-            worker.fail(Reason::WorkerCrashed);
+            let Some(mut worker) = self.take_dead(&mut members, slot) else { continue };
+            let unstarted = worker.withdraw_unstarted(now_ms());
+            members.wait_again(unstarted);
+            worker.fail();
         }
-        members.idle.clear();
         drop(members);
         if self.phase.get() == Phase::Starting && !self.keeping.borrow().failing() {
             let host = self.settings.host_binary.display();
@@ -437,6 +463,13 @@ impl Pool {
         self.look_for_loopback(now_ms);
         self.resize(now_ms);
     }
+}
+
+/// Adds to a sum of waits.
+pub(super) fn add_waits(sum: &mut Waits, more: Waits) {
+    sum.suspended += more.suspended;
+    sum.blocked += more.blocked;
+    sum.blocked_us += more.blocked_us;
 }
 
 fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
@@ -478,7 +511,8 @@ fn log_lines(pool: &Pool, number: Option<u64>, buffer: &mut Vec<u8>) {
     if let Some(number) = number {
         pool.with_worker(number, |found| {
             worker = found.process.pid;
-            request = found.exchange.as_ref().map(|exchange| exchange.request_id);
+            request = found.request_id(Tag::default());
+            found.keep_words(String::from_utf8_lossy(&buffer[..end]).trim_end());
         });
     }
     for line in buffer[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {

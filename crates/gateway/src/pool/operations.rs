@@ -138,15 +138,14 @@ impl Pool {
     }
 
     /// Remembers an operation until the workers are no longer borrowed.
-    pub(super) fn ask(&self, slot: usize, number: u64, request: Tag, payload: &[u8]) {
-        let worker = WorkerId { pool: self.id, slot, number };
+    pub(super) fn ask(&self, worker: WorkerId, request: Tag, payload: &[u8]) {
         let asker = Asker { pool: self.me.clone(), worker, request };
         self.asked.borrow_mut().push((asker, payload.to_vec()));
     }
 
     /// A worker has gone.
-    pub(super) fn forget_operations(&self, slot: usize, number: u64) {
-        self.left.borrow_mut().push(WorkerId { pool: self.id, slot, number });
+    pub(super) fn forget_operations(&self, worker: WorkerId) {
+        self.left.borrow_mut().push(worker);
     }
 
     fn complete(&self, id: WorkerId, request: Tag, payload: Vec<u8>) -> Result<(), Gone> {

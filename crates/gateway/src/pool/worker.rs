@@ -1,19 +1,21 @@
-//! The gateway's end of one worker: its ring, its doorbell, and the request that it has.
+//! The gateway's end of one worker: its ring, its doorbell, and the requests that it has.
 //!
-//! Owned by the pool. A worker answers one request at a time; while its requests are quick, a few
-//! more lie ahead in its ring, so that it need not be woken for each. What it has not started can
-//! be withdrawn and given to another. Invariants: a frame whose tag is not the present one is late
-//! and is dropped; a request that was withdrawn is never answered by this worker; a corrupt ring
-//! ends it.
+//! Owned by the pool. A worker has up to `concurrency` requests. While those of a worker with one
+//! at a time are quick, a few more lie ahead in its ring, so that it need not be woken for each.
+//! What it has not started can be withdrawn and given to another. Invariants: a frame goes to the
+//! request whose tag it carries, or is late and is dropped; a request that was withdrawn is never
+//! answered by this worker; a corrupt ring ends it.
 
-use crate::exchange::{End, Exchange};
+use super::leases::{Lease, Leases, Run};
+use super::operations::WorkerId;
+use super::routes::Shares;
+use crate::exchange::{End, Exchange, Place};
 use crate::reason::Reason;
 use outboard_reactor::{TaskId, wake};
 use outboard_ring::channel::LEASES;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
-use outboard_supervisor::plan::deadline::Stage;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::{Finished, Moved, State};
 use std::collections::VecDeque;
@@ -31,13 +33,27 @@ const _: () = assert!(MOST_AHEAD + 2 <= LEASES);
 const QUICK_BEFORE_AHEAD: u32 = 3;
 /// A request that took no longer than this was quick.
 const QUICK_MS: u64 = 1;
+/// A client that does not take its answer stops a worker that has its request alone as soon as its
+/// buffer is full, and one with others only at so many times that.
+const SHARED_PATIENCE: usize = 64;
+/// Of what a starting worker says, so much is kept to be told if it does not start.
+const LAST_WORDS_BYTES: usize = 2048;
 
 /// What a look into the ring brought.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// The request that is over, if it was that.
+    pub(crate) finished: Option<Lease>,
+    /// What becomes of the worker.
+    pub(crate) then: Then,
+}
+
+/// What becomes of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum Then {
     /// It can take a request.
     Free,
-    /// Its request is over, and it is on its way out.
+    /// It is on its way out and takes no more.
     Leaving,
 }
 
@@ -46,135 +62,201 @@ pub(crate) enum News {
 pub(crate) enum Heard<'a> {
     /// Into the log.
     Line(LogLine<'a>),
-    /// It asks for an operation, on behalf of a request.
-    Operation(Tag, &'a [u8]),
+    /// It asks for an operation.
+    Operation(&'a [u8]),
 }
 
 /// One worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
+    /// Its name.
+    pub(crate) id: WorkerId,
     /// Its process, ring and place in life.
     pub(crate) process: WorkerProcess,
-    pub(crate) exchange: Option<Rc<Exchange>>,
-    pub(crate) tag: Tag,
-    /// How far the enforcement of its deadline has come.
-    pub(crate) stage: Stage,
-    frame_sent: bool,
-    /// Requests in its ring behind the present one, in order.
-    ahead: VecDeque<(Tag, Rc<Exchange>)>,
-    last_generation: u32,
+    /// Requests that it may have at a time.
+    concurrency: usize,
+    /// Whether its script stays, so that it may speak without a request.
+    is_resident: bool,
+    leases: Leases,
+    /// Those that lie ahead, in order.
+    ahead: VecDeque<Tag>,
+    /// Those of which not all is in the ring yet, in order.
+    unsent: VecDeque<Tag>,
+    /// Frames beside requests for which the ring has had no room.
+    unsent_frames: VecDeque<(FrameKind, Tag, Vec<u8>)>,
+    /// Woken once there are none.
+    waiting_for_room: Vec<TaskId>,
+    /// The request whose client did not take its answer when that was last looked at.
+    stalled_by: Option<Tag>,
     /// Consecutive requests that took next to no time.
     quick: u32,
     /// Whether it is to be woken at the end of the turn.
     ring_due: bool,
-    /// Frames that its ring has no room for yet.
-    unsent: VecDeque<(FrameKind, Tag, Vec<u8>)>,
-    /// Woken once there are none.
-    waiting_for_room: Vec<TaskId>,
+    /// Whether it broke the protocol.
+    is_broken: bool,
+    /// What it said while it started.
+    last_words: String,
+    /// Whether the pool's list of workers with room has it.
+    pub(crate) is_listed: bool,
+    /// What it has served since its memory was last looked at.
+    pub(crate) shares: Shares,
 }
 
 impl Worker {
-    pub(crate) fn new(process: WorkerProcess) -> Self {
+    /// A worker for `concurrency` requests at a time.
+    pub(crate) fn new(
+        id: WorkerId,
+        process: WorkerProcess,
+        concurrency: usize,
+        is_resident: bool,
+    ) -> Self {
         Self {
+            id,
             process,
-            exchange: None,
-            tag: Tag::default(),
-            stage: Stage::InTime,
-            frame_sent: false,
+            concurrency,
+            is_resident,
+            leases: Leases::default(),
             ahead: VecDeque::new(),
-            last_generation: 0,
+            unsent: VecDeque::new(),
+            unsent_frames: VecDeque::new(),
+            waiting_for_room: Vec::new(),
+            stalled_by: None,
             quick: 0,
             ring_due: false,
-            unsent: VecDeque::new(),
-            waiting_for_room: Vec::new(),
+            is_broken: false,
+            last_words: String::new(),
+            is_listed: false,
+            shares: Shares::default(),
         }
-    }
-
-    fn next_tag(&mut self) -> Tag {
-        self.last_generation = self.last_generation.wrapping_add(1);
-        // One after the other, so a slot is free again long before its turn comes.
-        Tag { slot: self.last_generation % LEASES as u32, generation: self.last_generation }
     }
 
     pub(crate) fn state(&self) -> State {
         self.process.life.state()
     }
 
-    /// Gives it a request. It must be idle.
-    pub(crate) fn begin(
-        &mut self,
-        exchange: Rc<Exchange>,
-        now_ms: u64,
-        deadline_ms: u64,
-    ) -> Result<(), Corrupt> {
-        self.tag = self.next_tag();
-        self.frame_sent = false;
-        self.process.channel.offer(self.tag);
-        self.take_up(exchange, now_ms, deadline_ms);
+    /// Requests that it has, without those that lie ahead.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.leases.len() - self.ahead.len()
+    }
+
+    /// Whether it can be given a request.
+    pub(crate) fn has_room(&self) -> bool {
+        matches!(self.state(), State::Idle | State::Busy) && self.in_flight() < self.concurrency
+    }
+
+    /// Whether it ends a request without harm to its others when it is told to.
+    pub(crate) fn can_cancel(&self) -> bool {
+        self.concurrency > 1
+    }
+
+    /// Its requests, those that lie ahead among them.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.leases.iter()
+    }
+
+    pub(crate) fn lease(&self, tag: Tag) -> Option<&Lease> {
+        self.leases.get(tag)
+    }
+
+    pub(crate) fn lease_mut(&mut self, tag: Tag) -> Option<&mut Lease> {
+        self.leases.get_mut(tag)
+    }
+
+    /// The request that it has had longest, of those that it has.
+    pub(crate) fn oldest(&self) -> Option<&Lease> {
+        let running = self.leases.iter().filter(|lease| lease.run.is_some());
+        running.min_by_key(|lease| lease.run.map(|run| run.since_ms))
+    }
+
+    /// For how long it has had its oldest request; `None` without one.
+    pub(crate) fn busy_ms(&self, now_ms: u64) -> Option<u64> {
+        self.oldest().map(|lease| lease.took_ms(now_ms))
+    }
+
+    /// The request that something is about which it says: that with the tag, or its only one.
+    pub(crate) fn request_id(&self, tag: Tag) -> Option<u64> {
+        let sole = || self.oldest().filter(|_| self.in_flight() == 1);
+        self.leases.get(tag).or_else(sole).map(|lease| lease.exchange.request_id)
+    }
+
+    /// Gives it a request. It must have room.
+    pub(crate) fn begin(&mut self, exchange: Rc<Exchange>, run: Run) -> Result<(), Corrupt> {
+        let moved = self.process.life.begin();
+        debug_assert_eq!(moved, Moved::Yes, "only workers with room are given requests");
+        let tag = self.take(exchange, Some(run));
+        self.unsent.push_back(tag);
         self.pump()
     }
 
-    /// Makes an exchange the present one.
-    fn take_up(&mut self, exchange: Rc<Exchange>, now_ms: u64, deadline_ms: u64) {
-        let moved = self.process.life.begin(now_ms, Some(now_ms + deadline_ms));
-        debug_assert_eq!(moved, Moved::Yes, "only idle workers are given requests");
-        self.stage = Stage::InTime;
-        exchange.started_ms.set(Some(now_ms));
-        self.exchange = Some(exchange);
+    fn take(&mut self, exchange: Rc<Exchange>, run: Option<Run>) -> Tag {
+        let place = |tag| Place { worker: self.id, tag };
+        let tag = self.leases.add(exchange, run, place);
+        self.process.channel.offer(tag);
+        tag
     }
 
     /// Whether another request may lie ahead in its ring.
     pub(crate) fn can_lead(&self) -> bool {
-        self.state() == State::Busy
+        self.concurrency == 1
+            && self.state() == State::Busy
             && self.quick >= QUICK_BEFORE_AHEAD
             && self.ahead.len() < MOST_AHEAD
-            && self.frame_sent
-            && self.exchange.as_ref().is_some_and(|exchange| exchange.body.borrow().is_spent())
+            && self.unsent.is_empty()
     }
 
     pub(crate) fn ahead(&self) -> usize {
         self.ahead.len()
     }
 
-    /// Puts a request without a body behind the present one; false when there is no room.
-    pub(crate) fn lead(&mut self, exchange: &Rc<Exchange>) -> Result<bool, Corrupt> {
-        if !exchange.body.borrow().is_spent() {
-            return Ok(false);
-        }
-        let tag = self.next_tag();
-        self.process.channel.offer(tag);
-        if !self.process.channel.push(FrameKind::Request, tag, &[&exchange.frame])? {
-            return Ok(false);
-        }
-        self.publish();
-        self.ahead.push_back((tag, exchange.clone()));
-        Ok(true)
+    /// Puts a request without a body behind the present one.
+    pub(crate) fn lead(&mut self, exchange: Rc<Exchange>) -> Result<(), Corrupt> {
+        let tag = self.take(exchange, None);
+        self.ahead.push_back(tag);
+        self.unsent.push_back(tag);
+        self.pump()
     }
 
-    /// Takes back what it has not started, in order.
-    pub(crate) fn withdraw_ahead(&mut self) -> Vec<Rc<Exchange>> {
-        let channel = &self.process.channel;
-        let (back, kept): (VecDeque<_>, VecDeque<_>) =
-            self.ahead.drain(..).partition(|(tag, _)| channel.withdraw(*tag));
-        self.ahead = kept;
-        back.into_iter().map(|(_, exchange)| exchange).collect()
+    /// Goes on with the request that lies ahead; false when there is none.
+    pub(crate) fn go_on(&mut self, run: Run) -> bool {
+        let Some(lease) = self.ahead.pop_front().and_then(|tag| self.leases.get_mut(tag)) else {
+            return false;
+        };
+        lease.run = Some(run);
+        self.process.life.begin() == Moved::Yes
     }
 
-    /// Takes back the present request, if it was not started.
-    pub(crate) fn withdraw_present(&mut self) -> Option<Rc<Exchange>> {
-        if self.exchange.is_some() && self.process.channel.withdraw(self.tag) {
-            return self.exchange.take();
+    /// Takes back what lies ahead and was not started, in order.
+    pub(crate) fn withdraw_ahead(&mut self, now_ms: u64) -> Vec<Rc<Exchange>> {
+        let ahead: Vec<Tag> = self.ahead.iter().copied().collect();
+        self.withdraw_all(ahead, now_ms)
+    }
+
+    /// Takes back everything that was not started, in order.
+    pub(crate) fn withdraw_unstarted(&mut self, now_ms: u64) -> Vec<Rc<Exchange>> {
+        let tags = self.leases.tags();
+        self.withdraw_all(tags, now_ms)
+    }
+
+    fn withdraw_all(&mut self, tags: Vec<Tag>, now_ms: u64) -> Vec<Rc<Exchange>> {
+        tags.into_iter().filter_map(|tag| self.withdraw(tag, now_ms)).collect()
+    }
+
+    /// Takes a request back, unless it was started. It can be given to another then.
+    pub(crate) fn withdraw(&mut self, tag: Tag, now_ms: u64) -> Option<Rc<Exchange>> {
+        self.leases.get(tag)?;
+        if !self.process.channel.withdraw(tag) {
+            return None;
         }
-        None
-    }
-
-    /// Forgets a request that lies ahead; false when it is not there or was started.
-    pub(crate) fn withdraw(&mut self, exchange: &Rc<Exchange>) -> bool {
-        let channel = &self.process.channel;
-        let before = self.ahead.len();
-        self.ahead
-            .retain(|(tag, theirs)| !(Rc::ptr_eq(theirs, exchange) && channel.withdraw(*tag)));
-        self.ahead.len() < before
+        self.ahead.retain(|theirs| *theirs != tag);
+        self.unsent.retain(|theirs| *theirs != tag);
+        let lease = self.leases.remove(tag)?;
+        if lease.run.is_some() && self.process.life.withdrawn(now_ms) == Finished::Stop {
+            // One that cannot even be told is ended by its drain deadline.
+            let _ = self.process.tell_to_stop();
+        }
+        lease.exchange.body.borrow_mut().rewind();
+        lease.exchange.place.set(None);
+        Some(lease.exchange)
     }
 
     /// Sends a frame that is no part of a request, now or as soon as there is room.
@@ -184,28 +266,20 @@ impl Worker {
         tag: Tag,
         payload: Vec<u8>,
     ) -> Result<(), Corrupt> {
-        self.unsent.push_back((kind, tag, payload));
-        self.send_unsent()
+        self.unsent_frames.push_back((kind, tag, payload));
+        self.pump()
     }
 
-    fn send_unsent(&mut self) -> Result<(), Corrupt> {
-        while let Some((kind, tag, payload)) = self.unsent.front() {
-            if self.process.channel.push(*kind, *tag, &[payload])? {
-                self.unsent.pop_front();
-            } else if self.process.channel.prepare_wait(payload.len())? == Sleep::MayBlock {
-                break;
-            }
-        }
-        self.publish();
-        if self.unsent.is_empty() {
-            self.waiting_for_room.drain(..).for_each(wake);
-        }
+    /// Tells it to end a request.
+    pub(crate) fn cancel(&mut self, tag: Tag) -> Result<(), Corrupt> {
+        self.send(FrameKind::Cancel, tag, Vec::new())?;
+        self.process.doorbell.ring();
         Ok(())
     }
 
-    /// Whether nothing waits for room in its ring.
+    /// Whether nothing beside requests waits for room in its ring.
     pub(crate) fn has_sent_all(&self) -> bool {
-        self.unsent.is_empty()
+        self.unsent_frames.is_empty()
     }
 
     /// Has the task woken once everything is sent, or the worker has gone.
@@ -215,33 +289,55 @@ impl Worker {
         }
     }
 
-    /// Moves as much of the request into the ring as there is room for.
+    /// Moves as much into the ring as there is room for.
     pub(crate) fn pump(&mut self) -> Result<(), Corrupt> {
-        if !self.unsent.is_empty() {
-            self.send_unsent()?;
-        }
-        let Some(exchange) = self.exchange.clone() else { return Ok(()) };
-        let mut body = exchange.body.borrow_mut();
-        if self.frame_sent && body.is_spent() {
+        if self.unsent_frames.is_empty() && self.unsent.is_empty() {
             return Ok(());
         }
-        if !self.frame_sent {
-            if exchange.frame.len() > self.process.channel.largest_payload_bytes() {
-                exchange.finish(End::Failed(Reason::HeadersTooLarge));
-                return Ok(());
+        if self.pump_frames()? {
+            while let Some(tag) = self.unsent.front().copied()
+                && self.pump_request(tag)?
+            {
+                self.unsent.pop_front();
             }
-            self.frame_sent =
-                self.process.channel.push(FrameKind::Request, self.tag, &[&exchange.frame])?;
         }
-        while self.frame_sent && !body.is_spent() && !exchange.has_ended() {
-            let free = self.process.channel.free_bytes()?;
+        self.publish();
+        Ok(())
+    }
+
+    /// True when all of them are in the ring.
+    fn pump_frames(&mut self) -> Result<bool, Corrupt> {
+        while let Some((kind, tag, payload)) = self.unsent_frames.front() {
+            if self.process.channel.push(*kind, *tag, &[payload])? {
+                self.unsent_frames.pop_front();
+            } else if self.process.channel.prepare_wait(payload.len())? == Sleep::MayBlock {
+                return Ok(false);
+            }
+        }
+        self.waiting_for_room.drain(..).for_each(wake);
+        Ok(true)
+    }
+
+    /// True when all of the request is in the ring, or nobody waits for its answer.
+    fn pump_request(&mut self, tag: Tag) -> Result<bool, Corrupt> {
+        let Some(lease) = self.leases.get_mut(tag) else { return Ok(true) };
+        let channel = &mut self.process.channel;
+        while !lease.frame_sent {
+            let frame = &lease.exchange.frame;
+            lease.frame_sent = channel.push(FrameKind::Request, tag, &[frame])?;
+            if !lease.frame_sent && channel.prepare_wait(frame.len())? == Sleep::MayBlock {
+                return Ok(false);
+            }
+        }
+        let mut body = lease.exchange.body.borrow_mut();
+        while !body.is_spent() && !lease.exchange.has_ended() {
+            let free = channel.free_bytes()?;
             if free < LEAST_PIECE_BYTES {
-                if self.process.channel.prepare_wait(LEAST_PIECE_BYTES)? == Sleep::MayBlock {
-                    break;
+                if channel.prepare_wait(LEAST_PIECE_BYTES)? == Sleep::MayBlock {
+                    return Ok(false);
                 }
                 continue;
             }
-            let (channel, tag) = (&mut self.process.channel, self.tag);
             let taken = body.next(free.min(PIECE_BYTES), |piece| {
                 channel.push(FrameKind::RequestBody, tag, &[piece])
             });
@@ -249,33 +345,56 @@ impl Worker {
                 Ok(pushed) => drop(pushed?),
                 Err(_) => {
                     // The spool cannot be read: PHP must not see a shortened body as whole.
-                    exchange.finish(End::Failed(Reason::SpoolFailed));
-                    self.process.channel.abort(self.tag);
+                    lease.exchange.finish(End::Failed(Reason::SpoolFailed));
+                    channel.abort(tag);
                 }
             }
         }
-        self.publish();
-        Ok(())
+        Ok(true)
     }
 
-    /// Fails what it has, the present request and what it has started of those ahead.
-    pub(crate) fn fail(&mut self, reason: Reason) {
-        let ahead = self.ahead.drain(..).map(|(_, exchange)| exchange);
-        for exchange in self.exchange.take().into_iter().chain(ahead) {
+    /// Fails everything that it has. Returns what that was, oldest first.
+    pub(crate) fn fail(&mut self) -> Vec<Rc<Exchange>> {
+        let reason = if self.is_broken { Reason::WorkerBroke } else { Reason::WorkerCrashed };
+        let leases = self.leases.tags().into_iter().filter_map(|tag| self.leases.remove(tag));
+        let failed: Vec<_> = leases.map(|lease| lease.exchange).collect();
+        for exchange in &failed {
             exchange.finish(End::Failed(reason));
         }
+        failed
+    }
+
+    /// Its ring is not looked at any more.
+    pub(crate) fn give_up(&mut self) {
+        self.is_broken = true;
     }
 
     /// Tells it that nobody waits for the answer any more.
-    pub(crate) fn abort(&mut self) {
-        self.process.channel.abort(self.tag);
+    pub(crate) fn abort(&mut self, tag: Tag) {
+        self.process.channel.abort(tag);
         // It may be asleep for room in a ring that nobody empties now.
         self.process.doorbell.ring();
     }
 
-    /// The backtrace of the present request, once the worker has written it.
-    pub(crate) fn backtrace(&self) -> Option<String> {
-        self.process.channel.backtrace(self.tag)
+    /// The backtrace of a request, once the worker has written it.
+    pub(crate) fn backtrace(&self, tag: Tag) -> Option<String> {
+        self.process.channel.backtrace(tag)
+    }
+
+    /// Keeps a line that it says while it starts.
+    pub(crate) fn keep_words(&mut self, line: &str) {
+        let is_starting = matches!(self.state(), State::Forking | State::Booting);
+        if is_starting && self.last_words.len() + line.len() < LAST_WORDS_BYTES {
+            if !self.last_words.is_empty() {
+                self.last_words.push('\n');
+            }
+            self.last_words.push_str(line);
+        }
+    }
+
+    /// What it said while it started.
+    pub(crate) fn last_words(&self) -> &str {
+        &self.last_words
     }
 
     fn publish(&mut self) {
@@ -291,12 +410,13 @@ impl Worker {
         }
     }
 
-    /// Takes frames out of the ring until it is empty or the connection has enough for now.
+    /// Takes frames out of the ring until there is news, it is empty, or a connection has enough
+    /// for now.
     pub(crate) fn look(
         &mut self,
         payload: &mut Vec<u8>,
         now_ms: u64,
-        mut hear: impl FnMut(&Worker, Heard<'_>),
+        mut hear: impl FnMut(&mut Worker, Tag, Heard<'_>),
     ) -> Result<Option<News>, Corrupt> {
         let mut news = None;
         let mut popped = false;
@@ -316,61 +436,74 @@ impl Worker {
         header: FrameHeader,
         payload: &[u8],
         now_ms: u64,
-        hear: &mut impl FnMut(&Worker, Heard<'_>),
+        hear: &mut impl FnMut(&mut Worker, Tag, Heard<'_>),
     ) -> Result<Option<News>, Corrupt> {
+        let tag = header.tag;
         match header.kind {
-            FrameKind::Log => hear(self, Heard::Line(LogLine::decode(payload)?)),
-            FrameKind::Operation => hear(self, Heard::Operation(header.tag, payload)),
+            FrameKind::Log => hear(self, tag, Heard::Line(LogLine::decode(payload)?)),
+            FrameKind::Operation => hear(self, tag, Heard::Operation(payload)),
             FrameKind::Ready => {
                 let moved = self.process.life.ready(now_ms);
-                return Ok((moved == Moved::Yes).then_some(News::Free));
+                let news = News { finished: None, then: Then::Free };
+                return Ok((moved == Moved::Yes).then_some(news));
             }
-            _ if header.tag != self.tag => {}
-            FrameKind::Done => return self.handle_done(Done::decode(payload)?, now_ms),
+            FrameKind::Done => return self.handle_done(tag, Done::decode(payload)?, now_ms),
             kind => {
-                if let Some(exchange) = &self.exchange {
-                    deliver(exchange, kind, payload)?;
+                let Some(lease) = self.leases.get(tag) else { return Ok(None) };
+                deliver(&lease.exchange, kind, payload)?;
+                if kind == FrameKind::Body {
+                    self.stalled_by = Some(tag);
                 }
             }
         }
         Ok(None)
     }
 
-    fn handle_done(&mut self, done: Done, now_ms: u64) -> Result<Option<News>, Corrupt> {
-        if let Some(exchange) = self.exchange.take() {
-            exchange.done.set(Some(done));
-            exchange.finish(End::Complete);
+    fn handle_done(&mut self, tag: Tag, done: Done, now_ms: u64) -> Result<Option<News>, Corrupt> {
+        let Some(lease) = self.leases.get(tag) else { return Ok(None) };
+        if lease.run.is_none() {
+            return Err(Corrupt { what: "the end of a request before its turn" });
         }
-        let took_ms = self.process.life.busy_ms(now_ms).unwrap_or(0);
-        self.quick = if took_ms <= QUICK_MS { self.quick.saturating_add(1) } else { 0 };
-        match self.process.life.finished(now_ms, done.leaving) {
-            Finished::Idle => Ok(Some(News::Free)),
-            Finished::Leaving => Ok(Some(News::Leaving)),
+        let finished = self.leases.remove(tag);
+        if let Some(lease) = &finished {
+            lease.exchange.done.set(Some(done));
+            lease.exchange.finish(End::Complete);
+            let is_quick = lease.took_ms(now_ms) <= QUICK_MS;
+            self.quick = if is_quick { self.quick.saturating_add(1) } else { 0 };
+        }
+        let then = match self.process.life.finished(now_ms, done.leaving) {
+            Finished::Free => Then::Free,
+            Finished::Leaving => Then::Leaving,
             Finished::Stop => {
                 self.process.tell_to_stop()?;
-                Ok(Some(News::Leaving))
+                Then::Leaving
             }
-            Finished::HadNone => Err(Corrupt { what: "the end of a request that was not begun" }),
+            Finished::HadNone => {
+                return Err(Corrupt { what: "the end of a request that was not begun" });
+            }
+        };
+        Ok(Some(News { finished, then }))
+    }
+
+    /// Whether frames are left in the ring because a connection has not taken earlier ones.
+    pub(crate) fn is_stalled(&mut self) -> bool {
+        let Some(tag) = self.stalled_by else { return false };
+        let patience = if self.concurrency > 1 { SHARED_PATIENCE } else { 1 };
+        let is_full = self.leases.get(tag).is_some_and(|lease| lease.exchange.is_full(patience));
+        if !is_full {
+            self.stalled_by = None;
         }
+        is_full
     }
 
-    /// Goes on with the request that lies ahead; false when there is none.
-    pub(crate) fn go_on(&mut self, now_ms: u64, deadline_ms: u64) -> bool {
-        let Some((tag, exchange)) = self.ahead.pop_front() else { return false };
-        self.tag = tag;
-        self.frame_sent = true;
-        self.take_up(exchange, now_ms, deadline_ms);
-        true
-    }
-
-    /// Whether frames are left in the ring because the connection has not taken earlier ones.
-    pub(crate) fn is_stalled(&self) -> bool {
-        self.exchange.as_ref().is_some_and(|exchange| exchange.is_full())
-    }
-
-    /// Whether frames of it are to be expected.
+    /// Whether frames of it are to be expected. One that is being killed may have finished
+    /// requests before.
     pub(crate) fn may_speak(&self) -> bool {
-        !matches!(self.state(), State::Idle | State::Killing | State::Gone)
+        match self.state() {
+            State::Idle => self.is_resident,
+            State::Gone => false,
+            _ => !self.is_broken,
+        }
     }
 
     /// Has it ring the doorbell from now on; `Ready` when there is something to look at. A worker

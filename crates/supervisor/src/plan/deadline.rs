@@ -1,15 +1,19 @@
 //! What to do with a worker that has had too long.
 //!
-//! Called at each tick for each worker that has a request, starts, or drains. The client gets its
-//! answer at the deadline; then the worker has a moment to say where it was; then it is killed,
-//! which no script, lock or system call can refuse. Invariants: the steps come in order, however
-//! late the ticks are; every worker past its deadline is killed at last.
+//! Called at each tick for each request of a worker, and for each worker that starts or drains.
+//! The client gets its answer at the deadline; then the worker has a moment to say where it was;
+//! then it is killed, which no script, lock or system call can refuse. A worker that has other
+//! requests is told to end this one first. Invariants: the steps come in order, however late the
+//! ticks are; a worker that does not end a request past its deadline is killed at last.
 
 /// After the first wish for a backtrace, a second one reaches a worker that sits in a system call
 /// ([`outboard_ring::control::BACKTRACE_SIGNAL`]).
 pub const ASK_AGAIN_AFTER_MS: u64 = 50;
 /// After the first wish for a backtrace, the worker is killed in any case.
 pub const KILL_AFTER_MS: u64 = 100;
+
+/// After it was told to end a request, a worker that has not done so is killed.
+pub const CANCEL_GRACE_MS: u64 = 250;
 
 /// How far a worker that has had too long has been brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +30,11 @@ pub enum Stage {
     AskedAgain {
         /// When it was wished for first.
         asked_ms: u64,
+    },
+    /// It was told to end the request.
+    Cancelled {
+        /// When.
+        cancelled_ms: u64,
     },
     /// It is being killed.
     Killed,
@@ -65,6 +74,8 @@ pub struct Watch {
     pub stage: Stage,
     /// Whether the backtrace has come.
     pub has_backtrace: bool,
+    /// Whether it can end one of its requests without harm to the others.
+    pub can_cancel: bool,
 }
 
 /// What a worker is bound by.
@@ -117,6 +128,8 @@ pub enum Step {
     AnswerAndAsk(Cause),
     /// Send the backtrace signal again.
     AskAgain,
+    /// Tell it to end the request.
+    Cancel,
     /// Send `SIGKILL`; the backtrace, if it has come, goes to the slow log.
     Kill(Cause),
 }
@@ -131,6 +144,8 @@ impl Step {
                 Stage::AskedAgain { asked_ms }
             }
             (Self::AskAgain, Stage::InTime) => Stage::AskedAgain { asked_ms: now_ms },
+            (Self::AskAgain, Stage::Cancelled { .. }) => stage,
+            (Self::Cancel, _) => Stage::Cancelled { cancelled_ms: now_ms },
             (Self::Kill(_), _) => Stage::Killed,
         }
     }
@@ -144,24 +159,29 @@ pub fn step(now_ms: u64, watch: &Watch) -> Step {
     let Some((bound_ms, cause)) = watch.bounds.first() else {
         return Step::Wait { until_ms: None };
     };
+    let end = if watch.can_cancel { Step::Cancel } else { Step::Kill(cause) };
     match watch.stage {
         Stage::InTime if now_ms < bound_ms => Step::Wait { until_ms: Some(bound_ms) },
         Stage::InTime if matches!(cause, Cause::Request | Cause::Drain) => {
             Step::AnswerAndAsk(cause)
         }
         Stage::InTime => Step::Kill(cause),
-        _ if watch.has_backtrace => Step::Kill(cause),
+        Stage::Cancelled { cancelled_ms } => {
+            let kill_ms = cancelled_ms.saturating_add(CANCEL_GRACE_MS);
+            if now_ms < kill_ms {
+                Step::Wait { until_ms: Some(kill_ms) }
+            } else {
+                Step::Kill(cause)
+            }
+        }
+        _ if watch.has_backtrace => end,
         Stage::Asked { asked_ms } => {
             let again_ms = asked_ms.saturating_add(ASK_AGAIN_AFTER_MS);
             if now_ms < again_ms { Step::Wait { until_ms: Some(again_ms) } } else { Step::AskAgain }
         }
         Stage::AskedAgain { asked_ms } => {
             let kill_ms = asked_ms.saturating_add(KILL_AFTER_MS);
-            if now_ms < kill_ms {
-                Step::Wait { until_ms: Some(kill_ms) }
-            } else {
-                Step::Kill(cause)
-            }
+            if now_ms < kill_ms { Step::Wait { until_ms: Some(kill_ms) } } else { end }
         }
         Stage::Killed => Step::Wait { until_ms: None },
     }

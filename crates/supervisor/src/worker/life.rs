@@ -1,12 +1,12 @@
 //! The life of one worker, as a table of legal moves.
 //!
 //! Called for every event about a worker: the zygote's, its ring's, and the clock's. Invariants:
-//! a state changes only along [`State::may_become`]; a busy worker has a request and an idle one
+//! a state changes only along [`State::may_become`]; a busy worker has requests and an idle one
 //! has none; what an event meant is returned, so that no caller guesses from the state.
 //!
 //! ```text
 //!  Forking ──▶ Booting ──▶ Idle ◀──▶ Busy
-//!     │           │          │         │       Draining: takes no more; may still have a request
+//!     │           │          │         │       Draining: takes no more; may still have requests
 //!     └───────────┴────┬─────┴─────────┘
 //!                      ▼
 //!                  Draining ──▶ Killing ──▶ Gone      (every state may go to Killing and to Gone)
@@ -23,9 +23,9 @@ pub enum State {
     Booting,
     /// Ready for a request.
     Idle,
-    /// Has a request.
+    /// Has requests; whether it takes more is the pool's business.
     Busy,
-    /// Takes no more requests; leaves by itself when the present one is over.
+    /// Takes no more requests; leaves by itself when those that it has are over.
     Draining,
     /// `SIGKILL` was ordered; only its exit is waited for.
     Killing,
@@ -75,15 +75,6 @@ impl fmt::Display for State {
     }
 }
 
-/// The request that a worker has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// When it began.
-    pub since_ms: u64,
-    /// When it is to be over; `None` for one without a deadline.
-    pub deadline_ms: Option<u64>,
-}
-
 /// Whether an event moved the worker on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -99,10 +90,10 @@ pub enum Moved {
 #[must_use]
 pub enum Finished {
     /// It takes the next one.
-    Idle,
-    /// It is draining: tell it to stop.
+    Free,
+    /// It is draining and has no other: tell it to stop.
     Stop,
-    /// It leaves by itself or is being killed: only its exit is waited for.
+    /// It takes no more: it finishes what it has, if anything, and leaves.
     Leaving,
     /// It had no request: the peer is confused.
     HadNone,
@@ -114,7 +105,7 @@ pub enum Finished {
 pub enum Stopping {
     /// It has no request: tell it to stop.
     Now,
-    /// Tell it once its request is over.
+    /// Tell it once its requests are over.
     AfterRequest,
     /// It was on its way out before.
     Already,
@@ -126,14 +117,14 @@ pub enum Stopping {
 pub enum Death {
     /// It was told to leave, or to die, and had no request.
     Expected,
-    /// It was on its way out and took its request along: whoever waits gets an answer.
-    ExpectedWithRequest(Run),
+    /// It was on its way out and took its requests along: whoever waits gets an answer.
+    ExpectedWithRequests,
     /// It never became ready: back off.
     WhileStarting,
     /// It died without being asked, and without a request.
     WhileIdle,
-    /// It died with this request in flight: answer 502.
-    WhileServing(Run),
+    /// It died with requests in flight: answer 502.
+    WhileServing,
     /// It was reported before.
     Again,
 }
@@ -142,8 +133,10 @@ pub enum Death {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     state: State,
-    /// Present in `Busy`; may be present in `Draining` and `Killing`; absent otherwise.
-    run: Option<Run>,
+    /// At least one in `Busy`; any number in `Draining` and `Killing`; none otherwise.
+    requests: u32,
+    /// It has said that it leaves; it need not be told.
+    leaves_by_itself: bool,
     was_ready: bool,
     ordered_ms: u64,
     ready_ms: Option<u64>,
@@ -158,7 +151,8 @@ impl Life {
     pub fn new(now_ms: u64) -> Self {
         Self {
             state: State::Forking,
-            run: None,
+            requests: 0,
+            leaves_by_itself: false,
             was_ready: false,
             ordered_ms: now_ms,
             ready_ms: None,
@@ -173,9 +167,9 @@ impl Life {
         self.state
     }
 
-    /// Its request, if it has one.
-    pub fn run(&self) -> Option<Run> {
-        self.run
+    /// Requests that it has now.
+    pub fn requests(&self) -> u32 {
+        self.requests
     }
 
     /// Requests that it has finished.
@@ -201,11 +195,6 @@ impl Life {
     /// How long it has been idle; `None` when it is not.
     pub fn idle_ms(&self, now_ms: u64) -> Option<u64> {
         (self.state == State::Idle).then(|| now_ms.saturating_sub(self.idle_since_ms))
-    }
-
-    /// How long it has had its request; `None` without one.
-    pub fn busy_ms(&self, now_ms: u64) -> Option<u64> {
-        self.run.map(|run| now_ms.saturating_sub(run.since_ms))
     }
 
     fn become_if_legal(&mut self, next: State) -> Moved {
@@ -235,32 +224,50 @@ impl Life {
     }
 
     /// It is given a request.
-    pub fn begin(&mut self, now_ms: u64, deadline_ms: Option<u64>) -> Moved {
-        let moved = self.become_if_legal(State::Busy);
-        if moved == Moved::Yes {
-            self.run = Some(Run { since_ms: now_ms, deadline_ms });
+    pub fn begin(&mut self) -> Moved {
+        if self.state != State::Busy && self.become_if_legal(State::Busy) == Moved::No {
+            return Moved::No;
         }
-        moved
+        self.requests += 1;
+        Moved::Yes
     }
 
-    /// Its request is over; `leaving` when it says that it leaves by itself.
+    /// One of its requests is over; `leaving` when it says that it leaves by itself.
     pub fn finished(&mut self, now_ms: u64, leaving: bool) -> Finished {
-        if self.run.take().is_none() {
+        if self.requests == 0 {
             return Finished::HadNone;
         }
         self.served += 1;
-        match (self.state, leaving) {
-            (State::Busy, false) => {
+        self.leaves_by_itself |= leaving;
+        if leaving && self.state == State::Busy {
+            self.state = State::Draining;
+        }
+        self.one_less(now_ms)
+    }
+
+    /// A request was taken back before it started it.
+    pub fn withdrawn(&mut self, now_ms: u64) -> Finished {
+        if self.requests == 0 { Finished::HadNone } else { self.one_less(now_ms) }
+    }
+
+    fn one_less(&mut self, now_ms: u64) -> Finished {
+        self.requests -= 1;
+        match (self.state, self.requests) {
+            (State::Busy, 0) => {
                 self.state = State::Idle;
                 self.idle_since_ms = now_ms;
-                Finished::Idle
+                Finished::Free
             }
-            (State::Busy, true) => {
-                self.state = State::Draining;
-                self.drain_deadline_ms = Some(now_ms.saturating_add(LEAVING_GRACE_MS));
+            (State::Busy, _) => Finished::Free,
+            (State::Draining, 0) if self.leaves_by_itself => {
+                let until_ms = now_ms.saturating_add(LEAVING_GRACE_MS);
+                let earlier = self.drain_deadline_ms.is_some_and(|at_ms| at_ms < until_ms);
+                if !earlier {
+                    self.drain_deadline_ms = Some(until_ms);
+                }
                 Finished::Leaving
             }
-            (State::Draining, false) => Finished::Stop,
+            (State::Draining, 0) => Finished::Stop,
             _ => Finished::Leaving,
         }
     }
@@ -271,7 +278,7 @@ impl Life {
             return Stopping::Already;
         }
         self.drain_deadline_ms = Some(drain_deadline_ms);
-        if self.run.is_some() { Stopping::AfterRequest } else { Stopping::Now }
+        if self.requests > 0 { Stopping::AfterRequest } else { Stopping::Now }
     }
 
     /// It is about to be killed.
@@ -285,12 +292,12 @@ impl Life {
         if self.become_if_legal(State::Gone) == Moved::No {
             return Death::Again;
         }
-        match (last, self.run.take()) {
-            (State::Draining | State::Killing, Some(run)) => Death::ExpectedWithRequest(run),
-            (State::Draining | State::Killing, None) => Death::Expected,
-            (_, Some(run)) => Death::WhileServing(run),
-            (_, None) if self.was_ready => Death::WhileIdle,
-            (_, None) => Death::WhileStarting,
+        match (last, std::mem::take(&mut self.requests)) {
+            (State::Draining | State::Killing, 0) => Death::Expected,
+            (State::Draining | State::Killing, _) => Death::ExpectedWithRequests,
+            (_, 0) if self.was_ready => Death::WhileIdle,
+            (_, 0) => Death::WhileStarting,
+            _ => Death::WhileServing,
         }
     }
 }

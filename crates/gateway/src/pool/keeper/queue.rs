@@ -1,6 +1,7 @@
 //! Time in the queue: its bound, and requests that our own workers wait for.
 
-use super::super::{Phase, Pool, Waiting};
+use super::super::members::Waiting;
+use super::super::{Phase, Pool};
 use crate::exchange::{End, Exchange};
 use crate::reason::Reason;
 use outboard_reactor::{blocking, spawn};
@@ -31,7 +32,7 @@ impl Pool {
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
             let stuck = members.workers[slot].as_ref().is_some_and(|worker| {
-                worker.ahead() > 0 && worker.process.life.busy_ms(now_ms) > Some(STUCK_MS)
+                worker.ahead() > 0 && worker.busy_ms(now_ms) > Some(STUCK_MS)
             });
             if stuck {
                 self.redistribute(&mut members, slot);
@@ -65,8 +66,7 @@ impl Pool {
     /// The first waiting request that could come from one of our workers and was not looked into.
     fn take_suspect(&self, now_ms: u64) -> Option<(Rc<Exchange>, std::net::SocketAddr, Vec<i32>)> {
         let mut members = self.members.borrow_mut();
-        let pids =
-            members.workers.iter().flatten().filter_map(|worker| worker.process.pid).collect();
+        let pids = members.all().filter_map(|worker| worker.process.pid).collect();
         let suspect = members.queue.iter_mut().find(|waiting| {
             !waiting.origin_checked
                 && waiting.local_peer.is_some()
@@ -91,6 +91,6 @@ impl Pool {
 
     fn has_loopback_room(&self) -> bool {
         let most = self.keeping.borrow().sizing.bounds.max() + self.settings.loopback_slots;
-        self.members.borrow().workers.iter().flatten().count() < most
+        self.members.borrow().all().count() < most
     }
 }

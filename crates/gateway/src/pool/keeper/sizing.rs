@@ -2,8 +2,9 @@
 //!
 //! Collects what the plans of `outboard_supervisor` want to know and carries out what they decide.
 
+use super::super::members::Members;
 use super::super::worker::Worker;
-use super::super::{Members, Phase, Pool, PoolSettings};
+use super::super::{Phase, Pool, PoolSettings};
 use outboard_supervisor::cpu::{self, Sample};
 use outboard_supervisor::memory::{Resident, p95_bytes};
 use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleReason};
@@ -19,6 +20,11 @@ const CPU_SAMPLE_MS: u64 = 40;
 const BLOCKED_MS: u64 = 5;
 /// Samples of the workers' memory.
 const MEMORY_SAMPLE_MS: u64 = 1_000;
+/// Forks that are kept when each answers one request: those that work, and those that take their
+/// place at once.
+const FORKS_PER_CORE: usize = 4;
+const LEAST_STOCK: usize = 4;
+const MOST_STOCK: usize = 16;
 /// What a worker is taken to use before it was measured.
 const GUESSED_WORKER_BYTES: u64 = 48 << 20;
 
@@ -39,11 +45,16 @@ pub(crate) struct Sizing {
 
 impl Sizing {
     pub(super) fn new(settings: &PoolSettings) -> Self {
+        let cores = cpu::cores();
+        let stock = settings.forks_per_request().then(|| {
+            let most = settings.max.unwrap_or(MOST_STOCK);
+            (FORKS_PER_CORE * cores).clamp(LEAST_STOCK, MOST_STOCK).min(most)
+        });
         let sizes = Sizes {
-            min: settings.min,
+            min: settings.min.or(stock),
             max: settings.max,
             spare: settings.spare,
-            cores: cpu::cores(),
+            cores,
             memory_budget_bytes: settings.memory_budget_bytes,
             worker_bytes: GUESSED_WORKER_BYTES,
         };
@@ -133,23 +144,23 @@ impl Pool {
     /// Sees off those that have been idle longest: the bottom of the stack.
     fn shrink(&self, count: usize) {
         let mut members = self.members.borrow_mut();
-        let count = count.min(members.idle.len());
-        for slot in members.idle.drain(..count).collect::<Vec<_>>() {
+        for slot in members.idle().into_iter().take(count) {
             if let Some(worker) = members.workers[slot].as_mut() {
                 self.see_off(worker);
             }
+            members.settle(slot);
         }
     }
 
     /// Idle workers that are due leave without waiting for another request.
     fn recycle_idle(&self) {
         let mut members = self.members.borrow_mut();
-        for slot in members.idle.clone() {
+        for slot in members.idle() {
             if self.should_leave(&members, slot) {
-                members.idle.retain(|idle| *idle != slot);
                 if let Some(worker) = members.workers[slot].as_mut() {
                     self.see_off(worker);
                 }
+                members.settle(slot);
             }
         }
     }
@@ -162,11 +173,15 @@ impl Pool {
         keeping.sizing.memory_sampled_ms = now_ms;
         let mut members = self.members.borrow_mut();
         let mut sizes = Vec::new();
-        for worker in members.workers.iter_mut().flatten() {
-            if let Some(resident) = worker.process.pid.and_then(Resident::read) {
-                worker.process.own_bytes = resident.own_bytes();
-                sizes.push(resident.own_bytes());
-            }
+        let mut routes = self.routes.borrow_mut();
+        for worker in members.all_mut() {
+            let Some(resident) = worker.process.pid.and_then(Resident::read) else { continue };
+            let before = std::mem::replace(&mut worker.process.own_bytes, resident.own_bytes());
+            // What it had at first is nobody's.
+            let grown =
+                if before == 0 { 0 } else { worker.process.own_bytes as i64 - before as i64 };
+            routes.grown(grown, &mut worker.shares);
+            sizes.push(worker.process.own_bytes);
         }
         if !sizes.is_empty() {
             keeping.sizing.sizes.worker_bytes = p95_bytes(&sizes).max(1 << 20);
@@ -188,7 +203,7 @@ fn view(members: &Members, sizing: &Sizing, now_ms: u64) -> PoolView {
         view.oldest_queued_ms = now_ms.saturating_sub(waiting.exchange.submitted_ms);
     }
     let mut busy_pids = Vec::new();
-    for worker in members.workers.iter().flatten() {
+    for worker in members.all() {
         let life = &worker.process.life;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,
@@ -199,7 +214,7 @@ fn view(members: &Members, sizing: &Sizing, now_ms: u64) -> PoolView {
             }
             State::Busy => {
                 view.busy += 1;
-                let busy_ms = life.busy_ms(now_ms).unwrap_or(0);
+                let busy_ms = worker.busy_ms(now_ms).unwrap_or(0);
                 // Between two quick requests a worker sleeps as well, but is not blocked.
                 if busy_ms >= BLOCKED_MS {
                     busy_pids.extend(worker.process.pid);

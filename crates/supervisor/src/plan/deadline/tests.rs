@@ -6,7 +6,7 @@ fn running(deadline_ms: Option<u64>, drain_deadline_ms: Option<u64>) -> Bounds {
 }
 
 fn at(now_ms: u64, bounds: Bounds, stage: Stage, has_backtrace: bool) -> Step {
-    step(now_ms, &Watch { bounds, stage, has_backtrace })
+    step(now_ms, &Watch { bounds, stage, has_backtrace, can_cancel: false })
 }
 
 #[test]
@@ -27,6 +27,24 @@ fn the_stages_come_in_order() {
     for (now_ms, stage, has_backtrace, expected) in table {
         assert_eq!(at(now_ms, bounds, stage, has_backtrace), expected, "{now_ms} {stage:?}");
     }
+}
+
+#[test]
+fn a_worker_with_other_requests_is_told_to_end_one_before_it_is_killed() {
+    let bounds = running(Some(1_000), None);
+    let cancelled = Stage::Cancelled { cancelled_ms: 1_100 };
+    let table = [
+        (1_000, Stage::InTime, false, Step::AnswerAndAsk(Cause::Request)),
+        (1_020, Stage::Asked { asked_ms: 1_000 }, true, Step::Cancel),
+        (1_100, Stage::AskedAgain { asked_ms: 1_000 }, false, Step::Cancel),
+        (1_349, cancelled, true, Step::Wait { until_ms: Some(1_350) }),
+        (1_350, cancelled, true, Step::Kill(Cause::Request)),
+    ];
+    for (now_ms, stage, has_backtrace, expected) in table {
+        let watch = Watch { bounds, stage, has_backtrace, can_cancel: true };
+        assert_eq!(step(now_ms, &watch), expected, "{now_ms} {stage:?}");
+    }
+    assert_eq!(Step::Cancel.next_stage(Stage::Asked { asked_ms: 1_000 }, 1_100), cancelled);
 }
 
 #[test]

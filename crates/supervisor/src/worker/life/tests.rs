@@ -10,7 +10,7 @@ fn idle() -> Life {
 
 fn busy() -> Life {
     let mut life = idle();
-    assert_eq!(life.begin(10, Some(100)), Moved::Yes);
+    assert_eq!(life.begin(), Moved::Yes);
     life
 }
 
@@ -31,10 +31,9 @@ fn a_whole_life_counts_its_requests() {
     let mut life = idle();
     assert_eq!(life.idle_ms(6), Some(5));
     for begin_ms in [10, 20, 30] {
-        assert_eq!(life.begin(begin_ms, None), Moved::Yes);
-        assert_eq!(life.busy_ms(begin_ms + 3), Some(3));
-        assert_eq!(life.idle_ms(begin_ms), None);
-        assert_eq!(life.finished(begin_ms + 5, false), Finished::Idle);
+        assert_eq!(life.begin(), Moved::Yes);
+        assert_eq!((life.requests(), life.idle_ms(begin_ms)), (1, None));
+        assert_eq!(life.finished(begin_ms + 5, false), Finished::Free);
     }
     assert_eq!(life.served(), 3);
     assert_eq!(life.drain(1_000), Stopping::Now);
@@ -58,11 +57,43 @@ fn a_second_ready_changes_nothing() {
 }
 
 #[test]
-fn only_an_idle_worker_is_given_a_request() {
+fn only_who_is_ready_and_stays_is_given_requests() {
+    assert_eq!(Life::new(0).begin(), Moved::No);
     let mut life = busy();
-    assert_eq!(life.begin(20, None), Moved::No);
-    assert_eq!(life.run(), Some(Run { since_ms: 10, deadline_ms: Some(100) }));
-    assert_eq!(Life::new(0).begin(1, None), Moved::No);
+    assert_eq!(life.begin(), Moved::Yes);
+    assert_eq!((life.state(), life.requests()), (State::Busy, 2));
+    assert_eq!(life.drain(500), Stopping::AfterRequest);
+    assert_eq!(life.begin(), Moved::No);
+}
+
+#[test]
+fn a_worker_is_idle_when_the_last_of_its_requests_is_over() {
+    let mut life = busy();
+    assert_eq!(life.begin(), Moved::Yes);
+    assert_eq!(life.finished(20, false), Finished::Free);
+    assert_eq!((life.state(), life.idle_ms(25)), (State::Busy, None));
+    assert_eq!(life.withdrawn(30), Finished::Free);
+    assert_eq!((life.idle_ms(35), life.served()), (Some(5), 1));
+}
+
+#[test]
+fn a_worker_that_leaves_by_itself_finishes_the_others_first() {
+    let mut life = busy();
+    assert_eq!(life.begin(), Moved::Yes);
+    assert_eq!(life.finished(20, true), Finished::Leaving);
+    assert_eq!((life.state(), life.drain_deadline_ms()), (State::Draining, None));
+    assert_eq!(life.finished(90, false), Finished::Leaving);
+    assert_eq!(life.drain_deadline_ms(), Some(90 + LEAVING_GRACE_MS));
+}
+
+#[test]
+fn a_draining_worker_is_told_to_stop_after_the_last_of_its_requests() {
+    let mut life = busy();
+    assert_eq!(life.begin(), Moved::Yes);
+    assert_eq!(life.drain(500), Stopping::AfterRequest);
+    assert_eq!(life.finished(20, false), Finished::Leaving);
+    assert_eq!(life.finished(30, false), Finished::Stop);
+    assert_eq!(life.drain_deadline_ms(), Some(500));
 }
 
 #[test]
@@ -86,25 +117,24 @@ fn a_worker_that_leaves_by_itself_has_a_deadline_for_it() {
 
 #[test]
 fn a_death_says_what_it_costs() {
-    let run = Run { since_ms: 10, deadline_ms: Some(100) };
     let mut forking = Life::new(0);
     assert_eq!(forking.exited(), Death::WhileStarting);
     let mut booting = Life::new(0);
     booting.forked();
     assert_eq!(booting.exited(), Death::WhileStarting);
     assert_eq!(idle().exited(), Death::WhileIdle);
-    assert_eq!(busy().exited(), Death::WhileServing(run));
+    assert_eq!(busy().exited(), Death::WhileServing);
     let mut killed = busy();
     assert_eq!(killed.kill(), Moved::Yes);
     assert_eq!(killed.kill(), Moved::No);
-    assert_eq!(killed.exited(), Death::ExpectedWithRequest(run));
+    assert_eq!(killed.exited(), Death::ExpectedWithRequests);
 }
 
 #[test]
 fn an_end_without_a_request_is_told_apart() {
     assert_eq!(idle().finished(5, false), Finished::HadNone);
     let mut life = busy();
-    assert_eq!(life.finished(11, false), Finished::Idle);
+    assert_eq!(life.finished(11, false), Finished::Free);
     assert_eq!(life.finished(12, false), Finished::HadNone);
     assert_eq!(life.served(), 1);
 }
@@ -112,7 +142,7 @@ fn an_end_without_a_request_is_told_apart() {
 proptest! {
     #[test]
     fn whatever_happens_moves_are_legal_and_only_the_busy_and_the_leaving_have_a_request(
-        events in prop::collection::vec(0..8_u8, 0..40)
+        events in prop::collection::vec(0..9_u8, 0..40)
     ) {
         let mut life = Life::new(0);
         for (now_ms, event) in events.into_iter().enumerate() {
@@ -124,7 +154,7 @@ proptest! {
                     Moved::Yes
                 }
                 1 => life.ready(now_ms),
-                2 => life.begin(now_ms, None),
+                2 => life.begin(),
                 3 | 4 => {
                     let _ = life.finished(now_ms, event == 4);
                     Moved::Yes
@@ -134,6 +164,10 @@ proptest! {
                     Moved::Yes
                 }
                 6 => life.kill(),
+                7 => {
+                    let _ = life.withdrawn(now_ms);
+                    Moved::Yes
+                }
                 _ => {
                     let _ = life.exited();
                     Moved::Yes
@@ -142,9 +176,9 @@ proptest! {
             let after = life.state();
             prop_assert!(after == before.state() || before.state().may_become(after));
             match after {
-                State::Busy => prop_assert!(life.run().is_some()),
+                State::Busy => prop_assert!(life.requests() > 0),
                 State::Draining | State::Killing => {}
-                _ => prop_assert!(life.run().is_none()),
+                _ => prop_assert_eq!(life.requests(), 0),
             }
             prop_assert!(life.served() >= before.served());
         }

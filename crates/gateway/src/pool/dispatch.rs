@@ -1,0 +1,236 @@
+//! From requests to workers, and from their rings back.
+//!
+//! Called by the loop's idle hook, by connections that submit, and by the keeper. Invariants: a
+//! request waits only while no worker has room; whatever a worker has not started is given to
+//! another when it leaves.
+
+use super::members::Members;
+use super::worker::{Heard, Then, Worker};
+use super::{Phase, Pool};
+use crate::exchange::Exchange;
+use crate::log::Level;
+use crate::reason::Reason;
+use outboard_reactor::now_ms;
+use outboard_ring::spsc::{Corrupt, Sleep};
+use outboard_supervisor::plan::recycle;
+use outboard_supervisor::worker::life::{LEAVING_GRACE_MS, Moved, State};
+use std::rc::Rc;
+
+impl Pool {
+    /// Looks into the rings of all workers that could have news. Returns whether any had.
+    pub(crate) fn look(&self) -> bool {
+        let mut members = self.members.borrow_mut();
+        let mut had_news = false;
+        for slot in 0..members.workers.len() {
+            had_news |= self.look_at(&mut members, slot);
+        }
+        members.all_mut().for_each(Worker::ring_if_due);
+        drop(members);
+        self.replace_used_forks();
+        self.begin_operations();
+        had_news
+    }
+
+    /// Announces to all workers that could have news that the gateway sleeps; true when one has
+    /// sent something meanwhile.
+    pub(crate) fn prepare_sleep(&self) -> bool {
+        let mut members = self.members.borrow_mut();
+        let mut any = false;
+        for worker in members.all_mut().filter(|worker| worker.may_speak()) {
+            match worker.prepare_sleep() {
+                Ok(sleep) => any |= sleep == Sleep::Ready,
+                Err(corrupt) => self.condemn(worker, corrupt),
+            }
+        }
+        any
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn cancel_sleep(&self) {
+        self.members.borrow_mut().all_mut().for_each(Worker::cancel_sleep);
+    }
+
+    pub(super) fn look_at(&self, members: &mut Members, slot: usize) -> bool {
+        let mut had_news = false;
+        loop {
+            let Some(worker) = members.workers[slot].as_mut() else { return had_news };
+            if !worker.may_speak() {
+                return had_news;
+            }
+            let looked = worker.pump().and_then(|()| {
+                let scratch = &mut self.scratch.borrow_mut();
+                worker.look(scratch, now_ms(), |worker, tag, heard| match heard {
+                    Heard::Line(line) => self.log(worker, tag, line),
+                    Heard::Operation(payload) => self.ask(worker.id, tag, payload),
+                })
+            });
+            match looked {
+                Ok(Some(news)) => {
+                    had_news = true;
+                    if let Some(lease) = &news.finished {
+                        self.finished(worker, lease);
+                    }
+                    self.act(members, slot, news.then);
+                }
+                Ok(None) => return had_news,
+                Err(corrupt) => {
+                    self.condemn(worker, corrupt);
+                    members.settle(slot);
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// What follows from a worker's news.
+    fn act(&self, members: &mut Members, slot: usize, then: Then) {
+        match then {
+            Then::Free => {
+                if self.phase.get() != Phase::Retiring {
+                    self.keeping.borrow_mut().worked();
+                }
+                self.phase_changed.set();
+                self.give_work(members, slot);
+            }
+            Then::Leaving => {
+                if self.settings.forks_per_request() {
+                    self.keeping.borrow_mut().worked();
+                    self.used_forks.set(self.used_forks.get() + 1);
+                }
+                members.settle(slot);
+                let Some(worker) = members.workers[slot].as_mut() else { return };
+                let unstarted = worker.withdraw_unstarted(now_ms());
+                self.serve_again(members, unstarted);
+            }
+        }
+    }
+
+    /// Gives a request to a worker with room.
+    pub(super) fn begin(&self, members: &mut Members, slot: usize, exchange: Rc<Exchange>) {
+        if let Err(corrupt) = members.begin(slot, exchange, self.run_from(now_ms())) {
+            if let Some(worker) = members.workers[slot].as_mut() {
+                self.condemn(worker, corrupt);
+            }
+            members.settle(slot);
+        }
+    }
+
+    /// Has a worker with room go on with what lies ahead, or gives it what waits, or lets it idle,
+    /// or sees it off.
+    pub(super) fn give_work(&self, members: &mut Members, slot: usize) {
+        let Some(worker) = members.workers[slot].as_mut() else { return };
+        let went_on = worker.ahead() > 0 && worker.go_on(self.run_from(now_ms()));
+        if !went_on && self.should_leave(members, slot) {
+            if let Some(worker) = members.workers[slot].as_mut() {
+                self.see_off(worker);
+            }
+            return members.settle(slot);
+        }
+        while members.workers[slot].as_ref().is_some_and(Worker::has_room) {
+            let Some(exchange) = members.next_waiting() else { break };
+            self.begin(members, slot, exchange);
+        }
+        members.settle(slot);
+        self.fill_ahead(members, slot);
+    }
+
+    /// Puts a request ahead in the ring of the quick worker that has fewest there.
+    pub(super) fn lead(&self, members: &mut Members, exchange: &Rc<Exchange>) -> bool {
+        if !exchange.body.borrow().is_spent() {
+            return false;
+        }
+        let quick = members.all_mut().filter(|worker| worker.can_lead());
+        let Some(worker) = quick.min_by_key(|worker| worker.ahead()) else { return false };
+        if let Err(corrupt) = worker.lead(exchange.clone()) {
+            self.condemn(worker, corrupt);
+        }
+        true
+    }
+
+    /// Moves waiting requests ahead into a quick worker's ring.
+    fn fill_ahead(&self, members: &mut Members, slot: usize) {
+        if self.phase.get() == Phase::Retiring {
+            return;
+        }
+        while members.workers[slot].as_ref().is_some_and(Worker::can_lead) {
+            let Some(exchange) = members.next_waiting() else { return };
+            if !exchange.body.borrow().is_spent() {
+                return members.wait_again(vec![exchange]);
+            }
+            let Some(worker) = members.workers[slot].as_mut() else { return };
+            if let Err(corrupt) = worker.lead(exchange) {
+                self.condemn(worker, corrupt);
+            }
+        }
+    }
+
+    /// What lies ahead of a worker that will not come to it soon goes to others.
+    pub(super) fn redistribute(&self, members: &mut Members, slot: usize) {
+        let Some(worker) = members.workers[slot].as_mut() else { return };
+        let withdrawn = worker.withdraw_ahead(now_ms());
+        self.serve_again(members, withdrawn);
+    }
+
+    /// Requests that were taken back go to others, before those that wait.
+    pub(super) fn serve_again(&self, members: &mut Members, exchanges: Vec<Rc<Exchange>>) {
+        members.wait_again(exchanges);
+        while !members.queue.is_empty() {
+            let Some(slot) = members.pick() else { return };
+            let Some(exchange) = members.next_waiting() else { return };
+            self.begin(members, slot, exchange);
+        }
+    }
+
+    /// Whether a worker is to be replaced, or not needed any more.
+    pub(super) fn should_leave(&self, members: &Members, slot: usize) -> bool {
+        if self.phase.get() == Phase::Retiring && members.queue.is_empty() {
+            return true;
+        }
+        let Some(worker) = members.workers[slot].as_ref() else { return false };
+        let Some(reason) = self.keeping.borrow().sizing.due(worker) else { return false };
+        let all = members.all();
+        let away =
+            all.clone().filter(|worker| !matches!(worker.state(), State::Idle | State::Busy));
+        if away.count() >= recycle::most_away(all.count()) {
+            return false;
+        }
+        self.counters.borrow_mut().recycled += 1;
+        let text = format!("a worker is replaced: {reason}");
+        self.say_of(worker, Level::Debug, &text);
+        true
+    }
+
+    /// Tells a worker to leave, once what it has is over.
+    pub(super) fn see_off(&self, worker: &mut Worker) {
+        let longest_ms = if worker.in_flight() > 0 { self.settings.deadline_ms } else { 0 };
+        let until_ms = now_ms().saturating_add(longest_ms).saturating_add(LEAVING_GRACE_MS);
+        if worker.process.drain(until_ms).is_err() {
+            self.kill(worker);
+        }
+    }
+
+    /// A worker that broke the protocol is not talked to any more. What it has is failed, or given
+    /// to others, when its exit is reported.
+    pub(super) fn condemn(&self, worker: &mut Worker, corrupt: Corrupt) {
+        self.report(worker, Reason::WorkerBroke, &corrupt.to_string());
+        worker.give_up();
+        self.kill(worker);
+    }
+
+    pub(super) fn kill(&self, worker: &mut Worker) {
+        if worker.process.life.kill() == Moved::Yes {
+            self.signal(worker.process.number, SIGKILL);
+        }
+    }
+
+    pub(super) fn signal(&self, worker: u64, signal: i32) {
+        if let Some(zygote) = self.zygote.borrow().as_ref()
+            && let Err(error) = zygote.signal(worker, signal)
+        {
+            self.error_log.note(Level::Error, &format!("cannot signal a worker: {error}"));
+        }
+    }
+}
+
+/// Fixed by Linux on every architecture.
+const SIGKILL: i32 = 9;

@@ -1,0 +1,213 @@
+//! What an app's requests cost in memory, by route.
+//!
+//! The pool books each finished request here, and what a worker has grown by since it was last
+//! looked at. A route is a script in classic mode and the first two segments of the path in worker
+//! mode. Invariant: however many paths are asked for, the table stays small; what does not fit
+//! counts as "other".
+
+use outboard_ring::request::{Field, peek};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Routes beside "other".
+const MOST_ROUTES: usize = 64;
+const OTHER: usize = 0;
+
+/// What is known of a route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct RouteStatus {
+    /// Its script, or the beginning of its path.
+    pub route: String,
+    /// Requests that PHP has finished.
+    pub requests: u64,
+    /// Mean of their peaks of PHP's heap.
+    pub mean_peak_bytes: u64,
+    /// The highest of their peaks.
+    pub max_peak_bytes: u64,
+    /// What workers have grown by (or, below zero, given back) while they answered such requests;
+    /// of what they answered between two looks each request counts the same.
+    pub growth_bytes: i64,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    requests: u64,
+    sum_peak_bytes: u64,
+    max_peak_bytes: u64,
+    growth_bytes: i64,
+}
+
+/// Requests of one worker by route, since its memory was last looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Shares(Vec<(usize, u32)>);
+
+impl Shares {
+    fn count(&mut self, route: usize) {
+        match self.0.iter_mut().find(|(theirs, _)| *theirs == route) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((route, 1)),
+        }
+    }
+}
+
+/// The table of one pool.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    by_path: bool,
+    numbers: HashMap<Box<[u8]>, usize>,
+    labels: Vec<Box<[u8]>>,
+    rows: Vec<Row>,
+    /// What was asked for last: often the same again.
+    last: usize,
+}
+
+impl Routes {
+    /// A table by the request's path, or else by its script.
+    pub(crate) fn new(by_path: bool) -> Self {
+        let labels = vec![b"other"[..].into()];
+        Self { by_path, numbers: HashMap::new(), labels, rows: vec![Row::default()], last: OTHER }
+    }
+
+    /// The number of the route of a request frame.
+    pub(crate) fn number(&mut self, frame: &[u8]) -> usize {
+        let label = match self.by_path {
+            true => peek(frame, Field::Uri).map(beginning),
+            false => peek(frame, Field::ScriptName),
+        };
+        let Some(label) = label else { return OTHER };
+        if *self.labels[self.last] != *label || self.last == OTHER {
+            self.last = self.look_up(label);
+        }
+        self.last
+    }
+
+    fn look_up(&mut self, label: &[u8]) -> usize {
+        if let Some(number) = self.numbers.get(label) {
+            return *number;
+        }
+        if self.labels.len() > MOST_ROUTES {
+            return OTHER;
+        }
+        let number = self.labels.len();
+        self.labels.push(label.into());
+        self.rows.push(Row::default());
+        self.numbers.insert(label.into(), number);
+        number
+    }
+
+    /// Books a request that PHP has finished.
+    pub(crate) fn finished(&mut self, route: usize, peak_bytes: u64, shares: &mut Shares) {
+        let row = &mut self.rows[route];
+        row.requests += 1;
+        row.sum_peak_bytes = row.sum_peak_bytes.saturating_add(peak_bytes);
+        row.max_peak_bytes = row.max_peak_bytes.max(peak_bytes);
+        shares.count(route);
+    }
+
+    /// Books by how much a worker has grown while it answered `shares`.
+    pub(crate) fn grown(&mut self, bytes: i64, shares: &mut Shares) {
+        let total: i128 = shares.0.iter().map(|(_, count)| i128::from(*count)).sum();
+        for (route, count) in shares.0.drain(..) {
+            // No larger than `bytes`, of which it is a part.
+            self.rows[route].growth_bytes += (i128::from(bytes) * i128::from(count) / total) as i64;
+        }
+    }
+
+    /// The routes that were asked for, those with most memory first.
+    pub(crate) fn status(&self) -> Vec<RouteStatus> {
+        let rows = self.labels.iter().zip(&self.rows).filter(|(_, row)| row.requests > 0);
+        let mut all: Vec<RouteStatus> = rows
+            .map(|(label, row)| RouteStatus {
+                route: String::from_utf8_lossy(label).into_owned(),
+                requests: row.requests,
+                mean_peak_bytes: row.sum_peak_bytes / row.requests,
+                max_peak_bytes: row.max_peak_bytes,
+                growth_bytes: row.growth_bytes,
+            })
+            .collect();
+        all.sort_by_key(|route| std::cmp::Reverse((route.max_peak_bytes, route.requests)));
+        all
+    }
+}
+
+/// The first two segments of a target's path.
+fn beginning(target: &[u8]) -> &[u8] {
+    // An absolute target has its path after scheme and host.
+    let path = match memchr::memmem::find(target, b"://") {
+        Some(at) if !target.starts_with(b"/") => {
+            let host = &target[at + 3..];
+            memchr::memchr(b'/', host).map_or(&b"/"[..], |slash| &host[slash..])
+        }
+        _ => target,
+    };
+    let end = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
+    let third = memchr::memchr_iter(b'/', &path[..end]).nth(2).unwrap_or(end);
+    &path[..third]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_ring::request::{FIELD_COUNT, Fixed, RequestParts, encode};
+
+    fn frame(uri: &str, script: &str) -> Vec<u8> {
+        let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
+        fields[Field::Method as usize] = b"GET";
+        fields[Field::Uri as usize] = uri.as_bytes();
+        fields[Field::ScriptName as usize] = script.as_bytes();
+        let none = std::iter::empty;
+        let parts =
+            RequestParts { fixed: Fixed::default(), fields, headers: none(), params: none() };
+        let mut frame = Vec::new();
+        encode(parts, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn a_route_is_a_script_or_the_beginning_of_a_path() {
+        for (target, label) in [
+            ("/", "/"),
+            ("/a?b/c/d", "/a"),
+            ("/a/b/c/d?e", "/a/b"),
+            ("/a/b/", "/a/b"),
+            ("http://host/a/b/c", "/a/b"),
+            ("http://host", "/"),
+            ("/go?to=http://host/x/y", "/go"),
+            ("*", "*"),
+        ] {
+            assert_eq!(beginning(target.as_bytes()), label.as_bytes(), "{target}");
+        }
+        let mut by_script = Routes::new(false);
+        let one = by_script.number(&frame("/x/1", "/index.php"));
+        assert_eq!(by_script.number(&frame("/y", "/index.php")), one);
+        assert_ne!(by_script.number(&frame("/y", "/other.php")), one);
+    }
+
+    #[test]
+    fn paths_beyond_the_table_count_as_other() {
+        let (mut routes, mut shares) = (Routes::new(true), Shares::default());
+        for number in 0..200 {
+            let route = routes.number(&frame(&format!("/page/{number}"), ""));
+            routes.finished(route, number, &mut shares);
+        }
+        let status = routes.status();
+        assert_eq!(status.len(), MOST_ROUTES + 1);
+        let other = status.iter().find(|route| route.route == "other").unwrap();
+        assert_eq!((other.requests, other.max_peak_bytes), (200 - 64, 199));
+    }
+
+    #[test]
+    fn growth_is_shared_out_by_requests() {
+        let (mut routes, mut shares) = (Routes::new(true), Shares::default());
+        let (lean, fat) = (routes.number(&frame("/lean", "")), routes.number(&frame("/fat", "")));
+        for route in [lean, fat, fat, fat] {
+            routes.finished(route, 10, &mut shares);
+        }
+        routes.grown(400, &mut shares);
+        routes.grown(1 << 40, &mut shares);
+        let growth = |label: &str| {
+            routes.status().iter().find(|route| route.route == label).unwrap().growth_bytes
+        };
+        assert_eq!((growth("/lean"), growth("/fat")), (100, 300));
+    }
+}
