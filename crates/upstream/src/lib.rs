@@ -13,6 +13,7 @@
 //! | `host` | what is under way to one origin, and what is idle |
 //! | `names`, `tcp`, `tls`, `transport` | from a name to bytes |
 //! | `decode` | content codings |
+//! | `job` | work that may be given up |
 //! | `url`, `error`, `counters` | what their names say |
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod counters;
 mod decode;
 mod error;
 mod host;
+mod job;
 mod names;
 mod request;
 mod response;
@@ -33,6 +35,7 @@ mod url;
 pub use client::{Client, Settings};
 pub use counters::Counters;
 pub use error::{Error, Kind};
+pub use job::Job;
 pub use request::{Request, RequestHeaders};
 pub use response::Response;
 pub use url::Url;

@@ -123,6 +123,7 @@ pub(super) fn compose(
         if page.part.is_empty() {
             desk.key(&place, Kind::MissingKey, Fault::new("the page has no parts"));
         }
+        check_first_script(&page.part, &place, desk);
         let app = Surroundings { root, mode };
         let parts = page.part.iter().enumerate().filter_map(|(index, raw)| {
             part(raw, &app, &[&place[..], &[index.to_string().as_str()]].concat(), desk)
@@ -130,6 +131,16 @@ pub(super) fn compose(
         pages.push(Compose { path: page.path.clone(), parts: parts.collect() });
     }
     pages
+}
+
+/// The first script has the page's status and headers, so nothing can be sent before it answers.
+fn check_first_script(parts: &[raw::Part], place: &[&str], desk: &mut Desk<'_>) {
+    let Some(first) = parts.iter().position(|part| part.script.is_some()) else { return };
+    if let Some(at) = parts[..=first].iter().position(|part| part.wait) {
+        let fault = Fault::new("the first script cannot wait for what is sent before it")
+            .hint("it has the page's status and headers; take `wait` out");
+        desk.value(&[place, &[at.to_string().as_str(), "wait"]].concat(), Kind::Conflict, fault);
+    }
 }
 
 /// What a part can lead to.
