@@ -5,6 +5,7 @@
 //! [`crate::raw`] into its part of [`Config`] and reports what only it can see to the [`Desk`].
 
 mod app;
+mod compose;
 mod desk;
 mod headers;
 mod limits;
@@ -18,6 +19,7 @@ mod tests;
 mod worker;
 
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
+pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use desk::Desk;
 pub use headers::HeaderRule;
 pub use limits::Limits;
@@ -47,6 +49,8 @@ pub struct Config {
     pub log: Log,
     /// The gateway's own files and sockets.
     pub io: Io,
+    /// Requests to other servers.
+    pub upstream: Upstream,
     /// The user that PHP runs as unless an app says otherwise; `None`: the server's own.
     pub user: Option<String>,
     /// The group that PHP runs as unless an app says otherwise.
@@ -92,6 +96,7 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         admin: admin(&raw.admin, desk),
         log,
         io: Io { backlog: raw.io.backlog, spool_dir: desk.folder(&["io", "spool"], &raw.io.spool) },
+        upstream: compose::upstream(&raw.upstream, desk),
         user: raw.user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),
         drain_timeout_ms: raw.drain_timeout.0,

@@ -5,6 +5,7 @@
 //! what is true. Every struct refuses unknown keys.
 
 mod app;
+mod compose;
 mod limits;
 mod listen;
 mod log;
@@ -13,6 +14,7 @@ mod pool;
 mod worker;
 
 pub(crate) use app::*;
+pub(crate) use compose::*;
 pub(crate) use limits::*;
 pub(crate) use listen::*;
 pub(crate) use log::*;
@@ -67,6 +69,9 @@ pub(crate) struct File {
     pub(crate) log: Log,
     /// The gateway's own files and sockets.
     pub(crate) io: Io,
+    /// Requests to other servers.
+    #[schemars(extend("x-alias" = ["proxy"]))]
+    pub(crate) upstream: Upstream,
     /// Status and metrics.
     pub(crate) admin: Admin,
 }
@@ -87,6 +92,7 @@ impl Default for File {
             static_files: StaticFiles::default(),
             log: Log::default(),
             io: Io::default(),
+            upstream: Upstream::default(),
             admin: Admin::default(),
         }
     }

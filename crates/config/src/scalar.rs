@@ -13,6 +13,7 @@ mod network;
 mod pattern;
 mod quantity;
 mod share;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub(crate) use network::Peer;
 pub use pattern::PathPattern;
 pub(crate) use quantity::{ByteSize, Percent, Period};
 pub use share::{Count, MemoryBudget};
+pub use template::UrlTemplate;
 
 /// A value as it stands in the file.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +168,8 @@ scalars!(
     FileExtension,
     FileName,
     PlainText,
+    PrefetchName,
+    UrlTemplate,
 );
 
 fn deserialize<'de, S: Scalar, D: serde::Deserializer<'de>>(

@@ -7,6 +7,7 @@ use crate::log::{Event, Level};
 use crate::pool::Pool;
 use outboard_config as config;
 use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
+use outboard_upstream::Client;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -26,6 +27,8 @@ pub(crate) struct App {
     pub(crate) pool: Rc<Pool>,
     /// Its logs.
     pub(crate) logs: Rc<Logs>,
+    /// Makes requests to other servers.
+    pub(crate) upstream: Rc<Client>,
     /// `DOCUMENT_ROOT`, spelled once.
     pub(crate) document_root: Box<[u8]>,
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
@@ -54,6 +57,7 @@ impl App {
         config: config::App,
         pool: Rc<Pool>,
         logs: Rc<Logs>,
+        upstream: Rc<Client>,
     ) -> Result<Self, RootError> {
         let files = Root::open(&config.root, root_options(&config))?;
         let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
@@ -77,7 +81,17 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
-        Ok(Self { config, files, sendfile, error_pages, pool, logs, document_root, worker_script })
+        Ok(Self {
+            config,
+            files,
+            sendfile,
+            error_pages,
+            pool,
+            logs,
+            upstream,
+            document_root,
+            worker_script,
+        })
     }
 
     /// Writes to the app's error log about one of its requests.

@@ -9,6 +9,7 @@ use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
 use outboard_config::{
     AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget, MemoryBudget,
 };
+use outboard_upstream::{Client, Settings};
 use std::io;
 use std::rc::Rc;
 
@@ -23,6 +24,8 @@ pub(crate) struct Generation {
     pub(crate) apps: Vec<Rc<App>>,
     /// The server's own logs.
     pub(crate) logs: Rc<Logs>,
+    /// Makes requests to other servers.
+    pub(crate) upstream: Rc<Client>,
 }
 
 /// The logs of the server or of one app.
@@ -85,9 +88,15 @@ fn level(level: ErrorLevel) -> Level {
 
 impl Generation {
     /// Puts the apps into the order in which requests are matched.
-    pub(crate) fn new(number: u32, config: Config, mut apps: Vec<Rc<App>>, logs: Rc<Logs>) -> Self {
+    pub(crate) fn new(
+        number: u32,
+        config: Config,
+        mut apps: Vec<Rc<App>>,
+        logs: Rc<Logs>,
+        upstream: Rc<Client>,
+    ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
-        Self { number, config, apps, logs }
+        Self { number, config, apps, logs, upstream }
     }
 
     /// The app for a request.
@@ -101,6 +110,22 @@ impl Generation {
     pub(crate) fn access_log<'a>(&'a self, app: Option<&'a App>) -> &'a AccessLog {
         app.map_or(&self.logs.access, |app| &app.logs.access)
     }
+}
+
+/// A client for a configuration: that of the predecessor with its connections, if nothing changed.
+pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
+    if let Some(predecessor) = predecessor.filter(|old| old.config.upstream == config.upstream) {
+        return predecessor.upstream.clone();
+    }
+    let config = &config.upstream;
+    Client::new(Settings {
+        requests_per_host: config.requests as usize,
+        waiting_per_host: config.queue_length as usize,
+        wait_ms: config.queue_timeout_ms,
+        idle_per_host: config.idle_connections as usize,
+        idle_timeout_ms: config.idle_timeout_ms,
+        ca_file: config.ca_file.clone(),
+    })
 }
 
 /// Bytes that an app's workers may use together: 70 % of what there is unless told otherwise.

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! listener ─▶ connection ─▶ turn ─▶ route ─▶ files ───────────────▶ answer ─▶ client
-//!                                      └───▶ script ─▶ pool ═ring═ worker
+//!                                      ├───▶ script ─▶ pool ═ring═ worker
+//!                                      └───▶ compose: several of these, and upstreams
 //! ```
 //!
 //! The command line calls [`server::serve`]; everything else is wired from there.
@@ -19,9 +20,11 @@ mod app;
 mod body;
 mod buffers;
 mod client;
+mod compose;
 mod connection;
 mod counters;
 mod exchange;
+mod fetch;
 mod files;
 mod gateway;
 mod generation;
@@ -32,6 +35,7 @@ mod metrics;
 mod php_head;
 mod php_settings;
 mod pool;
+mod prefetch;
 mod reason;
 mod receive;
 mod route;

@@ -2,7 +2,7 @@
 
 use crate::gateway::Gateway;
 use crate::pool::{PoolStatus, RouteStatus};
-use crate::status;
+use crate::status::{self, UpstreamStatus};
 use outboard_supervisor::worker::life::State;
 use std::fmt::{Display, Write};
 
@@ -29,8 +29,31 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     for reason in &status.reasons {
         page.sample("outboard_refusals_total", &[("reason", reason.reason)], reason.count);
     }
+    upstream(&mut page, &status.upstream);
     pools(&mut page, &status.pools);
     page.text.into_bytes()
+}
+
+fn upstream(page: &mut Page, upstream: &UpstreamStatus) {
+    let counters = [
+        ("outboard_upstream_requests_total", "Requests to other servers.", upstream.requests),
+        ("outboard_upstream_connections_total", "Connections made.", upstream.connections),
+        ("outboard_upstream_reused_total", "Requests over kept connections.", upstream.reused),
+        ("outboard_upstream_redirects_total", "Redirects followed.", upstream.redirects),
+        ("outboard_upstream_retries_total", "Further attempts.", upstream.retries),
+    ];
+    for (name, help, value) in counters {
+        page.metric(name, "counter", help);
+        page.sample(name, &[], value);
+    }
+    page.metric("outboard_upstream_failures_total", "counter", "Failed requests by kind.");
+    for (kind, count) in &upstream.failures {
+        page.sample("outboard_upstream_failures_total", &[("kind", kind)], *count);
+    }
+    page.metric("outboard_upstream_under_way", "gauge", "Requests under way.");
+    page.sample("outboard_upstream_under_way", &[], upstream.under_way as u64);
+    page.metric("outboard_upstream_idle_connections", "gauge", "Connections without a request.");
+    page.sample("outboard_upstream_idle_connections", &[], upstream.idle as u64);
 }
 
 /// A figure of a pool.

@@ -8,7 +8,7 @@ use crate::header_block::HeaderBlock;
 use outboard_ring::response::ResponseHead;
 
 /// What PHP said, sorted.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct PhpHead {
     pub(crate) status: u16,
     pub(crate) reason: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct PhpHead {
 }
 
 /// Which file to send instead of PHP's body.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SendfileOrder {
     /// `X-Sendfile`: an absolute path on disk.
     Disk(Vec<u8>),

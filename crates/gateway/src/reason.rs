@@ -49,7 +49,7 @@ reasons! {
     PhpSource 404 "php_source" "The file is, or could be, the source of a PHP script; see php.extensions.";
     NotAFile 403 "not_a_file" "Neither a regular file nor a folder with an index.";
     Unreadable 403 "unreadable" "The file is not readable for the gateway.";
-    MethodNotAllowed 405 "method_not_allowed" "A static file answers GET and HEAD only.";
+    MethodNotAllowed 405 "method_not_allowed" "A static file or a composed page answers GET and HEAD only.";
     MethodRefused 405 "method_refused" "CONNECT and TRACE are not served.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
@@ -65,11 +65,16 @@ reasons! {
     WorkerBroke 502 "worker_broke" "The PHP process broke the ring protocol and was ended.";
     BadResponse 502 "bad_response" "PHP sent a response head that is not valid HTTP.";
     BadSendfile 502 "bad_sendfile" "PHP named a file to send that is outside of the allowed roots.";
+    PartFailed 502 "part_failed" "A part of the composed page could not be made.";
+    UpstreamFailed 502 "upstream_failed" "A part of the composed page could not be fetched.";
+    UpstreamBusy 503 "upstream_busy" "Too many requests to the upstream of a part are under way; see [upstream].";
     QueueFull 503 "queue_full" "The app's queue is full.";
     QueueTimeout 503 "queue_timeout" "No PHP worker became free in time.";
     AppDown 503 "app_down" "The app's PHP does not start; see the error log.";
     Draining 503 "draining" "The gateway is stopping.";
     Deadline 504 "deadline" "PHP did not answer before limits.request_deadline.";
+    PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";
+    UpstreamTimeout 504 "upstream_timeout" "The upstream of a part did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";
 }

@@ -1,12 +1,13 @@
 //! Which file, script or answer a path leads to.
 //!
 //! Called once a request with the decoded, normalised path. The order is what people know from
-//! nginx and `.htaccess`: deny, rewrite, file, folder index, script with PATH_INFO, front
-//! controller. In worker mode whatever no file answers goes to the script that stays. Invariant: a
+//! nginx and `.htaccess`: deny, rewrite, composed page, file, folder index, script with PATH_INFO,
+//! front controller. In worker mode whatever no file answers goes to the script that stays. Invariant: a
 //! script is run only if it exists below the root and carries a PHP suffix itself, or is the
 //! configured worker script; a file with a PHP suffix is never sent.
 
 use crate::app::App;
+use crate::compose::Composed;
 use crate::reason::Reason;
 use outboard_config::{self as config, Rewrite, RewriteWhen};
 use outboard_static_files::{Entry, ForbiddenReason, Lookup};
@@ -19,6 +20,8 @@ pub(crate) enum Route {
     File(Rc<Entry>),
     /// A PHP script.
     Script(Script),
+    /// A page made of parts.
+    Page(Composed),
     /// Elsewhere.
     Redirect { status: u16, location: Vec<u8> },
     /// An error status that a rewrite rule asks for.
@@ -58,8 +61,12 @@ pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) ->
         Rewritten::Path(rewritten) => rewritten,
     };
     let mut route = resolve(app, &rewritten.path, path, query, now_ms);
-    if let (Route::Script(script), Some(_)) = (&mut route, &rewritten.query) {
-        script.query = rewritten.query;
+    if rewritten.query.is_some() {
+        match &mut route {
+            Route::Script(script) => script.query = rewritten.query,
+            Route::Page(composed) => composed.query = rewritten.query,
+            _ => {}
+        }
     }
     route
 }
@@ -120,6 +127,9 @@ fn applies(app: &App, rule: &Rewrite, path: &[u8], now_ms: u64) -> bool {
 }
 
 fn resolve(app: &App, below: &[u8], asked: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
+    if let Some(page) = app.config.compose.iter().position(|page| page.path.matches(below)) {
+        return Route::Page(Composed { page, path: below.to_vec(), query: None });
+    }
     if app.worker_script.is_some() {
         return resolve_resident(app, below, asked, query, now_ms);
     }

@@ -9,12 +9,15 @@ mod relay;
 mod sendfile;
 
 use crate::app::App;
+use crate::body::RequestBody;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
+use crate::prefetch;
 use crate::reason::Reason;
 use crate::receive::{self, Received};
 use crate::route::Script;
 use crate::turn::{Answered, Turn, refuse};
+use frame::Extra;
 use outboard_reactor::now_ms;
 use std::rc::Rc;
 
@@ -33,32 +36,86 @@ pub(crate) async fn answer(
             Err(reason) => return refuse(connection, turn, Some(app), reason).await,
         }
     };
-    let frame = frame::request(connection, turn, app, &script, received.content_length);
-    let exchange = Rc::new(Exchange::new(
-        frame,
-        received.body,
-        turn.request_id,
-        now_ms(),
-        usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),
-    ));
-    let local_peer = connection.ends.local_peer(&connection.stream);
-    if let Err(reason) = app.pool.submit(exchange.clone(), local_peer) {
-        return refuse(connection, turn, Some(app), reason).await;
-    }
-    let lease = Lease { app, exchange };
+    let params = match prefetch::params(connection, turn, app, script.query.as_deref()).await {
+        Ok(params) => params,
+        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+    };
+    let extra = Extra { params: &params, part: None };
+    let frame = frame::request(connection, turn, app, &script, received.content_length, extra);
+    let lease = match submit(connection, turn, app, frame, received.body) {
+        Ok(lease) => lease,
+        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+    };
     match relay::answer(connection, turn, app, &script, &lease.exchange).await {
         Ok(answered) => answered,
         Err(reason) => refuse(connection, turn, Some(app), reason).await,
     }
 }
 
+/// A script that makes a part of a page.
+pub(crate) struct SubRequest<'a> {
+    /// Its path below the app's root.
+    pub(crate) path: &'a [u8],
+    pub(crate) query: &'a [u8],
+}
+
+/// Hands a sub-request to the pool: a GET with the client's own headers.
+///
+/// # Errors
+/// Why the pool does not take it.
+pub(crate) fn begin(
+    connection: &Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    sub: SubRequest<'_>,
+) -> Result<Lease, Reason> {
+    let path = if app.worker_script.is_some() { App::WORKER_NAME } else { sub.path };
+    let script = Script {
+        path: path.to_vec(),
+        path_info: Vec::new(),
+        query: Some(sub.query.to_vec()),
+        internal: true,
+    };
+    let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
+    let extra = Extra { params: &params, part: Some(&sub) };
+    let frame = frame::request(connection, turn, app, &script, None, extra);
+    submit(connection, turn, app, frame, RequestBody::empty())
+}
+
+fn submit(
+    connection: &Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    frame: Vec<u8>,
+    body: RequestBody,
+) -> Result<Lease, Reason> {
+    let exchange = Rc::new(Exchange::new(
+        frame,
+        body,
+        turn.request_id,
+        now_ms(),
+        usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),
+    ));
+    let local_peer = connection.ends.local_peer(&connection.stream);
+    app.pool.submit(exchange.clone(), local_peer)?;
+    Ok(Lease { app: app.clone(), exchange })
+}
+
 /// Sees to it that a request nobody waits for any more is taken back, however the wait ended.
-struct Lease<'a> {
-    app: &'a App,
+#[derive(Debug)]
+pub(crate) struct Lease {
+    app: Rc<App>,
     exchange: Rc<Exchange>,
 }
 
-impl Drop for Lease<'_> {
+impl Lease {
+    /// What the worker has answered so far.
+    pub(crate) fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+}
+
+impl Drop for Lease {
     fn drop(&mut self) {
         if !self.exchange.has_ended() {
             self.app.pool.abandon(&self.exchange);

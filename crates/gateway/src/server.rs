@@ -4,8 +4,9 @@
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
 use crate::app::App;
+use crate::fetch::Fetches;
 use crate::gateway::{Gateway, Rings};
-use crate::generation::{Generation, Logs, Sinks, memory_budget_bytes};
+use crate::generation::{self, Generation, Logs, Sinks, memory_budget_bytes};
 use crate::listener::{BindError, Bound, ListenerFacts, Serves};
 use crate::log::Level;
 use crate::php_settings;
@@ -92,7 +93,7 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     let ring = doorbell.try_clone().map_err(ServerError::Io)?;
     let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let signals = Caught::new().map_err(ServerError::Io)?;
-    let (generation, sinks) = open_generation(1, config, &doorbell, &options.host_binary)?;
+    let (generation, sinks) = open_generation(1, config, None, &doorbell, &options.host_binary)?;
     let gateway = Gateway::new(generation, sinks, doorbell);
     reactor::watch_memory(Rings(gateway.clone()));
     let admin_socket = listen_first(&gateway, options.admin_socket.clone())?;
@@ -119,12 +120,14 @@ impl From<StartError> for ServerError {
 fn open_generation(
     number: u32,
     config: Config,
+    predecessor: Option<&Generation>,
     doorbell: &Doorbell,
     host_binary: &std::path::Path,
 ) -> Result<(Generation, Sinks), ServerError> {
     let mut sinks = Sinks::default();
     let cannot_log = |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
     let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
+    let upstream = generation::upstream(&config, predecessor);
     let mut apps = Vec::new();
     for app in &config.apps {
         let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
@@ -132,14 +135,15 @@ fn open_generation(
         let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
         let (error_log, slow_log) = (logs.error.clone(), logs.slow.clone());
         let pool = Pool::start(settings, doorbell, error_log, slow_log);
-        let opened = App::open(app.clone(), pool.clone(), logs);
+        pool.set_operations(Fetches::new(upstream.clone()));
+        let opened = App::open(app.clone(), pool.clone(), logs, upstream.clone());
         let opened = opened.map_err(|error| {
             pool.retire(0);
             ServerError::Setup(format!("app {}: {error}", app.name))
         })?;
         apps.push(Rc::new(opened));
     }
-    Ok((Generation::new(number, config, apps, Rc::<Logs>::new(server_logs)), sinks))
+    Ok((Generation::new(number, config, apps, Rc::<Logs>::new(server_logs), upstream), sinks))
 }
 
 fn pool_settings(
@@ -320,8 +324,10 @@ async fn reload(
     host_binary: &std::path::Path,
 ) -> Result<u32, ServerError> {
     let config = blocking(move || load()).await.map_err(ServerError::Config)?;
-    let number = gateway.generation().number + 1;
-    let (successor, sinks) = open_generation(number, config, &gateway.doorbell, host_binary)?;
+    let present = gateway.generation();
+    let number = present.number + 1;
+    let (successor, sinks) =
+        open_generation(number, config, Some(&present), &gateway.doorbell, host_binary)?;
     for app in &successor.apps {
         gateway.pools.borrow_mut().push(app.pool.clone());
     }

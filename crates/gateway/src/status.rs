@@ -4,6 +4,7 @@ use crate::counters::ReasonCount;
 use crate::gateway::Gateway;
 use crate::log::Wall;
 use crate::pool::PoolStatus;
+use outboard_upstream::Client;
 use serde::Serialize;
 
 /// The whole server at a glance.
@@ -33,10 +34,51 @@ pub(crate) struct Status {
     pub answers: std::collections::BTreeMap<String, u64>,
     /// Why requests were refused or failed.
     pub reasons: Vec<ReasonCount>,
+    /// Requests to other servers.
+    pub upstream: UpstreamStatus,
     /// Log lines that could not be written.
     pub lost_log_lines: u64,
     /// The apps' pools, those of earlier generations that still drain among them.
     pub pools: Vec<PoolStatus>,
+}
+
+/// Requests to other servers: of `fetch()`, of composed pages and of prefetches.
+#[derive(Debug, Serialize)]
+pub(crate) struct UpstreamStatus {
+    /// Requests that were asked for.
+    pub requests: u64,
+    /// Those that are under way.
+    pub under_way: usize,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Requests over a connection that was there already.
+    pub reused: u64,
+    /// Connections that wait for a request.
+    pub idle: usize,
+    /// Redirects that were followed.
+    pub redirects: u64,
+    /// Further attempts after a connection failed.
+    pub retries: u64,
+    /// Failures by kind.
+    pub failures: std::collections::BTreeMap<&'static str, u64>,
+}
+
+impl UpstreamStatus {
+    fn of(client: &Client) -> Self {
+        let counters = client.counters();
+        let (idle, under_way) = client.gauges();
+        let failures = counters.failures().filter(|(_, count)| *count > 0);
+        Self {
+            requests: counters.requests,
+            under_way,
+            connections: counters.connections,
+            reused: counters.reused,
+            idle,
+            redirects: counters.redirects,
+            retries: counters.retries,
+            failures: failures.map(|(kind, count)| (kind.word(), count)).collect(),
+        }
+    }
 }
 
 /// Takes a picture.
@@ -58,6 +100,7 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         body_bytes: counters.body_bytes,
         answers: classes.map(|(class, count)| (format!("{class}xx"), *count)).collect(),
         reasons: counters.reasons(),
+        upstream: UpstreamStatus::of(&generation.upstream),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
     }

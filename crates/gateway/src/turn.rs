@@ -14,7 +14,7 @@ use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::reason::Reason;
 use crate::route::{self, Route};
-use crate::{files, script};
+use crate::{compose, files, script};
 use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_reactor::now_ms;
@@ -117,6 +117,7 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
         Route::Script(found) => script::answer(connection, turn, app, found).await,
+        Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
             if let Some(hint) = hint {
                 app.log_text(Level::Info, turn.request_id, hint);

@@ -1,7 +1,7 @@
 //! An application and how requests find its files.
 
-use super::{Desk, HeaderRule, Limits, Log, Mode, Php, Pool, Rewrite};
-use super::{headers, limits, log, php, pool, rewrite, worker};
+use super::{Compose, Desk, HeaderRule, Limits, Log, Mode, Php, Pool, Prefetch, Rewrite};
+use super::{compose, headers, limits, log, php, pool, rewrite, worker};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -31,6 +31,10 @@ pub struct App {
     pub rewrites: Vec<Rewrite>,
     /// Rules that change the headers of responses.
     pub headers: Vec<HeaderRule>,
+    /// Pages that are put together from parts; the first whose path matches answers.
+    pub compose: Vec<Compose>,
+    /// What is fetched before a script runs.
+    pub prefetch: Vec<Prefetch>,
     /// Paths that are answered with 404.
     pub deny: Vec<PathPattern>,
     /// Files to send for errors that the server itself answers, by status.
@@ -112,6 +116,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
     let at = |key: &'static str| [&base[..], &[key]].concat();
     let root = desk.folder(&at("root"), &raw.root);
     let php = php::php(&raw.php, &at("php"), desk);
+    let mode = worker::mode(raw, &root, &base, desk);
     let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
         own.as_ref().or(general.as_ref()).map(|text: &crate::scalar::PlainText| text.0.clone())
     };
@@ -119,7 +124,9 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         name: name.to_owned(),
         hosts: raw.hosts.as_slice().to_vec(),
         path_prefix: prefix(&raw.path.0),
-        mode: worker::mode(raw, &root, &base, desk),
+        compose: compose::compose(raw, &root, &mode, &base, desk),
+        prefetch: compose::prefetch(raw, &base, desk),
+        mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),
         rewrites: rewrites(raw, &at("rewrite"), desk),

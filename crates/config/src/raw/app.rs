@@ -1,6 +1,6 @@
 //! `[app.NAME]`: an application and how requests find its files.
 
-use super::{Log, Mode, OneOrMany, Php, Pool, RequestLimits, Worker};
+use super::{Compose, Log, Mode, OneOrMany, Php, Pool, Prefetch, RequestLimits, Worker};
 use crate::scalar::{
     Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
@@ -48,6 +48,11 @@ pub(crate) struct App {
     /// Rules that change the headers of responses.
     #[schemars(extend("x-alias" = ["add_header", "Header"]))]
     pub(crate) headers: Vec<HeaderRule>,
+    /// Pages that are put together from scripts, upstreams and files.
+    #[schemars(extend("x-alias" = ["ssi", "subrequest", "content_by_lua"]))]
+    pub(crate) compose: Vec<Compose>,
+    /// What is fetched from upstreams before a script runs.
+    pub(crate) prefetch: Vec<Prefetch>,
     /// Paths that are answered with 404.
     #[schemars(extend("x-alias" = ["Deny", "Require", "allow"]))]
     pub(crate) deny: Vec<PathPattern>,
@@ -191,6 +196,8 @@ impl Default for App {
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),
             headers: Vec::new(),
+            compose: Vec::new(),
+            prefetch: Vec::new(),
             deny: Vec::new(),
             error_pages: BTreeMap::new(),
             static_files: StaticFiles::default(),

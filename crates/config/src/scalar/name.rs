@@ -110,6 +110,15 @@ strings! {
         })
     };
 
+    /// What a script finds a prefetched body by.
+    PrefetchName("prefetch name", "a name of letters, digits and _ such as \"weather\"") = |text| {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        ensure((1..=64).contains(&text.len()) && text.bytes().all(fits), || {
+            Fault::new(format!("`{text}` is no name of a prefetch"))
+                .hint("up to 64 letters, digits and _; it becomes part of a variable's name")
+        })
+    };
+
     /// Any string that C can hold.
     PlainText("string", "a string") = |text| {
         ensure(!text.contains('\0'), || Fault::new("the string cannot contain NUL"))

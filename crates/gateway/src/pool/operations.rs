@@ -6,8 +6,6 @@
 //! worker that asked and never a successor in its place; what does not fit into its ring waits in
 //! order; when it has gone, its operations are forgotten.
 
-#![allow(dead_code, reason = "the client that carries operations out is to use all of it")]
-
 use super::Pool;
 use outboard_reactor::current_task;
 use outboard_ring::frame::{FrameKind, Tag};
@@ -55,11 +53,6 @@ impl Asker {
     /// The worker.
     pub(crate) fn worker(&self) -> WorkerId {
         self.worker
-    }
-
-    /// The request that the operation belongs to; the default tag for one that belongs to none.
-    pub(crate) fn request(&self) -> Tag {
-        self.request
     }
 
     /// Sends a completion. Never waits: what does not fit into the ring is queued. Whoever sends

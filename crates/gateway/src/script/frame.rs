@@ -1,5 +1,6 @@
 //! The request frame: everything that `$_SERVER` is made of.
 
+use super::SubRequest;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::route::Script;
@@ -8,6 +9,15 @@ use outboard_http1::split_host_port;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use std::borrow::Cow;
 
+/// What a request has beside what the client sent.
+pub(super) struct Extra<'a> {
+    /// Further entries of `$_SERVER`.
+    pub(super) params: &'a [(Vec<u8>, Vec<u8>)],
+    /// The part of a page that it makes: what the client says about the whole answer is then not
+    /// for the script.
+    pub(super) part: Option<&'a SubRequest<'a>>,
+}
+
 /// Encodes the present request for the worker.
 pub(super) fn request(
     connection: &Connection,
@@ -15,6 +25,7 @@ pub(super) fn request(
     app: &App,
     script: &Script,
     content_length: Option<u64>,
+    extra: Extra<'_>,
 ) -> Vec<u8> {
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
     let (head, input) = (&buffers.head, &buffers.input);
@@ -34,10 +45,16 @@ pub(super) fn request(
     let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
+    // The script that stays in worker mode knows a part by its target alone.
+    let part_target = extra.part.filter(|_| app.worker_script.is_some()).map(|part| {
+        let mark: &[u8] = if part.query.is_empty() { b"" } else { b"?" };
+        [prefix, part.path, mark, part.query].concat()
+    });
+
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
     let mut set = |field: Field, value| fields[field as usize] = value;
     set(Field::Method, if script.internal { b"GET" } else { head.method(input) });
-    set(Field::Uri, head.target(input));
+    set(Field::Uri, part_target.as_deref().unwrap_or(head.target(input)));
     set(Field::Query, query);
     set(Field::ScriptFilename, &filename);
     set(Field::ScriptName, &name);
@@ -61,9 +78,12 @@ pub(super) fn request(
     };
     let params =
         app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
     let mut frame = Vec::with_capacity(connection.head_len + 512);
     // A name with an underscore would pass for another header in HTTP_*; nginx drops it as well.
     let headers = head.headers(input).filter(|(name, _)| !name.contains(&b'_'));
+    let headers =
+        headers.filter(|(name, _)| !(extra.part.is_some() && concerns_whole_answer(name)));
     // The application builds its links from the host that the client asked the proxy for.
     let headers = headers.map(|(name, value)| match &turn.forwarded.host {
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, &host[..]),
@@ -71,6 +91,14 @@ pub(super) fn request(
     });
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
+}
+
+/// Conditions, ranges and codings (RFC 9110 12.5.3, 13.1, 14.2), and the body that stays behind.
+fn concerns_whole_answer(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 5] =
+        [b"range", b"accept-encoding", b"content-length", b"content-type", b"transfer-encoding"];
+    let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"if-"));
+    is_condition || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Both, without a copy when one is empty, as for most requests.

@@ -6,6 +6,7 @@
 
 use super::BeforeHead;
 use crate::app::App;
+use crate::compose;
 use crate::connection::Connection;
 use crate::files;
 use crate::header_block::HeaderBlock;
@@ -134,6 +135,10 @@ async fn page(
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
             Ok(Box::pin(script::answer(connection, turn, app, script)).await)
+        }
+        Route::Page(mut composed) => {
+            composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
+            Ok(compose::answer(connection, turn, app, composed).await)
         }
         Route::Refuse(reason, _) => Err(reason),
         Route::Redirect { .. } | Route::Status(_) => Err(Reason::BadSendfile),

@@ -1,0 +1,344 @@
+//! Pages that are put together from parts: scripts, upstream answers, files, text.
+//!
+//! Called by the turn for a path that the configuration composes. Invariants: parts that need not
+//! wait begin together, and are sent in their order, each as soon as it is next; no worker is held
+//! while an upstream is waited for; status and headers are those of the first script, and nothing
+//! of an upstream's head gets into a page; a failed part is what the configuration says it is.
+
+pub(crate) mod fetching;
+mod page;
+mod part;
+
+use crate::app::App;
+use crate::connection::Connection;
+use crate::header_block::HeaderBlock;
+use crate::log::Level;
+use crate::php_head::PhpHead;
+use crate::reason::Reason;
+use crate::script::{self, SubRequest};
+use crate::turn::{Answered, Turn, may_read, refuse};
+use fetching::Fetching;
+use outboard_config::{self as config, OnError, PartSource};
+use outboard_http1::Method;
+use outboard_reactor::{clear_deadline, now_ms, set_deadline};
+use outboard_static_files::{Content, Lookup};
+use page::Page;
+use part::{Failure, Progress, Running, ScriptPart};
+use std::future::poll_fn;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// So much is collected at most before it is sent on.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+/// A composed page and what of the request it needs.
+#[derive(Debug)]
+pub(crate) struct Composed {
+    /// Which of the app's pages.
+    pub(crate) page: usize,
+    /// The path below the app's prefix.
+    pub(crate) path: Vec<u8>,
+    /// The query of a rewrite rule instead of the request's.
+    pub(crate) query: Option<Vec<u8>>,
+}
+
+/// Why a page ends before its end.
+enum Cut {
+    /// The client has gone.
+    Gone,
+    /// A part failed, and the page with it.
+    Failed(Failure),
+}
+
+/// Answers with a composed page.
+pub(crate) async fn answer(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    composed: Composed,
+) -> Answered {
+    if !may_read(turn.asked.method) {
+        return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
+    }
+    let buffers = connection.buffers();
+    let query = composed.query.or_else(|| buffers.head.query(&buffers.input).map(<[u8]>::to_vec));
+    let parts = &app.config.compose[composed.page].parts;
+    let mut work = Work {
+        turn,
+        app,
+        parts,
+        running: parts.iter().map(|_| Running::Waiting).collect(),
+        leading: parts.iter().position(|part| matches!(part.source, PartSource::Script { .. })),
+        path: composed.path,
+        query: query.unwrap_or_default(),
+    };
+    let mut page = Page::new();
+    let made = work.make(connection, &mut page).await;
+    clear_deadline();
+    match made {
+        Ok(()) => page.finish(connection, turn).await,
+        Err(Cut::Gone) if page.has_begun() => page.break_off(),
+        Err(Cut::Gone) => refuse(connection, turn, Some(app), Reason::ClientGone).await,
+        Err(Cut::Failed(failure)) if page.has_begun() => {
+            let gateway = connection.gateway.clone();
+            gateway.counters.borrow_mut().refused(failure.reason);
+            gateway.log_refusal(Some(app), turn.request_id, failure.reason, &failure.text);
+            page.break_off()
+        }
+        Err(Cut::Failed(failure)) => {
+            app.log_text(Level::Error, turn.request_id, &failure.text);
+            refuse(connection, turn, Some(app), failure.reason).await
+        }
+    }
+}
+
+/// A page in the making.
+struct Work<'a> {
+    turn: &'a Turn,
+    app: &'a Rc<App>,
+    parts: &'a [config::Part],
+    running: Vec<Running>,
+    /// The first script: it has the page's status and headers.
+    leading: Option<usize>,
+    path: Vec<u8>,
+    query: Vec<u8>,
+}
+
+impl Work<'_> {
+    async fn make(&mut self, connection: &mut Connection, page: &mut Page) -> Result<(), Cut> {
+        // The body of an answer to HEAD is not asked for, so nothing of it is made.
+        if self.turn.asked.method == Method::Head {
+            if let Some(leading) = self.leading {
+                self.start(connection, leading);
+                self.lead(connection, page).await?;
+            }
+            return Ok(());
+        }
+        self.start_from(connection, 0);
+        self.lead(connection, page).await?;
+        for at in 0..self.parts.len() {
+            if matches!(self.running[at], Running::Waiting) {
+                self.start_from(connection, at);
+            }
+            self.send_part(connection, page, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins parts from `at` on, up to the next that has to wait.
+    fn start_from(&mut self, connection: &mut Connection, at: usize) {
+        for next in at..self.parts.len() {
+            let waits = self.parts[next].wait && next > at;
+            if waits {
+                return;
+            }
+            if matches!(self.running[next], Running::Waiting) {
+                self.start(connection, next);
+            }
+        }
+    }
+
+    fn start(&mut self, connection: &mut Connection, at: usize) {
+        let part = &self.parts[at];
+        self.running[at] = match &part.source {
+            PartSource::Text(text) => Running::Bytes(text.clone().into_bytes()),
+            PartSource::File(path) => match read_file(self.app, path) {
+                Ok(bytes) => Running::Bytes(bytes),
+                Err(failure) => Running::Failed(failure),
+            },
+            PartSource::Fetch(source) => {
+                let buffer_bytes = match part.on_error {
+                    OnError::Replace(_) => usize::MAX,
+                    OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
+                };
+                Running::Fetch(Fetching::start(
+                    &self.app.upstream,
+                    source,
+                    part.timeout_ms,
+                    buffer_bytes,
+                    &self.path,
+                    &self.query,
+                ))
+            }
+            PartSource::Script { path, query } => {
+                let query = query.as_deref().map_or(&self.query[..], str::as_bytes);
+                let sub = SubRequest { path: path.as_bytes(), query };
+                match script::begin(connection, self.turn, self.app, sub) {
+                    Ok(lease) => {
+                        let until_ms = now_ms() + part.timeout_ms;
+                        let leads = self.leading == Some(at);
+                        Running::Script(Box::new(ScriptPart::new(lease, until_ms, leads)))
+                    }
+                    Err(reason) => Running::Failed(Failure::new(reason, reason.text())),
+                }
+            }
+        };
+    }
+
+    /// Waits for the head of the first script and gives it to the page.
+    async fn lead(&mut self, connection: &mut Connection, page: &mut Page) -> Result<(), Cut> {
+        let Some(leading) = self.leading else {
+            page.lead(own_head());
+            return Ok(());
+        };
+        let until_ms = self.running[leading].until_ms();
+        let head = match &mut self.running[leading] {
+            Running::Script(script) => {
+                wait(connection, until_ms, || match script.poll_head() {
+                    Ok(Some(head)) => Some(Ok(head.clone())),
+                    Ok(None) if now_ms() >= until_ms => Some(Err(Failure::new(
+                        Reason::PartTimeout,
+                        "the script took longer than the part's timeout",
+                    ))),
+                    Ok(None) => None,
+                    Err(failure) => Some(Err(failure)),
+                })
+                .await?
+            }
+            Running::Failed(failure) => Err(failure.clone()),
+            _ => Err(Failure::new(Reason::Internal, "the first script has not begun")),
+        };
+        match head {
+            Ok(head) if (200..300).contains(&head.status) && head.sendfile.is_none() => {
+                page.lead(fit_for_page(head));
+            }
+            // A redirect, an error, a file: the script does not want the page.
+            Ok(head) => self.give_way(leading, head, page),
+            Err(failure) => match &self.parts[leading].on_error {
+                OnError::Fail => return Err(Cut::Failed(failure)),
+                OnError::Replace(_) => {
+                    self.running[leading] = Running::Failed(failure);
+                    page.lead(own_head());
+                }
+            },
+        }
+        let path = connection.buffers().path.clone();
+        page.apply(&self.app.config.headers, self.app.below_prefix(&path));
+        Ok(())
+    }
+
+    /// Leaves the answer to the first script alone.
+    fn give_way(&mut self, leading: usize, head: PhpHead, page: &mut Page) {
+        for (at, running) in self.running.iter_mut().enumerate() {
+            if at != leading {
+                *running = Running::Bytes(Vec::new());
+            }
+        }
+        if head.sendfile.is_some() {
+            let text = "a script of a composed page cannot have a file sent";
+            self.running[leading] = Running::Failed(Failure::new(Reason::BadSendfile, text));
+        }
+        page.lead(head);
+    }
+
+    /// Sends one part to its end.
+    async fn send_part(
+        &mut self,
+        connection: &mut Connection,
+        page: &mut Page,
+        at: usize,
+    ) -> Result<(), Cut> {
+        let whole = matches!(self.parts[at].on_error, OnError::Replace(_));
+        loop {
+            let running = &mut self.running[at];
+            let mut progress = running.give(whole, now_ms(), &mut page.pending);
+            if progress == Progress::Pending {
+                if !page.flush(connection, self.turn).await {
+                    return Err(Cut::Gone);
+                }
+                let pending = &mut page.pending;
+                let until_ms = running.until_ms();
+                let look = || match running.give(whole, now_ms(), pending) {
+                    Progress::Pending if pending.is_empty() => None,
+                    progress => Some(progress),
+                };
+                progress = wait(connection, until_ms, look).await?;
+            }
+            match progress {
+                Progress::Over => break,
+                Progress::Pending => {}
+                Progress::Failed(failure) => self.running[at] = self.replacement(at, failure)?,
+            }
+        }
+        // What is over need not be held on to.
+        self.running[at] = Running::Bytes(Vec::new());
+        if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.turn).await {
+            return Err(Cut::Gone);
+        }
+        Ok(())
+    }
+
+    /// What is sent instead of a part that failed.
+    fn replacement(&self, at: usize, failure: Failure) -> Result<Running, Cut> {
+        let OnError::Replace(text) = &self.parts[at].on_error else {
+            return Err(Cut::Failed(failure));
+        };
+        let what = match &self.parts[at].source {
+            PartSource::Script { path, .. } | PartSource::File(path) => path,
+            PartSource::Fetch(source) => source.url.as_str(),
+            PartSource::Text(_) => "text",
+        };
+        let line = format!("part {what}: {} ({})", failure.text, failure.reason.code());
+        self.app.log_text(Level::Warn, self.turn.request_id, &line);
+        Ok(Running::Bytes(text.clone().into_bytes()))
+    }
+}
+
+/// Waits until `look` finds something; looks again when anything has come, and at `until_ms`.
+async fn wait<T>(
+    connection: &Connection,
+    until_ms: u64,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<T, Cut> {
+    set_deadline(until_ms);
+    poll_fn(|_| {
+        if let Some(found) = look() {
+            return Poll::Ready(Ok(found));
+        }
+        if connection.stream.source().poll_hangup().is_ready() {
+            return Poll::Ready(Err(Cut::Gone));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// The head of a page without a script.
+fn own_head() -> PhpHead {
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
+    PhpHead { status: 200, headers, ..PhpHead::default() }
+}
+
+/// Takes out of a script's head what is true of its own part alone.
+fn fit_for_page(mut head: PhpHead) -> PhpHead {
+    for name in [&b"ETag"[..], b"Last-Modified", b"Accept-Ranges", b"Content-MD5", b"Digest"] {
+        head.headers.remove(name);
+    }
+    head.content_length = None;
+    head
+}
+
+fn read_file(app: &App, path: &str) -> Result<Vec<u8>, Failure> {
+    let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
+    let Lookup::File(entry) = app.files.lookup(path.as_bytes(), now_ms()) else {
+        return Err(failed("no such file, or none that is served"));
+    };
+    let plain = entry.plain();
+    match plain.content() {
+        Content::Memory(bytes) => Ok(bytes.to_vec()),
+        Content::File(file) => {
+            let mut bytes = vec![0; usize::try_from(plain.size()).unwrap_or(0)];
+            let mut filled = 0;
+            while filled < bytes.len() {
+                match rustix::io::pread(file.as_fd(), &mut bytes[filled..], filled as u64) {
+                    Ok(0) => return Err(failed("it has become shorter")),
+                    Ok(count) => filled += count,
+                    Err(error) => return Err(failed(&error.to_string())),
+                }
+            }
+            Ok(bytes)
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! [`Running`]: one part of a page while it is made.
+//!
+//! Owned by the page. Invariants: what a part gives is given in order and once; a part with a
+//! replacement gives all of its own or none of it, so that a page never holds half a part.
+
+use super::fetching::Fetching;
+use crate::exchange::{End, Exchange};
+use crate::php_head::PhpHead;
+use crate::reason::Reason;
+use crate::script::Lease;
+use outboard_upstream::Kind;
+
+/// Largest output of a script that is kept until all of it is there.
+const WHOLE_MAX_BYTES: usize = 16 << 20;
+
+/// A part fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// For the client, when the page fails with the part.
+    pub(super) reason: Reason,
+    /// For the log.
+    pub(super) text: String,
+}
+
+impl Failure {
+    pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+}
+
+/// What a look at a part came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing more for now; the task is woken when there is.
+    Pending,
+    /// All of it was given.
+    Over,
+    /// It will not be whole. Nothing of it was given if it has a replacement.
+    Failed(Failure),
+}
+
+/// One part.
+#[derive(Debug)]
+pub(super) enum Running {
+    /// It has not begun.
+    Waiting,
+    /// Bytes that were there already.
+    Bytes(Vec<u8>),
+    /// A script of the app.
+    Script(Box<ScriptPart>),
+    /// An upstream's answer.
+    Fetch(Fetching),
+    /// It failed before it began.
+    Failed(Failure),
+}
+
+/// A sub-request.
+#[derive(Debug)]
+pub(super) struct ScriptPart {
+    lease: Lease,
+    /// Monotonic ms by which it has to be complete.
+    pub(super) until_ms: u64,
+    head: Option<PhpHead>,
+    body: Vec<u8>,
+    end: Option<End>,
+    /// The page has this one's status and headers, whatever they are.
+    leads: bool,
+}
+
+impl ScriptPart {
+    pub(super) fn new(lease: Lease, until_ms: u64, leads: bool) -> Self {
+        Self { lease, until_ms, head: None, body: Vec::new(), end: None, leads }
+    }
+
+    /// Takes what has come. False when there is no answer yet and nothing was wrong.
+    fn look(&mut self) -> Result<bool, Failure> {
+        let exchange: &Exchange = self.lease.exchange();
+        if let Some(arrived) = exchange.take() {
+            if let Some(payload) = arrived.head {
+                let head = PhpHead::read(&payload);
+                let head = head.map_err(|bad| Failure::new(Reason::BadResponse, bad.why))?;
+                self.head = Some(head);
+            }
+            self.body.extend_from_slice(&arrived.body);
+            self.end = self.end.or(arrived.end);
+        }
+        match (&self.head, self.end) {
+            (_, Some(End::Failed(reason))) => Err(Failure::new(reason, reason.text())),
+            (None, Some(End::Complete)) => {
+                Err(Failure::new(Reason::BadResponse, "the script gave no answer"))
+            }
+            (head, _) => Ok(head.is_some()),
+        }
+    }
+
+    /// The head, once it has come.
+    pub(super) fn poll_head(&mut self) -> Result<Option<&PhpHead>, Failure> {
+        self.look()?;
+        Ok(self.head.as_ref())
+    }
+
+    /// A part that is not the page's head has to be an answer that fits into one.
+    fn check(&self) -> Result<(), Failure> {
+        let Some(head) = self.head.as_ref().filter(|_| !self.leads) else { return Ok(()) };
+        if (200..300).contains(&head.status) && head.sendfile.is_none() {
+            return Ok(());
+        }
+        let text = format!("the script answered with status {}", head.status);
+        Err(Failure::new(Reason::PartFailed, text))
+    }
+}
+
+impl Running {
+    /// Moves what can be sent to `out`; with `whole`, only all of it at once.
+    pub(super) fn give(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Progress {
+        match self.try_give(whole, now_ms, out) {
+            Ok(true) => Progress::Over,
+            Ok(false) => Progress::Pending,
+            Err(failure) => Progress::Failed(failure),
+        }
+    }
+
+    fn try_give(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        match self {
+            Self::Waiting => Ok(false),
+            Self::Bytes(bytes) => {
+                out.append(bytes);
+                Ok(true)
+            }
+            Self::Failed(failure) => Err(failure.clone()),
+            Self::Script(script) => {
+                let answered = script.look()?;
+                script.check()?;
+                let over = script.end == Some(End::Complete);
+                if answered && (over || !whole) {
+                    out.append(&mut script.body);
+                }
+                if script.body.len() > WHOLE_MAX_BYTES {
+                    let text = "the script's output is larger than 16 MiB";
+                    return Err(Failure::new(Reason::PartFailed, text));
+                }
+                if !over && now_ms >= script.until_ms {
+                    let text = "the script took longer than the part's timeout";
+                    return Err(Failure::new(Reason::PartTimeout, text));
+                }
+                Ok(over)
+            }
+            Self::Fetch(fetching) => give_fetched(fetching, whole, out),
+        }
+    }
+
+    /// When the part's time is over, unless somebody else looks after that.
+    pub(super) fn until_ms(&self) -> u64 {
+        match self {
+            Self::Script(script) => script.until_ms,
+            _ => u64::MAX,
+        }
+    }
+}
+
+fn give_fetched(fetching: &Fetching, whole: bool, out: &mut Vec<u8>) -> Result<bool, Failure> {
+    let status = fetching.status();
+    if status != 0 && !(200..300).contains(&status) {
+        let text = format!("the upstream answered with status {status}");
+        return Err(Failure::new(Reason::UpstreamFailed, text));
+    }
+    let outcome = fetching.outcome();
+    if let Some(Err(error)) = outcome {
+        let reason = match error.kind {
+            Kind::Timeout => Reason::UpstreamTimeout,
+            Kind::Busy => Reason::UpstreamBusy,
+            _ => Reason::UpstreamFailed,
+        };
+        return Err(Failure::new(reason, error.message));
+    }
+    let over = outcome.is_some();
+    if over || !whole {
+        fetching.take(out);
+    }
+    Ok(over)
+}

@@ -1,0 +1,92 @@
+//! Upstream answers that a script finds among its request's parameters.
+//!
+//! Called before a script's request is handed to the pool, so that no worker waits for them.
+//! Invariants: all of a request's prefetches run at the same time; one that fails never keeps the
+//! script from running, which finds an empty body, status 0 and why.
+
+use crate::app::App;
+use crate::compose::fetching::Fetching;
+use crate::connection::Connection;
+use crate::log::Level;
+use crate::reason::Reason;
+use crate::turn::Turn;
+use outboard_config::Prefetch;
+use outboard_upstream::Error;
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// All bodies together: they travel in the request's frame, beside headers of at most 32 KiB by
+/// default.
+const BODIES_MAX_BYTES: usize = 80 * 1024;
+
+/// Parameters of a request: names and values.
+pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Fetches what the app's configuration wants for the present request.
+///
+/// # Errors
+/// The client has gone meanwhile.
+pub(crate) async fn params(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &App,
+    query: Option<&[u8]>,
+) -> Result<Params, Reason> {
+    if app.config.prefetch.is_empty() {
+        return Ok(Params::new());
+    }
+    let buffers = connection.buffers();
+    let path = app.below_prefix(&buffers.path);
+    let query = query.or(buffers.head.query(&buffers.input)).unwrap_or_default();
+    let wanted = app.config.prefetch.iter().filter(|prefetch| prefetch.path.matches(path));
+    let started: Vec<(&Prefetch, Fetching)> = wanted
+        .map(|prefetch| {
+            let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
+            let client = &app.upstream;
+            let fetching = Fetching::start(client, source, timeout_ms, usize::MAX, path, query);
+            (prefetch, fetching)
+        })
+        .collect();
+    let over = poll_fn(|_| {
+        if started.iter().all(|(_, fetching)| fetching.outcome().is_some()) {
+            return Poll::Ready(true);
+        }
+        connection.stream.source().poll_hangup().map(|()| false)
+    });
+    if !over.await {
+        return Err(Reason::ClientGone);
+    }
+    let mut room_bytes = BODIES_MAX_BYTES;
+    let mut params = Params::new();
+    for (prefetch, fetching) in started {
+        let mut body = Vec::new();
+        fetching.take(&mut body);
+        let outcome = fetching.outcome().unwrap_or(Ok(())).map_err(|error| said(&error));
+        let outcome = outcome.and_then(|()| {
+            room_bytes = room_bytes.checked_sub(body.len()).ok_or_else(|| {
+                "too_large: all prefetched bodies together exceed 80 KiB".to_owned()
+            })?;
+            Ok(fetching.status())
+        });
+        if let Err(error) = &outcome {
+            let text = format!("prefetch {}: {error}", prefetch.source.url.as_str());
+            app.log_text(Level::Warn, turn.request_id, &text);
+        }
+        push(&mut params, &prefetch.param, body, outcome);
+    }
+    Ok(params)
+}
+
+fn said(error: &Error) -> String {
+    format!("{}: {}", error.kind.word(), error.message)
+}
+
+fn push(params: &mut Params, name: &str, body: Vec<u8>, outcome: Result<u16, String>) {
+    let named = |suffix: &str| format!("{name}{suffix}").into_bytes();
+    let status = *outcome.as_ref().unwrap_or(&0);
+    params.push((named(""), if outcome.is_ok() { body } else { Vec::new() }));
+    params.push((named("_STATUS"), status.to_string().into_bytes()));
+    if let Err(error) = outcome {
+        params.push((named("_ERROR"), error.into_bytes()));
+    }
+}

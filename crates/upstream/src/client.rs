@@ -1,0 +1,299 @@
+//! [`Client`]: sends requests over pooled connections, follows redirects, tries again.
+//!
+//! One per gateway, shared as `Rc`; every call runs in the task of its caller and uses that task's
+//! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
+//! time-out, whatever the peer does.
+
+use crate::connection::{Body, Broken, Connection};
+use crate::counters::Counters;
+use crate::error::{Error, Kind};
+use crate::host::{Host, HostLimits};
+use crate::names::Names;
+use crate::request::Request;
+use crate::response::{Deadline, Response, ResponseFacts};
+use crate::tcp;
+use crate::tls::{Trust, Wish};
+use crate::transport::Transport;
+use crate::url::Url;
+use outboard_reactor::{Elapsed, now_ms, sleep, spawn, with_deadline};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+
+/// Pause before a connection that failed is tried for again, times the number of the attempt.
+const RETRY_PAUSE_MS: u64 = 20;
+/// A redirect's own body up to this is read, so that its connection can be used again.
+const REDIRECT_BODY_BYTES: usize = 64 * 1024;
+
+/// How a client behaves towards all hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Requests that may be under way to one host.
+    pub requests_per_host: usize,
+    /// Requests that may wait for one of them to end.
+    pub waiting_per_host: usize,
+    /// How long they wait.
+    pub wait_ms: u64,
+    /// Idle connections that are kept to one host.
+    pub idle_per_host: usize,
+    /// How long they are kept.
+    pub idle_timeout_ms: u64,
+    /// Certificate authorities beside the system's, as PEM.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            requests_per_host: 1024,
+            waiting_per_host: 1024,
+            wait_ms: 1_000,
+            idle_per_host: 512,
+            idle_timeout_ms: 30_000,
+            ca_file: None,
+        }
+    }
+}
+
+/// An HTTP client of the loop.
+#[derive(Debug)]
+pub struct Client {
+    settings: Settings,
+    hosts: RefCell<HashMap<Box<str>, Rc<Host>>>,
+    names: Names,
+    trust: Trust,
+    counters: RefCell<Counters>,
+    sweeping: Cell<bool>,
+}
+
+/// One attempt came to nothing.
+enum Failed {
+    /// The connection did: the request was not answered, maybe not seen.
+    Connection { error: Error, was_pooled: bool },
+    /// Trying again would not help, or not be right.
+    Finally(Error),
+}
+
+impl Client {
+    /// A client without connections.
+    pub fn new(settings: Settings) -> Rc<Self> {
+        Rc::new(Self {
+            trust: Trust::new(settings.ca_file.clone()),
+            settings,
+            hosts: RefCell::default(),
+            names: Names::default(),
+            counters: RefCell::default(),
+            sweeping: Cell::new(false),
+        })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// Why there is none. Any status is an answer.
+    pub async fn send(self: &Rc<Self>, request: Request) -> Result<Response, Error> {
+        self.count(|counters| counters.requests += 1);
+        let sent = self.follow(request).await;
+        if let Err(error) = &sent {
+            self.count(|counters| counters.failed(error.kind));
+        }
+        sent
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> Counters {
+        *self.counters.borrow()
+    }
+
+    /// Connections that wait for a request, and requests under way, over all hosts.
+    pub fn gauges(&self) -> (usize, usize) {
+        let hosts = self.hosts.borrow();
+        hosts.values().fold((0, 0), |(idle, under_way), host| {
+            (idle + host.idle_count(), under_way + host.under_way())
+        })
+    }
+
+    pub(crate) fn count(&self, add: impl FnOnce(&mut Counters)) {
+        add(&mut self.counters.borrow_mut());
+    }
+
+    async fn follow(self: &Rc<Self>, mut request: Request) -> Result<Response, Error> {
+        let deadline =
+            Deadline { at_ms: now_ms() + request.timeout_ms, timeout_ms: request.timeout_ms };
+        let mut followed = 0;
+        loop {
+            let mut response = self.try_hard(&request, deadline).await?;
+            let Some(location) = response.location().filter(|_| request.max_redirects > 0) else {
+                return Ok(response);
+            };
+            if followed == request.max_redirects {
+                let message = format!("{} redirects did not lead to an answer", followed);
+                return Err(Error::new(Kind::Redirects, message));
+            }
+            let url = request.url.join(location).map_err(|error| {
+                let message = format!("{} redirects to nowhere: {error}", request.url.origin());
+                Error::new(Kind::Redirects, message)
+            })?;
+            let mut body = Vec::new();
+            while body.len() < REDIRECT_BODY_BYTES && response.read(&mut body).await? {}
+            request.redirect(response.status, url);
+            followed += 1;
+            self.count(|counters| counters.redirects += 1);
+        }
+    }
+
+    /// Sends one request, again where that is allowed and can help (RFC 9110 9.2.2).
+    async fn try_hard(
+        self: &Rc<Self>,
+        request: &Request,
+        deadline: Deadline,
+    ) -> Result<Response, Error> {
+        let host = self.host(&request.url);
+        let permit = host.enter(self.host_limits(), deadline.at_ms).await?;
+        let most = if request.is_idempotent() { request.retries } else { 0 };
+        let mut retries = 0;
+        let mut may_pool = true;
+        let (facts, body) = loop {
+            let error = match self.attempt(request, &host, may_pool, deadline).await {
+                Ok(answer) => break answer,
+                Err(Failed::Finally(error)) => return Err(error),
+                Err(Failed::Connection { was_pooled: true, .. }) if request.is_idempotent() => {
+                    // The peer closed it while it was idle, which is nobody's fault.
+                    may_pool = false;
+                    continue;
+                }
+                Err(Failed::Connection { error, .. }) => error,
+            };
+            if retries == most || now_ms() >= deadline.at_ms {
+                return Err(error);
+            }
+            retries += 1;
+            self.count(|counters| counters.retries += 1);
+            sleep(RETRY_PAUSE_MS * u64::from(retries)).await;
+        };
+        Response::new(self.clone(), request, facts, body, permit, deadline)
+    }
+
+    async fn attempt(
+        &self,
+        request: &Request,
+        host: &Host,
+        may_pool: bool,
+        deadline: Deadline,
+    ) -> Result<(ResponseFacts, Body), Failed> {
+        let wish =
+            request.url.is_https().then_some(Wish { verify: request.verify, http2: request.http2 });
+        let pooled = if may_pool { host.take_idle(wish) } else { None };
+        let mut connection = match pooled {
+            Some(connection) => {
+                self.count(|counters| counters.reused += 1);
+                connection
+            }
+            None => Box::new(self.connect(request, wish, deadline).await?),
+        };
+        let was_pooled = connection.was_used();
+        match with_deadline(deadline.at_ms, connection.exchange(request)).await {
+            Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
+            Ok(Err(Broken::Unanswered(error))) => Err(Failed::Connection { error, was_pooled }),
+            Ok(Err(Broken::Failed(error))) => Err(Failed::Finally(error)),
+            Ok(Ok(head)) => {
+                let fields: Vec<_> = connection.headers().collect();
+                let status = connection.status();
+                let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
+                Ok((facts, Body::new(connection, head)))
+            }
+        }
+    }
+
+    async fn connect(
+        &self,
+        request: &Request,
+        wish: Option<Wish>,
+        deadline: Deadline,
+    ) -> Result<Connection, Failed> {
+        let url = &request.url;
+        let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
+        let late = || {
+            let message = format!("no connection to {} in time", url.origin());
+            Failed::Finally(Error::new(Kind::Timeout, message))
+        };
+        let addresses = with_deadline(until_ms, self.names.resolve(url.host())).await;
+        let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
+        let stream = tcp::connect(&addresses, url.port(), until_ms).await.map_err(|error| {
+            if error.kind() == io::ErrorKind::TimedOut {
+                return late();
+            }
+            let message = format!("no connection to {}: {error}", url.origin());
+            let error = Error::new(Kind::Connect, message);
+            Failed::Connection { error, was_pooled: false }
+        })?;
+        self.count(|counters| counters.connections += 1);
+        let transport = match wish {
+            None => Transport::Plain(stream),
+            Some(wish) => {
+                let session = self.trust.connect(stream, url.host(), wish);
+                let tls = with_deadline(until_ms, session).await;
+                let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
+                Transport::Tls(Box::new(tls))
+            }
+        };
+        Ok(Connection::new(transport, wish))
+    }
+
+    fn host(&self, url: &Url) -> Rc<Host> {
+        let mut hosts = self.hosts.borrow_mut();
+        if let Some(host) = hosts.get(url.origin()) {
+            return host.clone();
+        }
+        let host = Rc::new(Host::new(url.origin()));
+        hosts.insert(url.origin().into(), host.clone());
+        host
+    }
+
+    fn host_limits(&self) -> HostLimits {
+        HostLimits {
+            under_way: self.settings.requests_per_host,
+            waiting: self.settings.waiting_per_host,
+            wait_ms: self.settings.wait_ms,
+            idle: self.settings.idle_per_host,
+        }
+    }
+
+    /// Keeps a connection whose answer was read to its end.
+    pub(crate) fn keep(self: &Rc<Self>, host: &Host, connection: Box<Connection>) {
+        host.keep(connection, self.host_limits());
+        if !self.sweeping.replace(true) {
+            spawn(sweep(Rc::downgrade(self), self.settings.idle_timeout_ms));
+        }
+    }
+
+    /// Closes what has been idle for too long; whether there is anything left to look after.
+    fn expire(&self) -> bool {
+        let since_ms = now_ms().saturating_sub(self.settings.idle_timeout_ms);
+        let mut hosts = self.hosts.borrow_mut();
+        hosts.retain(|_, host| {
+            host.expire(since_ms);
+            !host.is_forgettable()
+        });
+        if hosts.is_empty() {
+            self.sweeping.set(false);
+        }
+        !hosts.is_empty()
+    }
+}
+
+/// Looks after idle connections as long as there are any.
+async fn sweep(client: Weak<Client>, idle_timeout_ms: u64) {
+    loop {
+        sleep((idle_timeout_ms / 4).max(10)).await;
+        match client.upgrade() {
+            Some(client) if client.expire() => {}
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

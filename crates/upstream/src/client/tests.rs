@@ -1,0 +1,368 @@
+//! The client against a peer that says exactly what a test tells it to.
+
+use crate::{Client, Error, Kind, Request, Response, Settings, Url};
+use outboard_reactor::{now_ms, run, sleep};
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nhello";
+/// Reads on without a word until the client goes.
+const SILENCE: &str = "";
+
+/// A peer: for each connection, what it says to one request after the other before it closes.
+struct Peer {
+    address: SocketAddr,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Peer {
+    fn saying(connections: &[&[&str]]) -> Self {
+        Self::saying_bytes(
+            connections
+                .iter()
+                .map(|answers| answers.iter().map(|answer| answer.as_bytes().to_vec()).collect())
+                .collect(),
+        )
+    }
+
+    fn saying_bytes(connections: Vec<Vec<Vec<u8>>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let theirs = heard.clone();
+        thread::spawn(move || {
+            for answers in connections {
+                let (stream, _) = listener.accept().unwrap();
+                let heard = theirs.clone();
+                thread::spawn(move || answer(stream, &answers, &heard));
+            }
+        });
+        Self { address, heard }
+    }
+
+    fn url(&self, target: &str) -> Url {
+        Url::parse(format!("http://{}{target}", self.address).as_bytes()).unwrap()
+    }
+
+    fn get(&self, target: &str) -> Request {
+        Request::get(self.url(target))
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, answers: &[Vec<u8>], heard: &Mutex<Vec<String>>) {
+    for answer in answers {
+        let mut request = Vec::new();
+        while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+            let mut piece = [0; 4096];
+            match stream.read(&mut piece) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => request.extend_from_slice(&piece[..count]),
+            }
+        }
+        heard.lock().unwrap().push(String::from_utf8(request).unwrap());
+        if answer.is_empty() {
+            let _ = stream.read(&mut [0; 1]);
+            return;
+        }
+        stream.write_all(answer).unwrap();
+    }
+}
+
+fn on_loop<F: Future<Output = ()> + 'static>(test: impl FnOnce(Rc<Client>) -> F + 'static) {
+    run(async { test(Client::new(Settings::default())).await }).unwrap();
+}
+
+async fn whole(mut response: Response) -> Result<(u16, Vec<u8>), Error> {
+    let mut body = Vec::new();
+    while response.read(&mut body).await? {}
+    Ok((response.status, body))
+}
+
+async fn fetch(client: &Rc<Client>, request: Request) -> Result<(u16, Vec<u8>), Error> {
+    whole(client.send(request).await?).await
+}
+
+async fn failure(client: &Rc<Client>, request: Request) -> Kind {
+    fetch(client, request).await.unwrap_err().kind
+}
+
+#[test]
+fn requests_go_over_the_connection_that_is_there() {
+    on_loop(|client| async move {
+        let chunked =
+            "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+        let peer = Peer::saying(&[&[OK, chunked, OK]]);
+        let response = client.send(peer.get("/a?b")).await.unwrap();
+        assert_eq!(response.headers, b"Content-Length: 5\nX-A: 1\n");
+        assert_eq!(whole(response).await.unwrap(), (200, b"hello".to_vec()));
+        assert_eq!(fetch(&client, peer.get("/c")).await.unwrap(), (404, b"abcde".to_vec()));
+        assert_eq!(fetch(&client, peer.get("/d")).await.unwrap(), (200, b"hello".to_vec()));
+        assert!(peer.heard()[0].starts_with("GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:"));
+        let counters = client.counters();
+        assert_eq!((counters.requests, counters.connections, counters.reused), (3, 1, 2));
+        assert_eq!(client.gauges(), (1, 0));
+    });
+}
+
+#[test]
+fn a_connection_that_the_peer_has_closed_is_not_used() {
+    on_loop(|client| async move {
+        let peer = Peer::saying(&[&[OK], &[OK]]);
+        fetch(&client, peer.get("/")).await.unwrap();
+        let mut post = peer.get("/");
+        post.method = b"POST".to_vec();
+        // The peer's end comes behind its answer; a POST must find it, since it cannot be sent
+        // again.
+        sleep(20).await;
+        assert_eq!(fetch(&client, post).await.unwrap().0, 200);
+        assert_eq!(client.counters().connections, 2);
+    });
+}
+
+#[test]
+fn a_connection_with_something_left_over_is_not_used_again() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
+        "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    ] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[answer, OK], &[OK]]);
+            fetch(&client, peer.get("/")).await.unwrap();
+            fetch(&client, peer.get("/")).await.unwrap();
+            assert_eq!(client.counters().connections, 2, "{answer:?}");
+        });
+    }
+}
+
+#[test]
+fn an_answer_with_two_readings_is_refused() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 \r\nhello\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhellooo0\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+        "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
+        "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
+        "nonsense\r\n\r\n",
+    ] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[answer, OK]]);
+            assert_eq!(failure(&client, peer.get("/")).await, Kind::Protocol, "{answer:?}");
+            assert_eq!(client.gauges(), (0, 0));
+        });
+    }
+}
+
+#[test]
+fn a_cut_answer_is_no_answer() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        "HTTP/1.1 200 OK\r\nX-A",
+    ] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[answer]]);
+            assert_eq!(failure(&client, peer.get("/")).await, Kind::Protocol, "{answer:?}");
+            let failed: Vec<_> = client.counters().failures().filter(|(_, n)| *n > 0).collect();
+            assert_eq!(failed, [(Kind::Protocol, 1)]);
+        });
+    }
+}
+
+#[test]
+fn bodies_end_as_their_framing_says() {
+    for (method, answer, body) in [
+        ("GET", "HTTP/1.1 200 OK\r\n\r\nuntil the end", "until the end"),
+        ("GET", "HTTP/1.0 200 OK\r\n\r\nuntil the end", "until the end"),
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", ""),
+        ("GET", "HTTP/1.1 204 No\r\n\r\n", ""),
+        ("GET", "HTTP/1.1 304 No\r\nContent-Length: 9\r\n\r\n", ""),
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""),
+        (
+            "GET",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n\
+             HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            "ok",
+        ),
+    ] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[answer]]);
+            let mut request = peer.get("/");
+            request.method = method.into();
+            assert_eq!(fetch(&client, request).await.unwrap().1, body.as_bytes(), "{answer:?}");
+        });
+    }
+}
+
+#[test]
+fn an_idempotent_request_is_tried_again_and_no_other() {
+    on_loop(|client| async move {
+        let peer = Peer::saying(&[&[], &[OK], &[]]);
+        assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
+        assert_eq!(client.counters().retries, 1);
+        let client = Client::new(Settings::default());
+        let mut post = peer.get("/");
+        post.method = b"POST".to_vec();
+        assert_eq!(failure(&client, post).await, Kind::Protocol);
+        assert_eq!(client.counters().retries, 0);
+    });
+}
+
+#[test]
+fn nobody_there_is_a_failure_to_connect() {
+    on_loop(|client| async move {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let url = Url::parse(format!("http://{free}/").as_bytes()).unwrap();
+        assert_eq!(failure(&client, Request::get(url)).await, Kind::Connect);
+        assert_eq!(client.counters().retries, 1);
+        let url = Url::parse(b"http://name.invalid/").unwrap();
+        assert_eq!(failure(&client, Request::get(url)).await, Kind::Resolve);
+    });
+}
+
+#[test]
+fn a_name_is_resolved_off_the_loop() {
+    on_loop(|client| async move {
+        let peer = Peer::saying(&[&[OK]]);
+        let url = format!("http://localhost:{}/", peer.address.port());
+        let request = Request::get(Url::parse(url.as_bytes()).unwrap());
+        assert_eq!(fetch(&client, request).await.unwrap().0, 200);
+    });
+}
+
+#[test]
+fn a_call_ends_by_its_time_out_before_the_head_and_within_the_body() {
+    on_loop(|client| async move {
+        let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
+        let peer = Peer::saying(&[&[SILENCE], &[cut, SILENCE]]);
+        for _ in 0..2 {
+            let mut request = peer.get("/");
+            request.timeout_ms = 60;
+            let begin_ms = now_ms();
+            assert_eq!(failure(&client, request).await, Kind::Timeout);
+            assert!(now_ms() - begin_ms >= 60);
+        }
+    });
+}
+
+#[test]
+fn a_redirect_is_followed_and_a_loop_ends() {
+    on_loop(|client| async move {
+        let away = "HTTP/1.1 302 Found\r\nLocation: /b?c\r\nContent-Length: 4\r\n\r\ngone";
+        let peer = Peer::saying(&[&[away, OK, away, away], &[away]]);
+        let response = client.send(peer.get("/a")).await.unwrap();
+        assert_eq!(response.url, peer.url("/b?c"));
+        assert_eq!(whole(response).await.unwrap().0, 200);
+        let mut request = peer.get("/a");
+        request.max_redirects = 1;
+        assert_eq!(failure(&client, request.clone()).await, Kind::Redirects);
+        request.max_redirects = 0;
+        assert_eq!(fetch(&client, request).await.unwrap(), (302, b"gone".to_vec()));
+        assert_eq!((client.counters().connections, client.counters().redirects), (2, 2));
+    });
+}
+
+#[test]
+fn a_body_is_never_larger_than_allowed() {
+    for answer in [
+        OK,
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\nhello",
+    ] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[answer], &[answer]]);
+            let mut request = peer.get("/");
+            request.max_body_bytes = 4;
+            assert_eq!(failure(&client, request.clone()).await, Kind::TooLarge, "{answer:?}");
+            request.max_body_bytes = 5;
+            assert_eq!(fetch(&client, request).await.unwrap().1, b"hello");
+        });
+    }
+}
+
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text).unwrap();
+    let body = encoder.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\nX-A: 1\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+#[test]
+fn a_coded_body_is_decoded_and_its_head_stays_true() {
+    on_loop(|client| async move {
+        let text = b"many words ".repeat(1000);
+        let answer = gzipped(&text);
+        let coded_len =
+            answer.len() - 2 - answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+        let peer = Peer::saying_bytes(vec![vec![answer.clone(), answer.clone(), answer]]);
+        let response = client.send(peer.get("/")).await.unwrap();
+        assert_eq!(response.headers, b"X-A: 1\n");
+        assert!(whole(response).await.unwrap().1 == text);
+        let mut raw = peer.get("/");
+        raw.decompress = false;
+        let response = client.send(raw).await.unwrap();
+        assert_eq!(response.header(b"content-encoding"), Some(&b"gzip"[..]));
+        assert_eq!(whole(response).await.unwrap().1.len() + 2, coded_len);
+        let mut bomb = peer.get("/");
+        bomb.max_body_bytes = 5000;
+        assert_eq!(failure(&client, bomb).await, Kind::TooLarge);
+    });
+}
+
+#[test]
+fn what_is_too_much_for_a_host_is_refused() {
+    run(async {
+        let settings =
+            Settings { requests_per_host: 1, waiting_per_host: 0, ..Settings::default() };
+        let client = Client::new(settings);
+        let peer = Peer::saying(&[&[OK, OK]]);
+        let first = client.send(peer.get("/")).await.unwrap();
+        // The body has come with the head, but was not read.
+        assert_eq!(failure(&client, peer.get("/")).await, Kind::Busy);
+        assert_eq!(whole(first).await.unwrap().0, 200);
+        assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_answer_that_nobody_reads_closes_its_connection() {
+    on_loop(|client| async move {
+        let peer = Peer::saying(&[&[OK], &[OK]]);
+        drop(client.send(peer.get("/")).await.unwrap());
+        assert_eq!(client.gauges(), (0, 0));
+        fetch(&client, peer.get("/")).await.unwrap();
+        assert_eq!(client.counters().connections, 2);
+    });
+}
+
+#[test]
+fn idle_connections_are_closed_after_their_time() {
+    run(async {
+        let client = Client::new(Settings { idle_timeout_ms: 40, ..Settings::default() });
+        let peer = Peer::saying(&[&[OK, OK]]);
+        fetch(&client, peer.get("/")).await.unwrap();
+        assert_eq!(client.gauges().0, 1);
+        while client.gauges().0 > 0 {
+            sleep(5).await;
+        }
+        assert!(client.hosts.borrow().is_empty());
+    })
+    .unwrap();
+}

@@ -1,0 +1,307 @@
+//! [`Connection`]: one HTTP/1.1 connection to an upstream, and one exchange on it at a time.
+//!
+//! Taken from its host or made anew by the client for each attempt, and given back after an answer
+//! that was read to its end. Invariants: a connection on which anything was wrong or left over is
+//! never used again; what could be read in two ways is refused (RFC 9112 6.3, 11.2), because it
+//! would let one answer be taken for another's.
+
+use crate::error::{Error, Kind};
+use crate::request::Request;
+use crate::tls::Wish;
+use crate::transport::{READ_BYTES, Transport};
+use outboard_http1::{
+    Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, ResponseBody, ResponseParser,
+};
+use std::io;
+
+/// Bodies up to this go out in one write with their head.
+const COPY_BYTES: usize = 16 * 1024;
+/// Interim answers (RFC 9110 15.2) that are passed over before one.
+const INTERIM_MAX: u32 = 16;
+const LIMITS: HeadLimits =
+    HeadLimits { request_line_bytes: 8 * 1024, header_bytes: 256 * 1024, header_count: 256 };
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    transport: Transport,
+    wish: Option<Wish>,
+    parser: ResponseParser,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Whether it has had an answer before.
+    was_used: bool,
+}
+
+/// Why there is no answer head.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The peer closed before the first byte: the request may never have been seen.
+    Unanswered(Error),
+    /// Anything else.
+    Failed(Error),
+}
+
+/// A head that lies in the connection's input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    len: usize,
+    body: ResponseBody,
+    keep_alive: bool,
+}
+
+impl Connection {
+    /// A connection on which nothing was said yet; `wish` says how its TLS was asked for.
+    pub(crate) fn new(transport: Transport, wish: Option<Wish>) -> Self {
+        Self {
+            transport,
+            wish,
+            parser: ResponseParser::new(),
+            input: Vec::new(),
+            output: Vec::new(),
+            was_used: false,
+        }
+    }
+
+    pub(crate) fn wish(&self) -> Option<Wish> {
+        self.wish
+    }
+
+    /// Whether an answer came over it before.
+    pub(crate) fn was_used(&self) -> bool {
+        self.was_used
+    }
+
+    /// Whether it is still open, and nothing has come that nobody asked for.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.transport.is_quiet()
+    }
+
+    /// Gives memory back that an idle connection need not hold.
+    pub(crate) fn rest(&mut self) {
+        for buffer in [&mut self.input, &mut self.output] {
+            buffer.clear();
+            buffer.shrink_to(READ_BYTES);
+        }
+    }
+
+    /// Sends a request and reads the head of its answer.
+    pub(crate) async fn exchange(&mut self, request: &Request) -> Result<Head, Broken> {
+        self.input.clear();
+        self.output.clear();
+        request.write_head(&mut self.output).map_err(Broken::Failed)?;
+        let mut body = &request.body[..];
+        if body.len() <= COPY_BYTES {
+            self.output.extend_from_slice(body);
+            body = b"";
+        }
+        // A peer that has answered early may have stopped reading: its answer is looked for.
+        let written = self.transport.write_all(&self.output, body).await;
+        let head = self.read_head(request).await;
+        self.was_used = true;
+        match (written, head) {
+            (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, &error)),
+            (Err(_), head) => head.map(|head| Head { keep_alive: false, ..head }),
+            (Ok(()), head) => head,
+        }
+    }
+
+    async fn read_head(&mut self, request: &Request) -> Result<Head, Broken> {
+        let broken = |why: &str| {
+            let message = format!("{} answered with what is no HTTP: {why}", request.url.origin());
+            Broken::Failed(Error::new(Kind::Protocol, message))
+        };
+        let mut interim = 0;
+        loop {
+            let parsed = match self.input.is_empty() {
+                true => HeadStatus::Partial,
+                false => self
+                    .parser
+                    .parse(&self.input, &LIMITS)
+                    .map_err(|error| broken(error.reason()))?,
+            };
+            let HeadStatus::Complete { head_len } = parsed else {
+                self.read_more(request).await?;
+                continue;
+            };
+            if self.parser.status() == 101 {
+                return Err(broken("a switch of protocols that nobody asked for"));
+            }
+            if !self.parser.is_interim() {
+                let method = request.method_kind();
+                return Ok(Head {
+                    len: head_len,
+                    body: self.parser.body(method),
+                    keep_alive: self.parser.keep_alive(method),
+                });
+            }
+            interim += 1;
+            if interim > INTERIM_MAX {
+                return Err(broken("too many interim answers"));
+            }
+            self.input.drain(..head_len);
+            self.parser.reset();
+        }
+    }
+
+    async fn read_more(&mut self, request: &Request) -> Result<(), Broken> {
+        match self.transport.read(&mut self.input).await {
+            Ok(0) if self.input.is_empty() => {
+                Err(unanswered(request, &io::ErrorKind::UnexpectedEof.into()))
+            }
+            Ok(0) => {
+                let message = format!("{} closed in the middle of a head", request.url.origin());
+                Err(Broken::Failed(Error::new(Kind::Protocol, message)))
+            }
+            Ok(_) => Ok(()),
+            Err(error) if self.input.is_empty() => Err(unanswered(request, &error)),
+            Err(error) => {
+                let message = format!("{}: {error}", request.url.origin());
+                Err(Broken::Failed(Error::new(Kind::Protocol, message)))
+            }
+        }
+    }
+
+    /// The status of the present answer.
+    pub(crate) fn status(&self) -> u16 {
+        self.parser.status()
+    }
+
+    /// The fields of the present answer.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.parser.headers(&self.input)
+    }
+}
+
+fn unanswered(request: &Request, error: &io::Error) -> Broken {
+    let origin = request.url.origin();
+    let message = match error.kind() {
+        io::ErrorKind::UnexpectedEof => format!("{origin} closed without an answer"),
+        _ => format!("{origin} closed without an answer: {error}"),
+    };
+    Broken::Unanswered(Error::new(Kind::Protocol, message))
+}
+
+/// The body of an answer, on its connection.
+#[derive(Debug)]
+pub(crate) struct Body {
+    connection: Box<Connection>,
+    /// How far the connection's input was taken.
+    at: usize,
+    rest: Rest,
+    keep_alive: bool,
+}
+
+/// What is still to come.
+#[derive(Debug)]
+enum Rest {
+    Length(u64),
+    Chunked(Box<ChunkedDecoder>),
+    UntilClose,
+    Nothing,
+}
+
+impl Body {
+    pub(crate) fn new(connection: Box<Connection>, head: Head) -> Self {
+        let rest = match head.body {
+            ResponseBody::None | ResponseBody::Length(0) => Rest::Nothing,
+            ResponseBody::Length(length) => Rest::Length(length),
+            ResponseBody::Chunked => {
+                Rest::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
+            }
+            ResponseBody::UntilClose => Rest::UntilClose,
+        };
+        Self { connection, at: head.len, rest, keep_alive: head.keep_alive }
+    }
+
+    /// The length that was announced.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self.rest {
+            Rest::Length(length) => Some(length),
+            _ => None,
+        }
+    }
+
+    /// Whether all of it was taken.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.rest, Rest::Nothing)
+    }
+
+    /// The connection, when another request may go over it.
+    pub(crate) fn into_idle(self) -> Option<Box<Connection>> {
+        let clean = self.keep_alive && self.is_over() && self.at == self.connection.input.len();
+        clean.then_some(self.connection)
+    }
+
+    /// Waits for more of it and appends that to `out`.
+    pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let before = out.len();
+        loop {
+            self.take(out)?;
+            if out.len() > before || self.is_over() {
+                return Ok(());
+            }
+            self.connection.input.clear();
+            self.at = 0;
+            let read = self.connection.transport.read(&mut self.connection.input).await;
+            match (read, &self.rest) {
+                (Ok(0), Rest::UntilClose) => self.rest = Rest::Nothing,
+                (Ok(0), _) => return Err(cut(&io::ErrorKind::UnexpectedEof.into())),
+                (Ok(_), _) => {}
+                (Err(error), _) => return Err(cut(&error)),
+            }
+        }
+    }
+
+    /// Takes what lies in the input.
+    fn take(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let input = &self.connection.input[..];
+        match &mut self.rest {
+            Rest::Nothing => {}
+            Rest::UntilClose => {
+                out.extend_from_slice(&input[self.at..]);
+                self.at = input.len();
+            }
+            Rest::Length(left) => {
+                let most = usize::try_from(*left).unwrap_or(usize::MAX);
+                let end = input.len().min(self.at.saturating_add(most));
+                out.extend_from_slice(&input[self.at..end]);
+                *left -= (end - self.at) as u64;
+                self.at = end;
+                if *left == 0 {
+                    self.rest = Rest::Nothing;
+                }
+            }
+            Rest::Chunked(decoder) => loop {
+                let broken = |error: outboard_http1::ChunkError| {
+                    let message = format!("the answer's chunks are broken: {}", error.reason());
+                    Error::new(Kind::Protocol, message)
+                };
+                match decoder.decode(&input[self.at..]).map_err(broken)? {
+                    Chunk::Data { range } => {
+                        out.extend_from_slice(&input[self.at..][range.clone()]);
+                        self.at += range.end;
+                    }
+                    Chunk::NeedMore => {
+                        self.at = input.len();
+                        break;
+                    }
+                    Chunk::End { consumed } => {
+                        self.at += consumed;
+                        self.rest = Rest::Nothing;
+                        break;
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn cut(error: &io::Error) -> Error {
+    let message = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the answer ended before its body did".to_owned(),
+        _ => format!("the answer broke off: {error}"),
+    };
+    Error::new(Kind::Protocol, message)
+}

@@ -1,0 +1,237 @@
+//! [`Host`]: the idle connections to one origin, and how many requests may be under way to it.
+//!
+//! Owned by the client, one per scheme, host and port. Invariants: a request holds a [`Permit`]
+//! from before its connection to the end of its answer; permits are given in the order in which
+//! they were asked for; an idle connection was read to the end of its last answer.
+
+use crate::connection::Connection;
+use crate::error::{Error, Kind};
+use crate::tls::Wish;
+use outboard_reactor::{Elapsed, TaskId, current_task, now_ms, wake, with_deadline};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// One origin.
+#[derive(Debug)]
+pub(crate) struct Host {
+    origin: Box<str>,
+    /// The last is the warmest.
+    idle: RefCell<Vec<Idle>>,
+    under_way: Cell<usize>,
+    waiting: RefCell<VecDeque<Rc<Ticket>>>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Box<Connection>,
+    since_ms: u64,
+}
+
+/// One that waits for a permit.
+#[derive(Debug)]
+struct Ticket {
+    task: TaskId,
+    state: Cell<Place>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Waiting,
+    Granted,
+    GaveUp,
+}
+
+/// Bounds of one origin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostLimits {
+    pub(crate) under_way: usize,
+    pub(crate) waiting: usize,
+    pub(crate) wait_ms: u64,
+    pub(crate) idle: usize,
+}
+
+impl Host {
+    pub(crate) fn new(origin: &str) -> Self {
+        Self {
+            origin: origin.into(),
+            idle: RefCell::default(),
+            under_way: Cell::new(0),
+            waiting: RefCell::default(),
+        }
+    }
+
+    /// Waits until a request may begin, until `until_ms` at most.
+    pub(crate) async fn enter(
+        self: &Rc<Self>,
+        limits: HostLimits,
+        until_ms: u64,
+    ) -> Result<Permit, Error> {
+        if self.under_way.get() < limits.under_way {
+            self.under_way.set(self.under_way.get() + 1);
+            return Ok(Permit { host: self.clone() });
+        }
+        let busy = |what: &str| {
+            let most = limits.under_way;
+            let message = format!("{most} requests to {} are under way{what}", self.origin);
+            Error::new(Kind::Busy, message)
+        };
+        if self.waiting.borrow().len() >= limits.waiting {
+            return Err(busy(" and as many wait as may"));
+        }
+        let ticket = Rc::new(Ticket { task: current_task(), state: Cell::new(Place::Waiting) });
+        self.waiting.borrow_mut().push_back(ticket.clone());
+        let queued = Queued { host: self.clone(), ticket };
+        let patience_ms = now_ms() + limits.wait_ms;
+        let granted = with_deadline(
+            until_ms.min(patience_ms),
+            poll_fn(|_| match queued.ticket.state.get() {
+                Place::Granted => Poll::Ready(()),
+                _ => Poll::Pending,
+            }),
+        );
+        match granted.await {
+            Ok(()) => Ok(queued.into_permit()),
+            Err(Elapsed) => Err(busy(", and none ended in time")),
+        }
+    }
+
+    fn leave(&self) {
+        while let Some(next) = self.waiting.borrow_mut().pop_front() {
+            if next.state.get() == Place::Waiting {
+                next.state.set(Place::Granted);
+                wake(next.task);
+                return;
+            }
+        }
+        self.under_way.set(self.under_way.get() - 1);
+    }
+
+    /// An idle connection that the peer has not closed meanwhile.
+    pub(crate) fn take_idle(&self, wish: Option<Wish>) -> Option<Box<Connection>> {
+        loop {
+            let mut connection = {
+                let mut idle = self.idle.borrow_mut();
+                let at = idle.iter().rposition(|idle| idle.connection.wish() == wish)?;
+                idle.remove(at).connection
+            };
+            if connection.is_quiet() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps a connection for the next request, unless enough are kept.
+    pub(crate) fn keep(&self, mut connection: Box<Connection>, limits: HostLimits) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < limits.idle {
+            connection.rest();
+            idle.push(Idle { connection, since_ms: now_ms() });
+        }
+    }
+
+    /// Closes connections that have been idle since before `since_ms`.
+    pub(crate) fn expire(&self, since_ms: u64) {
+        let expired: Vec<Idle> = {
+            let mut idle = self.idle.borrow_mut();
+            let fresh = idle.partition_point(|idle| idle.since_ms < since_ms);
+            idle.drain(..fresh).collect()
+        };
+        drop(expired);
+    }
+
+    /// Whether nothing is known of it that would have to be kept.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        self.under_way.get() == 0 && self.idle.borrow().is_empty()
+    }
+
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle.borrow().len()
+    }
+
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.get()
+    }
+}
+
+/// The right to have a request under way.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    host: Rc<Host>,
+}
+
+impl Permit {
+    pub(crate) fn host(&self) -> &Rc<Host> {
+        &self.host
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.host.leave();
+    }
+}
+
+/// A place in the queue; given up on drop, with the permit if it has come to that.
+struct Queued {
+    host: Rc<Host>,
+    ticket: Rc<Ticket>,
+}
+
+impl Queued {
+    fn into_permit(self) -> Permit {
+        self.ticket.state.set(Place::GaveUp);
+        Permit { host: self.host.clone() }
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        if self.ticket.state.replace(Place::GaveUp) == Place::Granted {
+            self.host.leave();
+        }
+        self.host.waiting.borrow_mut().retain(|ticket| !Rc::ptr_eq(ticket, &self.ticket));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_reactor::{run, sleep, spawn};
+
+    const LIMITS: HostLimits = HostLimits { under_way: 1, waiting: 2, wait_ms: 60_000, idle: 1 };
+
+    #[test]
+    fn permits_go_round_in_order_and_those_who_give_up_are_passed_over() {
+        run(async {
+            let host = Rc::new(Host::new("http://a"));
+            let first = host.enter(LIMITS, u64::MAX).await.unwrap();
+            let order = Rc::new(RefCell::new(Vec::new()));
+            for name in ["gives up", "second"] {
+                let (host, order) = (host.clone(), order.clone());
+                let until_ms = if name == "second" { u64::MAX } else { now_ms() + 30 };
+                spawn(async move {
+                    let entered = host.enter(LIMITS, until_ms).await;
+                    order.borrow_mut().push((name, entered.map(drop).map_err(|e| e.kind)));
+                });
+            }
+            while host.waiting.borrow().len() < 2 {
+                sleep(1).await;
+            }
+            let full = host.enter(LIMITS, u64::MAX).await.unwrap_err();
+            assert_eq!(full.kind, Kind::Busy);
+            while order.borrow().is_empty() {
+                sleep(1).await;
+            }
+            drop(first);
+            while order.borrow().len() < 2 {
+                sleep(1).await;
+            }
+            assert_eq!(*order.borrow(), [("gives up", Err(Kind::Busy)), ("second", Ok(()))]);
+            assert!(host.is_forgettable());
+        })
+        .unwrap();
+    }
+}

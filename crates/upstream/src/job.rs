@@ -1,0 +1,90 @@
+//! [`Job`]: work in a task of its own that ends when nobody wants it any more.
+//!
+//! Made for calls that may be given up: dropping the job drops what it was doing, connections and
+//! permits included.
+
+use outboard_reactor::{TaskId, current_task, spawn, wake};
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// A task that is ended by dropping this.
+#[derive(Debug)]
+pub struct Job {
+    state: Rc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    unwanted: Cell<bool>,
+    task: Cell<Option<TaskId>>,
+}
+
+impl Job {
+    /// Begins.
+    pub fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
+        let state = Rc::new(State::default());
+        let theirs = state.clone();
+        spawn(async move {
+            let mut work = pin!(work);
+            poll_fn(|context| {
+                if theirs.unwanted.get() {
+                    return Poll::Ready(());
+                }
+                theirs.task.set(Some(current_task()));
+                work.as_mut().poll(context)
+            })
+            .await;
+        });
+        Self { state }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.state.unwanted.set(true);
+        if let Some(task) = self.state.task.take() {
+            wake(task);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_reactor::{run, sleep};
+
+    struct Dropped(Rc<Cell<u32>>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn what_nobody_wants_is_dropped_begun_or_not() {
+        run(async {
+            let dropped = Rc::new(Cell::new(0));
+            let work = |dropped: &Rc<Cell<u32>>| {
+                let mark = Dropped(dropped.clone());
+                async move {
+                    std::future::pending::<()>().await;
+                    drop(mark);
+                }
+            };
+            drop(Job::spawn(work(&dropped)));
+            let begun = Job::spawn(work(&dropped));
+            while dropped.get() < 1 {
+                sleep(1).await;
+            }
+            drop(begun);
+            while dropped.get() < 2 {
+                sleep(1).await;
+            }
+        })
+        .unwrap();
+    }
+}

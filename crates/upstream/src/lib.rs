@@ -1,0 +1,41 @@
+//! An HTTP client on the gateway's own event loop: what PHP would wait for is waited for here.
+//!
+//! Called by the gateway for `fetch()`, for `compose` and for `prefetch`. It speaks HTTP/1.1 over
+//! plain sockets and TLS, keeps connections, follows redirects, decodes bodies and bounds
+//! everything: time, size, requests per host. State is `Rc` and belongs to one loop of
+//! `outboard_reactor`.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `client` | [`Client`]: redirects, retries, idle connections |
+//! | `request`, `response` | [`Request`], [`Response`] |
+//! | `connection` | one HTTP/1.1 exchange, read strictly |
+//! | `host` | what is under way to one origin, and what is idle |
+//! | `names`, `tcp`, `tls`, `transport` | from a name to bytes |
+//! | `decode` | content codings |
+//! | `job` | work that may be given up |
+//! | `url`, `error`, `counters` | what their names say |
+#![forbid(unsafe_code)]
+
+mod client;
+mod connection;
+mod counters;
+mod decode;
+mod error;
+mod host;
+mod job;
+mod names;
+mod request;
+mod response;
+mod tcp;
+mod tls;
+mod transport;
+mod url;
+
+pub use client::{Client, Settings};
+pub use counters::Counters;
+pub use error::{Error, Kind};
+pub use job::Job;
+pub use request::{Request, RequestHeaders};
+pub use response::Response;
+pub use url::Url;

@@ -1,0 +1,288 @@
+//! [`Request`]: what is asked of an upstream, and the bytes that ask it.
+//!
+//! Made by the caller for each call; the client writes its head anew for each attempt and each
+//! redirect. Invariant: framing and the connection are the client's own, whatever headers the
+//! caller gives (RFC 9110 7.6.1); nothing in a header can end a line.
+
+use crate::error::{Error, Kind};
+use crate::url::Url;
+use outboard_http1::{
+    Method, write_content_length, write_head_end, write_header, write_request_line,
+};
+
+/// A request and its bounds.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `GET` and so on; a token.
+    pub method: Vec<u8>,
+    /// Where to.
+    pub url: Url,
+    /// The caller's header fields.
+    pub headers: RequestHeaders,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Longest time for name resolution, connection and TLS.
+    pub connect_timeout_ms: u64,
+    /// Longest time for all of it.
+    pub timeout_ms: u64,
+    /// Largest body of the answer, after decoding.
+    pub max_body_bytes: u64,
+    /// Redirects that are followed; with 0 a redirect is an answer like any other.
+    pub max_redirects: u16,
+    /// Further attempts of an idempotent request whose connection failed.
+    pub retries: u8,
+    /// Check the server's certificate.
+    pub verify: bool,
+    /// Decode gzip, deflate, br and zstd bodies. Not done when the caller sends an
+    /// `Accept-Encoding` of its own.
+    pub decompress: bool,
+    /// Offer HTTP/2 to `https` servers.
+    pub http2: bool,
+}
+
+impl Request {
+    /// A GET with the bounds that calls have unless they say otherwise.
+    pub fn get(url: Url) -> Self {
+        Self {
+            method: b"GET".to_vec(),
+            url,
+            headers: RequestHeaders::default(),
+            body: Vec::new(),
+            connect_timeout_ms: 5_000,
+            timeout_ms: 30_000,
+            max_body_bytes: 16 << 20,
+            max_redirects: 5,
+            retries: 1,
+            verify: true,
+            decompress: true,
+            http2: true,
+        }
+    }
+
+    /// RFC 9110 9.2.2.
+    pub(crate) fn is_idempotent(&self) -> bool {
+        matches!(&self.method[..], b"GET" | b"HEAD" | b"OPTIONS" | b"PUT" | b"DELETE" | b"TRACE")
+    }
+
+    pub(crate) fn method_kind(&self) -> Method {
+        Method::of(&self.method)
+    }
+
+    /// Whether bodies are decoded: what the caller did not ask for it may not expect.
+    pub(crate) fn decodes(&self) -> bool {
+        self.decompress && !self.headers.has(b"accept-encoding")
+    }
+
+    /// Appends the HTTP/1.1 head.
+    pub(crate) fn write_head(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let method = &self.method[..];
+        write_request_line(out, method, self.url.target().as_bytes())
+            .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()))?;
+        if !self.headers.has(b"host") {
+            out.extend_from_slice(b"Host: ");
+            out.extend_from_slice(self.url.authority().as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(&self.headers.lines);
+        for (name, value) in self.own_headers() {
+            out.extend_from_slice(name);
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        }
+        // RFC 9110 8.6: a method that has a meaning for a body says that there is none.
+        if !self.body.is_empty() || matches!(method, b"POST" | b"PUT" | b"PATCH") {
+            write_content_length(out, self.body.len() as u64);
+        }
+        write_head_end(out);
+        Ok(())
+    }
+
+    /// Fields that every request has unless the caller gives its own.
+    pub(crate) fn own_headers(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
+        const AGENT: &[u8] = concat!("outboard/", env!("CARGO_PKG_VERSION")).as_bytes();
+        const CODINGS: &[u8] = b"gzip, deflate, br, zstd";
+        let fields: [(&[u8], &[u8]); 2] = [(b"User-Agent", AGENT), (b"Accept", b"*/*")];
+        let own = fields.into_iter().filter(|(name, _)| !self.headers.has(name));
+        let codings: (&[u8], &[u8]) = (b"Accept-Encoding", CODINGS);
+        own.chain(self.decodes().then_some(codings))
+    }
+
+    /// What is left of the request after a redirect with this status to `url` (RFC 9110 15.4).
+    pub(crate) fn redirect(&mut self, status: u16, url: Url) {
+        let becomes_get = match status {
+            303 => self.method != b"HEAD",
+            301 | 302 => self.method == b"POST",
+            _ => false,
+        };
+        if becomes_get {
+            self.method = b"GET".to_vec();
+            self.body = Vec::new();
+            self.headers.remove(|name| name[..name.len().min(8)].eq_ignore_ascii_case(b"content-"));
+        }
+        if url.origin() != self.url.origin() {
+            self.headers.remove(is_bound_to_origin);
+        }
+        self.url = url;
+    }
+}
+
+/// Credentials, and the name by which the first host was called.
+fn is_bound_to_origin(name: &[u8]) -> bool {
+    const BOUND: [&[u8]; 4] = [b"authorization", b"cookie", b"proxy-authorization", b"host"];
+    BOUND.iter().any(|bound| name.eq_ignore_ascii_case(bound))
+}
+
+/// Header fields of a request, checked and spelled.
+#[derive(Debug, Clone, Default)]
+pub struct RequestHeaders {
+    lines: Vec<u8>,
+}
+
+impl RequestHeaders {
+    /// Reads lines `Name: value`, each ended by a newline.
+    ///
+    /// # Errors
+    /// [`Kind::BadCall`] for what is no header field.
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        let mut headers = Self { lines: Vec::with_capacity(text.len() + 16) };
+        for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+                let shown = line.escape_ascii();
+                return Err(Error::new(Kind::BadCall, format!("not a header: {shown}")));
+            };
+            headers.add(&line[..colon], line[colon + 1..].trim_ascii())?;
+        }
+        Ok(headers)
+    }
+
+    /// Adds a field; one that is the connection's own is passed over.
+    ///
+    /// # Errors
+    /// [`Kind::BadCall`] for what is no header field.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
+        if is_of_the_connection(name) {
+            return Ok(());
+        }
+        write_header(&mut self.lines, name, value).map_err(|invalid| {
+            Error::new(Kind::BadCall, format!("{invalid}: {}", name.escape_ascii()))
+        })
+    }
+
+    /// Names and values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.split(|&byte| byte == b'\n').filter_map(split_line)
+    }
+
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.iter().any(|(theirs, _)| theirs.eq_ignore_ascii_case(name))
+    }
+
+    fn remove(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
+        let lines = self.lines.split_inclusive(|&byte| byte == b'\n');
+        let kept = lines.filter(|line| !split_line(line).is_some_and(|(name, _)| unwanted(name)));
+        self.lines = kept.collect::<Vec<_>>().concat();
+    }
+}
+
+fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    Some((&line[..colon], line[colon + 1..].trim_ascii()))
+}
+
+/// Framing and hop-by-hop fields (RFC 9110 7.6.1).
+pub(crate) fn is_of_the_connection(name: &[u8]) -> bool {
+    let candidates: &[&[u8]] = match name.len() {
+        2 => &[b"te"],
+        6 => &[b"expect"],
+        7 => &[b"trailer", b"upgrade"],
+        10 => &[b"connection", b"keep-alive"],
+        14 => &[b"content-length"],
+        16 => &[b"proxy-connection"],
+        17 => &[b"transfer-encoding"],
+        _ => &[],
+    };
+    candidates.iter().any(|candidate| name.eq_ignore_ascii_case(candidate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str, headers: &[u8]) -> Request {
+        let mut request = Request::get(Url::parse(url.as_bytes()).unwrap());
+        request.headers = RequestHeaders::parse(headers).unwrap();
+        request
+    }
+
+    fn head(request: &Request) -> String {
+        let mut out = Vec::new();
+        request.write_head(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_head_has_the_caller_s_fields_and_what_is_missing() {
+        let mut asked =
+            request("http://a:81/x?y", b"X-A: 1\nAccept: text/html\nContent-Length: 9\n");
+        assert_eq!(
+            head(&asked),
+            "GET /x?y HTTP/1.1\r\nHost: a:81\r\nX-A: 1\r\nAccept: text/html\r\n\
+             User-Agent: outboard/0.1.0\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\r\n"
+        );
+        asked.method = b"POST".to_vec();
+        asked.decompress = false;
+        assert!(head(&asked).ends_with("outboard/0.1.0\r\nContent-Length: 0\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_call_cannot_split_the_request() {
+        for headers in [&b"X: a\rb\n"[..], b"no colon\n", b"Bad Name: x\n", b": x\n", b"X: a\0\n"] {
+            assert_eq!(RequestHeaders::parse(headers).unwrap_err().kind, Kind::BadCall);
+        }
+        let mut asked = request("http://a/", b"");
+        asked.method = b"GET / HTTP/1.1\r\nX:".to_vec();
+        assert_eq!(asked.write_head(&mut Vec::new()).unwrap_err().kind, Kind::BadCall);
+    }
+
+    #[test]
+    fn a_redirect_to_another_origin_takes_no_credentials_along() {
+        let headers = b"Authorization: Bearer x\nCookie: a=b\nHost: other\nX-A: 1\n";
+        for (to, kept) in [
+            ("http://a/there", &["authorization", "cookie", "host", "x-a"][..]),
+            ("http://a:81/", &["x-a"]),
+            ("https://a/", &["x-a"]),
+            ("http://b/", &["x-a"]),
+        ] {
+            let mut asked = request("http://a/", headers);
+            asked.redirect(302, Url::parse(to.as_bytes()).unwrap());
+            for name in ["authorization", "cookie", "host", "x-a"] {
+                assert_eq!(asked.headers.has(name.as_bytes()), kept.contains(&name), "{to} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_redirect_rewrites_methods_as_the_rfc_says() {
+        for (status, method, after) in [
+            (301, "POST", "GET"),
+            (302, "POST", "GET"),
+            (302, "PUT", "PUT"),
+            (303, "PUT", "GET"),
+            (303, "HEAD", "HEAD"),
+            (307, "POST", "POST"),
+            (308, "POST", "POST"),
+        ] {
+            let mut asked = request("http://a/", b"Content-Type: text/plain\nX-A: 1\n");
+            asked.method = method.into();
+            asked.body = b"body".to_vec();
+            asked.redirect(status, Url::parse(b"http://a/b").unwrap());
+            assert_eq!(asked.method, after.as_bytes(), "{status} {method}");
+            let dropped = method != after;
+            assert_eq!(asked.body.is_empty(), dropped);
+            assert_eq!(asked.headers.has(b"content-type"), !dropped);
+            assert!(asked.headers.has(b"x-a"));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! [`Response`]: an answer of an upstream, its head whole, its body read piece by piece.
+//!
+//! Made by the client. Invariants: a body is never longer than the call allows, before and after
+//! decoding; the connection goes back to its host when the body has been read to its end, and is
+//! closed when the response is dropped before.
+
+use crate::client::Client;
+use crate::connection::Body;
+use crate::decode::Decoder;
+use crate::error::{Error, Kind};
+use crate::host::Permit;
+use crate::request::{Request, is_of_the_connection};
+use crate::url::Url;
+use outboard_reactor::{Elapsed, with_deadline};
+use std::rc::Rc;
+
+/// An answer.
+#[derive(Debug)]
+pub struct Response {
+    /// Its status, 200 to 999.
+    pub status: u16,
+    /// Major version of HTTP that was spoken.
+    pub http_version: u8,
+    /// Where it came from, after redirects.
+    pub url: Url,
+    /// Header lines `Name: value`, each ended by a newline; without those of the connection, and
+    /// without those that a decoded body makes untrue.
+    pub headers: Vec<u8>,
+    content: Content,
+}
+
+/// What is left of the body.
+#[derive(Debug)]
+struct Content {
+    client: Rc<Client>,
+    /// Until the end has come.
+    under_way: Option<(Body, Permit)>,
+    decoder: Option<Decoder>,
+    encoded: Vec<u8>,
+    left_bytes: u64,
+    deadline: Deadline,
+}
+
+/// When a call must be over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    /// Monotonic.
+    pub(crate) at_ms: u64,
+    /// What the call asked for, for messages.
+    pub(crate) timeout_ms: u64,
+}
+
+impl Deadline {
+    pub(crate) fn error(self, url: &Url) -> Error {
+        let message = format!("no whole answer of {} in {} ms", url.origin(), self.timeout_ms);
+        Error::new(Kind::Timeout, message)
+    }
+}
+
+impl Response {
+    pub(crate) fn new(
+        client: Rc<Client>,
+        request: &Request,
+        head: ResponseFacts,
+        body: Body,
+        permit: Permit,
+        deadline: Deadline,
+    ) -> Result<Self, Error> {
+        let most = request.max_body_bytes;
+        if head.decoder.is_none() && body.length().is_some_and(|length| length > most) {
+            return Err(too_large(most));
+        }
+        let content = Content {
+            client,
+            under_way: Some((body, permit)),
+            decoder: head.decoder,
+            encoded: Vec::new(),
+            left_bytes: most,
+            deadline,
+        };
+        let mut response = Self {
+            status: head.status,
+            http_version: head.http_version,
+            url: request.url.clone(),
+            headers: head.headers,
+            content,
+        };
+        response.content.settle();
+        Ok(response)
+    }
+
+    /// Waits for more of the body and appends it to `out`. False when this was the last of it.
+    /// Uses the task's deadline.
+    ///
+    /// # Errors
+    /// Why the body will not be complete.
+    pub async fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
+        let read = self.content.read(out, &self.url).await;
+        if let Err(error) = &read {
+            self.content.client.count(|counters| counters.failed(error.kind));
+            self.content.under_way = None;
+        }
+        read
+    }
+
+    /// The value of the first field with this name, in lower case.
+    pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
+        self.headers.split(|&byte| byte == b'\n').find_map(|line| {
+            let (theirs, rest) = line.split_at_checked(name.len())?;
+            let value = rest.strip_prefix(b": ")?;
+            theirs.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    /// Where a redirect leads (RFC 9110 15.4).
+    pub(crate) fn location(&self) -> Option<&[u8]> {
+        matches!(self.status, 301 | 302 | 303 | 307 | 308).then(|| self.header(b"location"))?
+    }
+}
+
+impl Content {
+    async fn read(&mut self, out: &mut Vec<u8>, url: &Url) -> Result<bool, Error> {
+        let Some((body, _)) = &mut self.under_way else { return Ok(false) };
+        let begin = out.len();
+        let target = if self.decoder.is_some() { &mut self.encoded } else { &mut *out };
+        match with_deadline(self.deadline.at_ms, body.read(target)).await {
+            Ok(outcome) => outcome?,
+            Err(Elapsed) => return Err(self.deadline.error(url)),
+        }
+        let is_over = body.is_over();
+        let came = match &self.decoder {
+            None => out.len() - begin,
+            Some(_) => self.encoded.len(),
+        };
+        let Some(left_bytes) = self.left_bytes.checked_sub(came as u64) else {
+            return Err(too_large(self.left_bytes));
+        };
+        self.left_bytes = left_bytes;
+        if let Some(decoder) = &mut self.decoder {
+            decoder.decode(&self.encoded, out)?;
+            self.encoded.clear();
+            if is_over {
+                decoder.finish(out)?;
+            }
+        }
+        self.settle();
+        Ok(!is_over)
+    }
+
+    /// Gives the connection back once the body is over.
+    fn settle(&mut self) {
+        if let Some((body, permit)) = self.under_way.take_if(|(body, _)| body.is_over()) {
+            let host = permit.host().clone();
+            if let Some(connection) = body.into_idle() {
+                self.client.keep(&host, connection);
+            }
+        }
+    }
+}
+
+fn too_large(most: u64) -> Error {
+    Error::new(Kind::TooLarge, format!("the body is larger than {most} bytes"))
+}
+
+/// What a head says, whichever protocol brought it.
+#[derive(Debug)]
+pub(crate) struct ResponseFacts {
+    pub(crate) status: u16,
+    pub(crate) http_version: u8,
+    pub(crate) headers: Vec<u8>,
+    pub(crate) decoder: Option<Decoder>,
+}
+
+impl ResponseFacts {
+    /// Sorts the fields of an answer to `request`.
+    pub(crate) fn new<'h>(
+        request: &Request,
+        status: u16,
+        http_version: u8,
+        fields: impl Iterator<Item = (&'h [u8], &'h [u8])> + Clone,
+    ) -> Self {
+        let named = |wanted: &[u8]| {
+            let mut found = fields.clone().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            found.next().filter(|_| found.next().is_none()).map(|(_, value)| value)
+        };
+        let has_body = request.method != b"HEAD" && !matches!(status, 204 | 304);
+        let decoder = (has_body && request.decodes())
+            .then(|| named(b"content-encoding"))
+            .flatten()
+            .and_then(|coding| Decoder::of(coding, request.max_body_bytes));
+        let mut headers = Vec::with_capacity(256);
+        for (name, value) in fields {
+            let is_length = name.eq_ignore_ascii_case(b"content-length");
+            let untrue =
+                decoder.is_some() && (is_length || name.eq_ignore_ascii_case(b"content-encoding"));
+            if untrue || (is_of_the_connection(name) && !is_length) {
+                continue;
+            }
+            headers.extend_from_slice(name);
+            headers.extend_from_slice(b": ");
+            headers.extend_from_slice(value);
+            headers.push(b'\n');
+        }
+        Self { status, http_version, headers, decoder }
+    }
+}

@@ -1,0 +1,93 @@
+//! The bytes under HTTP: a plain socket, or TLS on one.
+//!
+//! Owned by one connection. Everything polls the socket for the current task of the loop.
+
+use crate::tls::Tls;
+use outboard_reactor::Stream;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::task::{Poll, ready};
+
+/// Room for a read.
+pub(crate) const READ_BYTES: usize = 16 * 1024;
+
+/// A connected peer.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Plain(Stream),
+    Tls(Box<Tls>),
+}
+
+impl Transport {
+    /// Waits for data and appends what there is; 0 at the end of the stream.
+    pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        poll_fn(|_| self.poll_read(out)).await
+    }
+
+    pub(crate) fn poll_read(&mut self, out: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tls(tls) => tls.poll_read(out),
+            Self::Plain(stream) => loop {
+                ready!(stream.source().poll_readable());
+                if out.capacity() - out.len() < READ_BYTES / 4 {
+                    out.reserve(READ_BYTES);
+                }
+                if let Some(count) = stream.try_read(out)? {
+                    return Poll::Ready(Ok(count));
+                }
+            },
+        }
+    }
+
+    /// Writes all of both pieces.
+    pub(crate) async fn write_all(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) if body.is_empty() => {
+                stream.write_all(&mut [IoSlice::new(head)]).await
+            }
+            Self::Plain(stream) => {
+                stream.write_all(&mut [IoSlice::new(head), IoSlice::new(body)]).await
+            }
+            Self::Tls(tls) => {
+                for mut piece in [head, body] {
+                    while !piece.is_empty() {
+                        let taken = poll_fn(|_| tls.poll_write(piece)).await?;
+                        piece = &piece[taken..];
+                    }
+                }
+                poll_fn(|_| tls.poll_flush()).await
+            }
+        }
+    }
+
+    /// Whether an idle connection can take a request: the peer has neither closed it nor sent
+    /// anything that nobody asked for.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let stream = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(tls) => tls.stream(),
+        };
+        if stream.source().poll_readable().is_pending() {
+            return true;
+        }
+        match self {
+            // News of TLS need not be data (session tickets), so the session has to look.
+            Self::Tls(tls) => {
+                let mut nothing = Vec::new();
+                tls.poll_read(&mut nothing).is_pending()
+            }
+            Self::Plain(stream) => {
+                let mut byte = Vec::with_capacity(1);
+                matches!(stream.try_read(&mut byte), Ok(None))
+            }
+        }
+    }
+}
+
+impl Drop for Transport {
+    fn drop(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.close();
+        }
+    }
+}
