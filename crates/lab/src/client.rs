@@ -123,6 +123,13 @@ pub fn run_for(plan: &Plan, duration: Duration) -> Result<Account> {
     run(plan, |_| Instant::now() < end)
 }
 
+/// One ask over so many connections for that long. Unlike wrk it waits for every answer, so that a
+/// slow server has nothing left to do for nobody when its slice has ended.
+pub fn load(address: SocketAddr, ask: &Ask, connections: usize, seconds: f64) -> Result<Load> {
+    let plan = Plan { address, asks: vec![ask.clone()], numbered: false, connections };
+    Ok(run_for(&plan, Duration::from_secs_f64(seconds))?.into_load())
+}
+
 struct Client<'a> {
     plan: &'a Plan,
     /// The plan's asks as they are sent, unless they are numbered.

@@ -3,7 +3,9 @@
 //! The gateway stitches it together and holds no PHP process while it waits. The peers do the
 //! same work: nginx with Lua, and one script of php-fpm with curl.
 
+use crate::ask::Ask;
 use crate::backend::Backend;
+use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::fetch::failures_verdict;
@@ -17,7 +19,6 @@ use crate::slice::{Rounds, interleave};
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 
 const PATH: &str = "/search?q=outboard";
 
@@ -33,7 +34,6 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let values = [("BACKEND", address.to_string()), ("HOST", host), ("PORT", port)];
     let values = values.each_ref().map(|(key, value)| (*key, value.as_str()));
     let fixture = Fixture::unpack(lab, "compose", &values)?;
-    let wrk = Wrk::find(lab)?;
     let composed = Setup {
         workers: PROCESSES,
         ..Setup::classic(lab, &fixture.public()).with(&format!(
@@ -52,9 +52,10 @@ script = \"/after.php\"
     let lua = nginx::with_lua(lab, &fixture.public(), &fixture.path("search.lua"), PROCESSES)?;
     let curl = nginx::with_fpm_children(lab, &fixture.path("inline"), PROCESSES)?;
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&lua, &curl]).collect();
-    check_same_answers(&stacks, PATH)?;
+    let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, PATH, CONNECTIONS, seconds))?;
+    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+    let rounds = interleave(lab, &stacks, load)?;
     report.add_rounds("compose, 30 ms, c=100", &rounds);
     let bar = format!("compose, 30 ms, c=100: CPU per request ≤ 1/3 of {}", lua.name);
     report

@@ -1,6 +1,8 @@
 //! `SELECT SLEEP(0.03)` through unmodified PDO: one worker whose coroutines wait, against four
 //! php-fpm children that block.
 
+use crate::ask::Ask;
+use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::fetch::failures_verdict;
@@ -13,7 +15,6 @@ use crate::report::Report;
 use crate::slice::Turns;
 use crate::stack::{Stack, check_same_answers};
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 
 const CONNECTIONS: usize = 100;
 
@@ -34,7 +35,6 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     database.execute("CREATE DATABASE lab")?;
     let socket = database.socket.to_string_lossy().into_owned();
     let fixture = Fixture::unpack(lab, "database", &[("SOCKET", &socket)])?;
-    let wrk = Wrk::find(lab)?;
     let setup = Setup::worker(&fixture, "worker.php", 1, CONCURRENCY);
     let setup = Setup { root: fixture.writable("empty")?, ..setup };
     let outboard = Outboard::launch(lab, &setup)?;
@@ -43,8 +43,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
 
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&fpm]).collect();
-    check_same_answers(&stacks, KEPT)?;
-    let load = |stack: &Stack| wrk.run(stack.address, KEPT, CONNECTIONS, seconds);
+    let ask = Ask::get(KEPT).expecting(check_same_answers(&stacks, KEPT)?);
+    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
     let rounds = turns.take(lab, &stacks, load)?;
     report.add_rounds("PDO SLEEP(0.03) c=100", &rounds);
     let bar = "PDO SELECT SLEEP(0.03), one worker, c=100: ≥ 3,000 rps";
@@ -58,7 +58,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     report.notes.push(format!("PDO: MariaDB, counted apart, {apart:.0} µs per request"));
 
     let stacks = [&outboard.stack];
-    let load = |stack: &Stack| wrk.run(stack.address, CONNECTING, CONNECTIONS, seconds);
+    let ask = Ask::get(CONNECTING).expecting(check_same_answers(&stacks, CONNECTING)?);
+    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
     let rounds = turns.take(lab, &stacks, load)?;
     report.add_rounds("the same, connecting each time", &rounds);
     Ok(())

@@ -4,7 +4,9 @@
 //! process. The backend answers after 1, 10 or 30 ms; with enough connections a server that does
 //! not wait for anything cannot tell them apart.
 
+use crate::ask::Ask;
 use crate::backend::Backend;
+use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
@@ -89,8 +91,10 @@ fn by_curl(
 ) -> Result<()> {
     let path = "/curl.php?latency=30ms";
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([fpm]).collect();
-    check_same_answers(&stacks, path)?;
-    let rounds = interleave(lab, &stacks, |stack| load.on(stack, path, CONNECTIONS))?;
+    let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
+    let rounds = interleave(lab, &stacks, |stack| {
+        client::load(stack.address, &ask, CONNECTIONS, load.seconds)
+    })?;
     report.add_rounds("curl_exec, 30 ms, c=500", &rounds);
     let least = "unmodified curl_exec, 30 ms, c=500: ≥ 8,000 rps";
     let times = "unmodified curl_exec, 30 ms, c=500: ≥ 50 × php-fpm with 4 children";

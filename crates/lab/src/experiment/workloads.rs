@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::ask::Ask;
-use crate::client::{self, Plan};
+use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
@@ -76,7 +76,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
     let full = lab.effort.shortening == 1;
     let turns = Turns { slices: if full { 3 } else { 1 }, beside: Some(&database.group) };
-    let slice = std::time::Duration::from_millis(if full { 1_000 } else { 400 });
+    let seconds = if full { 1.0 } else { 0.4 };
     let mut all = Vec::new();
     for workload in WORKLOADS {
         let length_bytes = check_same_answers(&stacks, workload.path)?;
@@ -85,9 +85,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
             let title = format!("{} c={connections}", workload.name);
             lab.progress(&title);
             let rounds = turns.take(lab, &stacks, |stack| {
-                let plan = Plan::get(stack.address, workload.path, connections);
-                let plan = Plan { asks: vec![ask.clone()], ..plan };
-                Ok(client::run_for(&plan, slice)?.into_load())
+                client::load(stack.address, &ask, connections, seconds)
             })?;
             report.add_rounds(&title, &rounds);
             all.push((title, rounds));
