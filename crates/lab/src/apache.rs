@@ -9,12 +9,11 @@ use crate::http::HOST;
 use crate::lab::{Lab, free_address, is_root, program, write};
 use crate::stack::Stack;
 
-/// Processes, all started at once and kept: Debian's MaxRequestWorkers for prefork, enough for
-/// one per connection of the comparisons.
-const PROCESSES: usize = 150;
+/// Debian's MaxRequestWorkers for prefork: enough for one process per connection up to there.
+pub const PROCESSES: usize = 150;
 
-/// Apache with mod_php and opcache.
-pub fn with_mod_php(lab: &mut Lab, root: &Path) -> Result<Stack> {
+/// Apache with mod_php and opcache, and so many processes, all started at once and kept.
+pub fn with_mod_php(lab: &mut Lab, root: &Path, processes: usize) -> Result<Stack> {
     let name = "apache+mod_php";
     let binary = program(&["/usr/sbin/apache2"], "apache2")?;
     let module = format!("/usr/lib/apache2/modules/libphp{}.so", lab.php.version());
@@ -41,11 +40,11 @@ LoadModule mime_module /usr/lib/apache2/modules/mod_mime.so
 LoadModule php_module {module}
 TypesConfig /etc/mime.types
 PHPIniDir {folder}
-ServerLimit {PROCESSES}
-MaxRequestWorkers {PROCESSES}
-StartServers {PROCESSES}
-MinSpareServers {PROCESSES}
-MaxSpareServers {PROCESSES}
+ServerLimit {processes}
+MaxRequestWorkers {processes}
+StartServers {processes}
+MinSpareServers {processes}
+MaxSpareServers {processes}
 MaxConnectionsPerChild 0
 KeepAlive On
 MaxKeepAliveRequests 0

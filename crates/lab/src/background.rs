@@ -39,7 +39,7 @@ impl Background {
 
 /// Does `work` while the load runs; answers what became of both.
 pub fn load_while<T>(
-    plan: &Plan<'_>,
+    plan: &Plan,
     work: impl FnOnce(&Background) -> Result<T>,
 ) -> Result<(Account, T)> {
     let background = Background::default();

@@ -14,23 +14,32 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::time::Timespec;
 
+use crate::ask::Ask;
 use crate::error::{Doing, Result};
-use crate::http::{HOST, Scan, scan};
+use crate::http::{Scan, body_length, scan};
 use crate::load::{Failures, Latency, Load};
 
 /// After this long without any answer the requests in flight count as timed out.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// What to send.
-pub struct Plan<'a> {
+#[derive(Debug, Clone)]
+pub struct Plan {
     /// Where to.
     pub address: SocketAddr,
-    /// What to ask for.
-    pub path: &'a str,
+    /// What to ask for, in turns.
+    pub asks: Vec<Ask>,
     /// Append `?id=N` with the request's number, so that the server can tell them apart.
     pub numbered: bool,
     /// Connections, each with one request in flight.
     pub connections: usize,
+}
+
+impl Plan {
+    /// GETs of one path.
+    pub fn get(address: SocketAddr, path: &str, connections: usize) -> Self {
+        Self { address, asks: vec![Ask::get(path)], numbered: false, connections }
+    }
 }
 
 /// Everything that happened.
@@ -44,6 +53,8 @@ pub struct Account {
     pub unusual: Vec<(u64, u16)>,
     /// From the first request to the last answer.
     pub seconds: f64,
+    /// Requests sent on a connection that had answered before.
+    pub reused: u64,
     latencies_us: Vec<u32>,
 }
 
@@ -54,25 +65,29 @@ impl Account {
             answers: self.statuses.values().sum(),
             failures: self.failures,
             seconds: self.seconds,
+            reused: Some(self.reused),
             latency: Latency::of(self.latencies_us),
         }
     }
 
-    fn answer(&mut self, number: u64, status: u16, sent: Instant) {
+    fn answer(&mut self, connection: &Connection, status: u16, length_expected: bool) {
         *self.statuses.entry(status).or_default() += 1;
-        self.latencies_us.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+        let us = connection.sent.elapsed().as_micros();
+        self.latencies_us.push(u32::try_from(us).unwrap_or(u32::MAX));
         if status >= 400 {
             self.failures.status += 1;
+        } else if !length_expected {
+            self.failures.length += 1;
         }
         if status != 200 {
-            self.unusual.push((number, status));
+            self.unusual.push((connection.number, status));
         }
     }
 }
 
 /// Sends requests until `go_on` (asked with the number sent so far) says no, then collects
 /// the outstanding answers.
-pub fn run(plan: &Plan<'_>, mut go_on: impl FnMut(u64) -> bool) -> Result<Account> {
+pub fn run(plan: &Plan, mut go_on: impl FnMut(u64) -> bool) -> Result<Account> {
     let mut client = Client::new(plan)?;
     let began = Instant::now();
     for index in 0..plan.connections {
@@ -98,18 +113,27 @@ pub fn run(plan: &Plan<'_>, mut go_on: impl FnMut(u64) -> bool) -> Result<Accoun
 }
 
 /// Sends `count` requests.
-pub fn run_count(plan: &Plan<'_>, count: u64) -> Result<Account> {
+pub fn run_count(plan: &Plan, count: u64) -> Result<Account> {
     run(plan, |sent| sent < count)
 }
 
 /// Sends requests for that long.
-pub fn run_for(plan: &Plan<'_>, duration: Duration) -> Result<Account> {
+pub fn run_for(plan: &Plan, duration: Duration) -> Result<Account> {
     let end = Instant::now() + duration;
     run(plan, |_| Instant::now() < end)
 }
 
+/// One ask over so many connections for that long. Unlike wrk it waits for every answer, so that a
+/// slow server has nothing left to do for nobody when its slice has ended.
+pub fn load(address: SocketAddr, ask: &Ask, connections: usize, seconds: f64) -> Result<Load> {
+    let plan = Plan { address, asks: vec![ask.clone()], numbered: false, connections };
+    Ok(run_for(&plan, Duration::from_secs_f64(seconds))?.into_load())
+}
+
 struct Client<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a Plan,
+    /// The plan's asks as they are sent, unless they are numbered.
+    requests: Vec<Vec<u8>>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     sent: u64,
@@ -123,17 +147,19 @@ struct Connection {
     number: u64,
     sent: Instant,
     waiting: bool,
+    /// It has answered before.
+    used: bool,
 }
 
 /// What reading a connection came to.
 enum Reading {
     Waiting,
-    Answer { status: u16, keep_alive: bool },
+    Answer { status: u16, length_bytes: usize, keep_alive: bool },
     Broken,
 }
 
 impl<'a> Client<'a> {
-    fn new(plan: &'a Plan<'a>) -> Result<Self> {
+    fn new(plan: &'a Plan) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).doing(|| "make an epoll".into())?;
         let idle = || Connection {
             stream: None,
@@ -141,13 +167,17 @@ impl<'a> Client<'a> {
             number: 0,
             sent: Instant::now(),
             waiting: false,
+            used: false,
         };
         let connections = std::iter::repeat_with(idle).take(plan.connections).collect();
-        Ok(Self { plan, epoll, connections, sent: 0, in_flight: 0, account: Account::default() })
+        let requests = plan.asks.iter().map(|ask| ask.bytes(None)).collect();
+        let account = Account::default();
+        Ok(Self { plan, requests, epoll, connections, sent: 0, in_flight: 0, account })
     }
 
-    /// Sends the next request on a connection, unless there is none to send. A failure to send
-    /// is a failed request, and the one after it is tried at once.
+    /// Sends the next request on a connection; closes it when there is none to send, so that a
+    /// server with fewer processes than connections can turn to those that still wait. A failure
+    /// to send is a failed request, and the one after it is tried at once.
     fn next(&mut self, index: usize, go_on: &mut impl FnMut(u64) -> bool) -> Result<()> {
         while go_on(self.sent) {
             let number = self.sent;
@@ -156,28 +186,31 @@ impl<'a> Client<'a> {
                 self.account.failures.connect += 1;
                 continue;
             }
-            let request = self.request(number);
+            let turn = self.turn(number);
+            let numbered = self.plan.numbered.then(|| self.plan.asks[turn].bytes(Some(number)));
+            let request = numbered.as_deref().unwrap_or(&self.requests[turn]);
             let connection = &mut self.connections[index];
             connection.number = number;
             connection.sent = Instant::now();
             connection.buffer.clear();
             let stream = connection.stream.as_mut().expect("connected above");
             // A request is far smaller than a socket buffer: a short write is a broken peer.
-            if stream.write_all(&request).is_ok() {
+            if stream.write_all(request).is_ok() {
                 connection.waiting = true;
                 self.in_flight += 1;
+                self.account.reused += u64::from(connection.used);
                 return Ok(());
             }
             connection.stream = None;
             self.account.failures.broken += 1;
         }
+        self.connections[index].stream = None;
         Ok(())
     }
 
-    fn request(&self, number: u64) -> Vec<u8> {
-        let path = self.plan.path;
-        let id = if self.plan.numbered { format!("?id={number}") } else { String::new() };
-        format!("GET {path}{id} HTTP/1.1\r\nHost: {HOST}\r\n\r\n").into_bytes()
+    /// Which ask a request is.
+    fn turn(&self, number: u64) -> usize {
+        (number % self.plan.asks.len() as u64) as usize
     }
 
     fn connect(&mut self, index: usize) -> Result<bool> {
@@ -190,10 +223,12 @@ impl<'a> Client<'a> {
         epoll::add(&self.epoll, &stream, data, epoll::EventFlags::IN)
             .doing(|| "watch a connection".into())?;
         self.connections[index].stream = Some(stream);
+        self.connections[index].used = false;
         Ok(true)
     }
 
     fn ready(&mut self, index: usize, go_on: &mut impl FnMut(u64) -> bool) -> Result<()> {
+        let turn = self.turn(self.connections[index].number);
         let connection = &mut self.connections[index];
         if !connection.waiting {
             // Nothing was asked: the server closes an idle connection, as it may.
@@ -202,8 +237,11 @@ impl<'a> Client<'a> {
         }
         match connection.read() {
             Reading::Waiting => return Ok(()),
-            Reading::Answer { status, keep_alive } => {
-                self.account.answer(connection.number, status, connection.sent);
+            Reading::Answer { status, length_bytes, keep_alive } => {
+                let expected = self.plan.asks[turn].length_bytes;
+                let as_expected = expected.is_none_or(|expected| expected == length_bytes);
+                self.account.answer(connection, status, as_expected);
+                connection.used = true;
                 if !keep_alive {
                     connection.stream = None;
                 }
@@ -238,9 +276,11 @@ impl Connection {
         match scan(&self.buffer, ended) {
             Scan::Incomplete => Reading::Waiting,
             Scan::Malformed => Reading::Broken,
-            Scan::Complete(shape) => {
-                Reading::Answer { status: shape.status, keep_alive: shape.keep_alive }
-            }
+            Scan::Complete(shape) => Reading::Answer {
+                status: shape.status,
+                length_bytes: body_length(&self.buffer, shape),
+                keep_alive: shape.keep_alive,
+            },
         }
     }
 }

@@ -3,14 +3,22 @@
 //! An experiment whose subject is missing still measures the peers and says "not measured"
 //! about its bars. Everything it started has ended when it returns.
 
+mod compose;
+mod coroutine;
 mod crowd;
+mod database;
+mod fetch;
 mod files;
+mod fork;
 mod hello;
 mod idle;
 mod kill;
 mod memory;
+mod mixed;
 mod reload;
 mod wordpress;
+mod worker;
+mod workloads;
 
 use clap::ValueEnum;
 
@@ -37,6 +45,22 @@ pub enum Experiment {
     Kill,
     /// Reloads under load: no failed request.
     Reload,
+    /// A resident script of two bytes against nginx's own answer: CPU per request.
+    Worker,
+    /// A page that waits for a backend, by the gateway's fetch and by plain curl.
+    Fetch,
+    /// A page stitched from scripts and a fetch, against nginx with Lua.
+    Compose,
+    /// Queries that wait, through unmodified PDO.
+    Database,
+    /// Eleven workloads over 100, 500 and 1,000 connections, against mod_php and php-fpm.
+    Workloads,
+    /// Isolation by fork: Symfony, a large process, and from which boot time on it pays.
+    Fork,
+    /// Memory of a coroutine that waits.
+    Coroutine,
+    /// Memory and leftovers over a million mixed requests in worker mode.
+    Mixed,
 }
 
 impl Experiment {
@@ -51,6 +75,14 @@ impl Experiment {
             Self::Memory => memory::run(lab, report),
             Self::Kill => kill::run(lab, report),
             Self::Reload => reload::run(lab, report),
+            Self::Worker => worker::run(lab, report),
+            Self::Fetch => fetch::run(lab, report),
+            Self::Compose => compose::run(lab, report),
+            Self::Database => database::run(lab, report),
+            Self::Workloads => workloads::run(lab, report),
+            Self::Fork => fork::run(lab, report),
+            Self::Coroutine => coroutine::run(lab, report),
+            Self::Mixed => mixed::run(lab, report),
         }
     }
 

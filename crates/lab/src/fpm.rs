@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::lab::{Lab, is_root, program, write};
 
-/// Starts an FPM master in the stack's group; answers the path of its socket.
-pub fn start(lab: &mut Lab, group: &mut Group, name: &str) -> Result<PathBuf> {
+/// Starts an FPM master with so many children in the stack's group; answers the path of its
+/// socket.
+pub fn start(lab: &mut Lab, group: &mut Group, name: &str, children: usize) -> Result<PathBuf> {
     let binary = lab.php.fpm();
     program(&[&binary.to_string_lossy()], "php-fpm")?;
     let folder = lab.folder(&format!("{name}-pool"))?;
@@ -35,7 +36,6 @@ pm.max_children = {children}
 ",
         folder = folder.display(),
         socket = socket.display(),
-        children = lab.php_processes(),
     );
     let file = folder.join("fpm.conf");
     write(&file, config)?;

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::ask::Ask;
 use crate::error::{Doing, Error, Result};
 
 /// The Host of every request, so that applications answer the same bytes on every port.
@@ -132,6 +133,12 @@ fn join_chunks(raw: &[u8]) -> Vec<u8> {
     body
 }
 
+/// How many bytes the body of a complete response has without chunk framing.
+pub fn body_length(buffer: &[u8], shape: Shape) -> usize {
+    let raw = &buffer[shape.head..shape.total];
+    if shape.chunked { join_chunks(raw).len() } else { raw.len() }
+}
+
 /// One answer, its body decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -172,6 +179,11 @@ impl Answer {
 pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n");
     exchange(address, request.as_bytes())
+}
+
+/// Sends a request on a connection of its own.
+pub fn send(address: SocketAddr, ask: &Ask) -> Result<Answer> {
+    exchange(address, &ask.clone().header("Connection: close").bytes(None))
 }
 
 /// Sends form fields to a path, on a connection of its own.

@@ -2,17 +2,21 @@
 //!
 //! `outboard-lab` (behind `make bench`) is its only caller. The map, from the outside in:
 //! [`experiment`]s start [`stack`]s ([`nginx`], [`fpm`], [`apache`], [`mariadb`], [`outboard`]),
-//! put load on them ([`wrk`], [`client`], [`background`]) in [`slice`]s, and turn what [`group`] accounts for
+//! put load on them ([`wrk`], [`client`], [`background`]) in [`slice`]s, with a [`backend`] to wait
+//! for and [`fixture`]s to serve, and turn what [`group`] accounts for
 //! into [`statistics`], a [`verdict`] and a [`report`], printed by [`table`]. Whatever is
 //! started is ended by [`group`] or, if the lab dies, by the [`janitor`].
 #![forbid(unsafe_code)]
 
 pub mod apache;
+pub mod ask;
+pub mod backend;
 pub mod background;
 pub mod cgroup;
 pub mod client;
 pub mod error;
 pub mod experiment;
+pub mod fixture;
 pub mod fpm;
 pub mod group;
 pub mod http;

@@ -13,6 +13,8 @@ pub struct Failures {
     pub connect: u64,
     /// The connection broke, or closed in the middle of or instead of an answer.
     pub broken: u64,
+    /// A good answer of another length than the one that the stacks were compared by.
+    pub length: u64,
     /// No answer within the generator's time-out.
     pub timeout: u64,
     /// An answer with status 400 or above.
@@ -22,13 +24,33 @@ pub struct Failures {
 impl Failures {
     /// All classes together.
     pub fn total(&self) -> u64 {
-        self.connect + self.broken + self.timeout + self.status
+        self.connect + self.broken + self.length + self.timeout + self.status
+    }
+
+    /// Those to which no answer came.
+    pub fn unanswered(&self) -> u64 {
+        self.connect + self.broken + self.timeout
+    }
+
+    /// The classes that occurred with their counts, for a narrow column; `0` without failures.
+    pub fn classes(&self) -> String {
+        let words = [
+            (self.connect, "connect"),
+            (self.broken, "receive"),
+            (self.length, "length"),
+            (self.status, "status"),
+            (self.timeout, "timeout"),
+        ];
+        let words = words.iter().filter(|(count, _)| *count > 0);
+        let words: Vec<String> = words.map(|(count, word)| format!("{count} {word}")).collect();
+        if words.is_empty() { "0".into() } else { words.join(", ") }
     }
 
     /// Adds another run's failures.
     pub fn add(&mut self, other: &Self) {
         self.connect += other.connect;
         self.broken += other.broken;
+        self.length += other.length;
         self.timeout += other.timeout;
         self.status += other.status;
     }
@@ -39,6 +61,7 @@ impl fmt::Display for Failures {
         let classes = [
             (self.connect, "not connected"),
             (self.broken, "broken"),
+            (self.length, "of another length"),
             (self.timeout, "timed out"),
             (self.status, "of status 400 or above"),
         ];
@@ -83,6 +106,9 @@ pub struct Load {
     pub failures: Failures,
     /// How long the run took.
     pub seconds: f64,
+    /// Requests sent on a connection that had answered before; `None` where the generator does
+    /// not tell.
+    pub reused: Option<u64>,
     /// Latencies of the answers.
     pub latency: Latency,
 }
@@ -102,6 +128,7 @@ mod tests {
     fn failures_name_only_the_classes_that_occurred() {
         let failures = Failures { broken: 2, status: 1, ..Failures::default() };
         assert_eq!(failures.to_string(), "3 failed, 2 broken, 1 of status 400 or above");
+        assert_eq!(failures.classes(), "2 receive, 1 status");
         assert_eq!(Failures::default().to_string(), "0 failed");
     }
 

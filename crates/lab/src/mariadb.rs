@@ -20,7 +20,8 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Makes a data folder and starts the server on it.
+    /// Makes a data folder and starts the server on it, with room for as many connections as
+    /// any stack has processes.
     pub fn start(lab: &mut Lab) -> Result<Self> {
         let server = program(&["/usr/sbin/mariadbd"], "mariadb-server")?;
         let folder = lab.folder("mariadb")?;
@@ -32,7 +33,7 @@ impl MariaDb {
         install(&data)?;
         let mut group = Group::new(lab, "mariadb")?;
         let mut command = Command::new(server);
-        command.arg("--no-defaults").arg("--skip-networking");
+        command.args(["--no-defaults", "--skip-networking", "--max-connections=4000"]);
         command.args(user_option()).args([option("datadir", &data), option("socket", &socket)]);
         command.arg(option("pid-file", &folder.join("mariadb.pid")));
         group.start(lab, &command)?;

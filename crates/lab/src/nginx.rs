@@ -1,4 +1,5 @@
-//! nginx stacks: in front of php-fpm, for static files, and answering by itself.
+//! nginx stacks: in front of php-fpm, with Lua beside it, for static files, and answering by
+//! itself.
 //!
 //! All share one configuration frame; keep-alive without limits, no access log, one worker per
 //! core. Each is an instance of its own on a port of its own.
@@ -15,13 +16,49 @@ use crate::stack::Stack;
 
 /// nginx in front of php-fpm over a Unix socket, as Debian's documentation sets it up.
 pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
+    let children = lab.php_processes();
+    with_fpm_children(lab, root, children)
+}
+
+/// The same with so many php-fpm children.
+pub fn with_fpm_children(lab: &mut Lab, root: &Path, children: usize) -> Result<Stack> {
     let name = "nginx+php-fpm";
     let mut group = Group::new(lab, name)?;
-    let socket = fpm::start(lab, &mut group, name)?;
-    let locations = format!(
+    let socket = fpm::start(lab, &mut group, name, children)?;
+    let server = format!(
+        "{}
+    location / {{ try_files $uri $uri/ /index.php?$args; }}",
+        php_location(root, &socket)
+    );
+    start(lab, group, name, &server)
+}
+
+/// nginx that stitches `/search` together in Lua: a script of php-fpm, a fetch over pooled
+/// connections, another script.
+pub fn with_lua(lab: &mut Lab, root: &Path, script: &Path, children: usize) -> Result<Stack> {
+    let name = "nginx+lua+php-fpm";
+    let modules = "/usr/lib/nginx/modules";
+    program(&[&format!("{modules}/ngx_http_lua_module.so")], "libnginx-mod-http-lua")?;
+    program(&["/usr/share/lua/5.1/resty/core.lua"], "lua-resty-core")?;
+    let mut group = Group::new(lab, name)?;
+    let socket = fpm::start(lab, &mut group, name, children)?;
+    let server = format!(
+        "{}
+    location = /search {{ default_type text/html; content_by_lua_file {}; }}",
+        php_location(root, &socket),
+        script.display()
+    );
+    let main = format!(
+        "load_module {modules}/ndk_http_module.so;
+load_module {modules}/ngx_http_lua_module.so;"
+    );
+    start_with(lab, group, name, &main, &server)
+}
+
+fn php_location(root: &Path, socket: &Path) -> String {
+    format!(
         "root {};
     index index.php;
-    location / {{ try_files $uri $uri/ /index.php?$args; }}
     location ~ \\.php$ {{
       include /etc/nginx/fastcgi_params;
       fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
@@ -29,8 +66,7 @@ pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
     }}",
         root.display(),
         socket.display()
-    );
-    start(lab, group, name, &locations)
+    )
 }
 
 /// nginx serving files with sendfile and an open-file cache. `tcp_nopush` sends header and file
@@ -55,13 +91,24 @@ pub fn with_return(lab: &mut Lab) -> Result<Stack> {
     start(lab, group, name, "location / { return 200 'ok'; }")
 }
 
-fn start(lab: &mut Lab, mut group: Group, name: &'static str, server: &str) -> Result<Stack> {
+fn start(lab: &mut Lab, group: Group, name: &'static str, server: &str) -> Result<Stack> {
+    start_with(lab, group, name, "", server)
+}
+
+fn start_with(
+    lab: &mut Lab,
+    mut group: Group,
+    name: &'static str,
+    main: &str,
+    server: &str,
+) -> Result<Stack> {
     let binary = program(&["/usr/sbin/nginx"], "nginx-light")?;
     let folder = lab.folder(name)?;
     let address = free_address()?;
     let user = if is_root() { "user www-data;" } else { "" };
     let config = format!(
-        "{user}
+        "{main}
+{user}
 daemon off;
 worker_processes {cores};
 pid {folder}/nginx.pid;

@@ -1,13 +1,15 @@
 //! The stack that the bars are about: `outboard serve`, with its admin socket.
 //!
 //! The binary comes from the environment variable OUTBOARD_BIN, else from `target/release`
-//! beside the workspace. Invariant: it gets the peers' ini file, and as many PHP processes.
+//! beside the workspace. Invariant: it gets the peers' ini file, and as many PHP processes unless
+//! a comparison says otherwise.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Doing, Error, Result};
+use crate::fixture::Fixture;
 use crate::group::Group;
 use crate::lab::{Lab, free_address, is_root, write};
 use crate::process_table::{Pid, ProcessTable};
@@ -18,6 +20,56 @@ pub const NAME: &str = "outboard";
 
 /// The command name of the process whose children are the workers.
 const ZYGOTE: &str = "outboard-zygote";
+
+/// What to serve, and how.
+pub struct Setup {
+    /// The name in tables; several setups may run side by side under different ones.
+    pub name: &'static str,
+    /// The document root.
+    pub root: PathBuf,
+    /// PHP workers.
+    pub workers: usize,
+    /// What stands below `[app.site]` besides the root, in TOML.
+    pub app: String,
+}
+
+impl Setup {
+    /// A script per request, as php-fpm runs it.
+    pub fn classic(lab: &Lab, root: &Path) -> Self {
+        let workers = lab.php_processes();
+        Self { name: NAME, root: root.into(), workers, app: String::new() }
+    }
+
+    /// A resident script that answers every path, so many requests at a time in each worker.
+    pub fn worker(fixture: &Fixture, script: &str, workers: usize, concurrency: usize) -> Self {
+        let script = fixture.path(script);
+        let app = format!(
+            "mode = \"worker\"
+[app.site.worker]
+script = {script:?}
+concurrency = {concurrency}
+"
+        );
+        Self { name: NAME, root: fixture.public(), workers, app }
+    }
+
+    /// A resident script whose forks answer, one request each.
+    pub fn fork(fixture: &Fixture, script: &str, workers: usize) -> Self {
+        let setup = Self::worker(fixture, script, workers, 1);
+        Self { app: format!("{}isolation = \"fork\"\n", setup.app), ..setup }
+    }
+
+    /// Under another name.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    /// With further lines at the end of the app's table.
+    pub fn with(mut self, app: &str) -> Self {
+        self.app.push_str(app);
+        self
+    }
+}
 
 /// A running gateway with its PHP host.
 pub struct Outboard {
@@ -34,20 +86,27 @@ pub fn binary() -> Option<PathBuf> {
 }
 
 impl Outboard {
-    /// Starts a gateway for a folder; `None` when it is not built.
+    /// Starts a gateway for a folder in classic mode; `None` when it is not built.
     pub fn start(lab: &mut Lab, root: &Path) -> Result<Option<Self>> {
+        let setup = Setup::classic(lab, root);
+        Self::launch(lab, &setup)
+    }
+
+    /// Starts a gateway; `None` when it is not built.
+    pub fn launch(lab: &mut Lab, setup: &Setup) -> Result<Option<Self>> {
         let Some(binary) = binary() else { return Ok(None) };
-        let mut group = Group::new(lab, NAME)?;
-        let folder = lab.folder(NAME)?;
+        let name = setup.name;
+        let mut group = Group::new(lab, name)?;
+        let folder = lab.folder(name)?;
         let ini = folder.join("php.ini");
         lab.php.ini_file(&ini)?;
         let (address, admin) = (free_address()?, folder.join("admin.sock"));
         let config = folder.join("outboard.toml");
-        write(&config, configuration(lab, root, address, &ini))?;
+        write(&config, configuration(lab, setup, address, &ini))?;
         let mut command = Command::new(&binary);
         command.arg("serve").arg("--config").arg(&config).arg("--admin").arg(&admin);
         group.start(lab, &command)?;
-        let stack = Stack { name: NAME, address, group }.await_answer()?;
+        let stack = Stack { name, address, group }.await_answer()?;
         Ok(Some(Self { stack, binary, admin }))
     }
 
@@ -78,13 +137,13 @@ fn run(mut command: Command) -> Result<()> {
     Err(Error::Program { program: format!("{command:?}"), output })
 }
 
-fn configuration(lab: &Lab, root: &Path, address: SocketAddr, ini: &Path) -> String {
+fn configuration(lab: &Lab, setup: &Setup, address: SocketAddr, ini: &Path) -> String {
     let user = if is_root() { "user = \"www-data\"\n" } else { "" };
     format!(
         "listen = \"{address}\"
 {user}[app.site]
 root = {root:?}
-[limits]
+{app}[limits]
 connections = 30000
 idle_timeout = \"1h\"
 [pool]
@@ -98,7 +157,9 @@ ini_scan_dir = {scan:?}
 [log.access]
 to = \"off\"
 ",
-        workers = lab.php_processes(),
+        root = setup.root,
+        app = setup.app,
+        workers = setup.workers,
         scan = lab.php.scan_folder(),
     )
 }

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::load::Failures;
 use crate::machine::Machine;
 use crate::slice::{Rounds, Series};
 use crate::verdict::Verdict;
@@ -30,8 +31,11 @@ pub struct Row {
     pub stack: String,
     /// Answers of all slices.
     pub answers: u64,
-    /// Failed requests of all slices.
-    pub failed: u64,
+    /// Failed requests of all slices, by class.
+    pub failures: Failures,
+    /// Share of requests that came over a connection that had answered before; `None` where the
+    /// generator does not tell.
+    pub keep_alive: Option<f64>,
     /// Answers per second.
     pub rate: f64,
     /// Median latency in ms.
@@ -67,7 +71,8 @@ impl Row {
             experiment: experiment.into(),
             stack: series.stack.into(),
             answers: series.answers(),
-            failed: series.failures().total(),
+            failures: series.failures(),
+            keep_alive: series.keep_alive(),
             rate: series.median(|slice| slice.load.rate()),
             p50_ms: series.median(|slice| slice.load.latency.p50_us) / 1e3,
             p99_ms: series.median(|slice| slice.load.latency.p99_us) / 1e3,

@@ -60,7 +60,7 @@ impl Site {
 }
 
 /// Sets a file's modification time an hour back.
-fn date_back(file: &Path) -> Result<()> {
+pub(crate) fn date_back(file: &Path) -> Result<()> {
     let then = SystemTime::now() - Duration::from_secs(3600);
     File::options()
         .append(true)

@@ -8,6 +8,7 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::lab::Lab;
 use crate::load::{Failures, Load};
 use crate::machine::Ticks;
@@ -24,6 +25,8 @@ pub struct Slice {
     pub load: Load,
     /// User and system time of all the stack's processes during the run, in µs.
     pub cpu_us: u64,
+    /// The same of what serves all stacks alike.
+    pub beside_us: u64,
     /// Proportional memory of the stack at the end, in bytes.
     pub pss_bytes: u64,
     /// Share of the machine's cores taken by the hypervisor and by processes that belong to
@@ -38,14 +41,21 @@ impl Slice {
     }
 }
 
-/// Runs load on a stack and measures what it costs.
-pub fn measure(stack: &Stack, load: impl FnOnce(&Stack) -> Result<Load>) -> Result<Slice> {
+/// Runs load on a stack and measures what it costs. `beside` is what serves all stacks alike, a
+/// database: told apart.
+pub fn measure(
+    stack: &Stack,
+    beside: Option<&Group>,
+    load: impl FnOnce(&Stack) -> Result<Load>,
+) -> Result<Slice> {
+    let beside_us = || beside.map_or(0, Group::cpu_us);
     stack.settle();
-    let (ticks, cpu_us) = (Ticks::now(), stack.group.cpu_us());
+    let (ticks, cpu_us, beside_before_us) = (Ticks::now(), stack.group.cpu_us(), beside_us());
     let load = load(stack)?;
     let cpu_us = stack.group.cpu_us().saturating_sub(cpu_us);
-    let noise = Ticks::now().since(&ticks).taken_by_others(cpu_us);
-    Ok(Slice { load, cpu_us, pss_bytes: stack.group.pss_bytes(), noise })
+    let beside_us = beside_us().saturating_sub(beside_before_us);
+    let noise = Ticks::now().since(&ticks).taken_by_others(cpu_us + beside_us);
+    Ok(Slice { load, cpu_us, beside_us, pss_bytes: stack.group.pss_bytes(), noise })
 }
 
 /// All slices of one stack, in order of rounds.
@@ -68,11 +78,33 @@ impl Series {
         median(&self.values(value))
     }
 
+    /// Answers per second, slice by slice.
+    pub fn rates(&self) -> Vec<f64> {
+        self.values(|slice| slice.load.rate())
+    }
+
+    /// Server CPU per answer in µs, slice by slice.
+    pub fn cpu_us(&self) -> Vec<f64> {
+        self.values(Slice::cpu_us_per_answer)
+    }
+
+    /// CPU per answer of what serves all stacks alike, in µs: the median.
+    pub fn beside_us(&self) -> f64 {
+        self.median(|slice| slice.beside_us as f64 / slice.load.answers.max(1) as f64)
+    }
+
     /// Failures of all slices together.
     pub fn failures(&self) -> Failures {
         let mut sum = Failures::default();
         self.slices.iter().for_each(|slice| sum.add(&slice.load.failures));
         sum
+    }
+
+    /// Share of requests that came over a connection that had answered before.
+    pub fn keep_alive(&self) -> Option<f64> {
+        let reused = self.slices.iter().map(|slice| slice.load.reused).sum::<Option<u64>>()?;
+        let sent = self.answers() + self.failures().unanswered();
+        Some(reused as f64 / sent.max(1) as f64)
     }
 
     /// Answers of all slices together.
@@ -98,36 +130,58 @@ impl Rounds {
     }
 }
 
+/// How stacks take turns.
+pub struct Turns<'a> {
+    /// Slices per stack.
+    pub slices: usize,
+    /// What serves all stacks alike.
+    pub beside: Option<&'a Group>,
+}
+
 /// Gives every stack `lab.effort.slices` slices in interleaved rounds, after one uncounted
 /// round that warms them up.
 pub fn interleave(
     lab: &Lab,
     stacks: &[&Stack],
-    mut load: impl FnMut(&Stack) -> Result<Load>,
+    load: impl FnMut(&Stack) -> Result<Load>,
 ) -> Result<Rounds> {
-    for stack in stacks {
-        check_some_answers(stack, &load(stack)?)?;
-    }
-    let empty = |stack: &&Stack| Series { stack: stack.name, slices: Vec::new() };
-    let mut rounds = Rounds { series: stacks.iter().map(empty).collect(), repeated: 0, noisy: 0 };
-    let mut round = 0;
-    while round < lab.effort.slices {
-        let mut slices = vec![None; stacks.len()];
-        for index in order(round, stacks.len()) {
-            slices[index] = Some(measure(stacks[index], &mut load)?);
+    Turns { slices: lab.effort.slices, beside: None }.take(lab, stacks, load)
+}
+
+impl Turns<'_> {
+    /// Gives every stack its slices, after one uncounted round that warms them up.
+    pub fn take(
+        &self,
+        lab: &Lab,
+        stacks: &[&Stack],
+        mut load: impl FnMut(&Stack) -> Result<Load>,
+    ) -> Result<Rounds> {
+        for stack in stacks {
+            check_some_answers(stack, &load(stack)?)?;
         }
-        let slices: Vec<Slice> = slices.into_iter().flatten().collect();
-        let noisy = slices.iter().any(|slice| slice.noise > NOISE_LIMIT);
-        if noisy && rounds.repeated < lab.effort.slices / 2 {
-            rounds.repeated += 1;
-            continue;
+        let empty = |stack: &&Stack| Series { stack: stack.name, slices: Vec::new() };
+        let series = stacks.iter().map(empty).collect();
+        let mut rounds = Rounds { series, repeated: 0, noisy: 0 };
+        let mut round = 0;
+        while round < self.slices {
+            let mut slices = vec![None; stacks.len()];
+            for index in order(round, stacks.len()) {
+                slices[index] = Some(measure(stacks[index], self.beside, &mut load)?);
+            }
+            let slices: Vec<Slice> = slices.into_iter().flatten().collect();
+            let noisy = slices.iter().any(|slice| slice.noise > NOISE_LIMIT);
+            if noisy && rounds.repeated < self.slices / 2 {
+                rounds.repeated += 1;
+                continue;
+            }
+            rounds.noisy += usize::from(noisy);
+            lab.progress(&line(round, stacks, &slices));
+            let pairs = rounds.series.iter_mut().zip(slices);
+            pairs.for_each(|(series, slice)| series.slices.push(slice));
+            round += 1;
         }
-        rounds.noisy += usize::from(noisy);
-        lab.progress(&line(round, stacks, &slices));
-        rounds.series.iter_mut().zip(slices).for_each(|(series, slice)| series.slices.push(slice));
-        round += 1;
+        Ok(rounds)
     }
-    Ok(rounds)
 }
 
 fn check_some_answers(stack: &Stack, load: &Load) -> Result<()> {
@@ -149,10 +203,11 @@ fn order(round: usize, stacks: usize) -> Vec<usize> {
 
 fn line(round: usize, stacks: &[&Stack], slices: &[Slice]) -> String {
     let cell = |(stack, slice): (&&Stack, &Slice)| {
-        format!("{} {:.2} µs", stack.name, slice.cpu_us_per_answer())
+        let (us, rate) = (slice.cpu_us_per_answer(), slice.load.rate());
+        format!("{} {us:.2} µs, {rate:.0}/s", stack.name)
     };
     let cells: Vec<String> = stacks.iter().zip(slices).map(cell).collect();
-    format!("round {:>2}: CPU per request: {}", round + 1, cells.join(", "))
+    format!("round {:>2}: CPU per request: {}", round + 1, cells.join("; "))
 }
 
 #[cfg(test)]

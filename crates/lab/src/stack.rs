@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
+use crate::ask::Ask;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::http;
@@ -44,15 +45,20 @@ impl Stack {
     }
 }
 
-/// An error unless all stacks answer the path with status 200 and the same bytes.
-pub fn check_same_answers(stacks: &[&Stack], path: &str) -> Result<()> {
-    let ask = |stack: &&Stack| Ok((stack.name, http::get(stack.address, path)?));
-    let answers = stacks.iter().map(ask).collect::<Result<Vec<_>>>()?;
-    let same = answers.iter().all(|(_, answer)| answer.status == 200 && *answer == answers[0].1);
+/// An error unless all stacks answer the path with status 200 and the same bytes; how many bytes.
+pub fn check_same_answers(stacks: &[&Stack], path: &str) -> Result<usize> {
+    check_same(stacks, path, &Ask::get(path))
+}
+
+/// The same for any request.
+pub fn check_same(stacks: &[&Stack], path: &str, ask: &Ask) -> Result<usize> {
+    let answer = |stack: &&Stack| Ok((stack.name, http::send(stack.address, ask)?));
+    let answers = stacks.iter().map(answer).collect::<Result<Vec<_>>>()?;
+    let Some((_, first)) = answers.first() else { return Ok(0) };
+    let same = answers.iter().all(|(_, answer)| answer.status == 200 && answer == first);
     if same {
-        return Ok(());
+        return Ok(first.body.len());
     }
-    let first = &answers[0].1;
     let answers = answers.iter().map(|(name, answer)| {
         let at = answer.first_difference(first);
         format!("{name}: {}{}", answer.summary(), at.map_or(String::new(), |at| answer.around(at)))

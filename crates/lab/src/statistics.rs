@@ -10,7 +10,7 @@ use serde::Serialize;
 /// How sure an interval is to hold the true value, where the number of pairs allows it.
 const CONFIDENCE: f64 = 0.95;
 
-/// A median of paired ratios and the interval around it.
+/// A median, of values or of paired ratios, and the interval around it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
     /// Lower end.
@@ -31,15 +31,16 @@ pub fn paired_ratio(subject: &[f64], reference: &[f64]) -> Option<Estimate> {
         .zip(reference)
         .map(|(&a, &b)| (a > 0.0 && b > 0.0).then(|| (a / b).ln()))
         .collect();
-    let logs = logs.filter(|logs| !logs.is_empty())?;
-    let means = pair_means(&logs);
-    let (skip, confidence) = ranks_outside(logs.len());
-    Some(Estimate {
-        low: means[skip].exp(),
-        middle: median(&means).exp(),
-        high: means[means.len() - 1 - skip].exp(),
-        confidence,
-    })
+    let Estimate { low, middle, high, confidence } = middle(&logs?)?;
+    Some(Estimate { low: low.exp(), middle: middle.exp(), high: high.exp(), confidence })
+}
+
+/// Estimates the middle of one value per slice. `None` without slices.
+pub fn middle(values: &[f64]) -> Option<Estimate> {
+    let means = pair_means(values);
+    let (skip, confidence) = ranks_outside(values.len());
+    let high = *means.len().checked_sub(1 + skip).and_then(|at| means.get(at))?;
+    Some(Estimate { low: means[skip], middle: median(&means), high, confidence })
 }
 
 /// The median of sorted or unsorted values; NaN without values.

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, middle};
 
 /// What follows from a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -42,24 +42,43 @@ pub struct Verdict {
     pub measured: String,
     /// What follows.
     pub outcome: Outcome,
-    /// The ratio behind it, where it is one.
+    /// The estimate behind it, where there is one.
     pub ratio: Option<Estimate>,
 }
 
 impl Verdict {
     /// A paired ratio that may not exceed `limit`.
     pub fn ratio(bar: &str, limit: f64, ratio: Option<Estimate>) -> Self {
-        let Some(estimate) = ratio else { return Self::not_measured(bar, "no pairs of slices") };
-        let Estimate { low, middle, high, confidence } = estimate;
-        let outcome = match () {
-            () if confidence < 0.9 => Outcome::Undecided,
-            () if high <= limit => Outcome::Pass,
-            () if low > limit => Outcome::Fail,
-            () => Outcome::Undecided,
-        };
-        let sure = (confidence * 100.0).round();
-        let measured = format!("{middle:.3} [{low:.3}, {high:.3}] at {sure} %");
-        Self { bar: bar.into(), measured, outcome, ratio }
+        Self::of(bar, Bound::AtMost(limit), ratio, ratio_words)
+    }
+
+    /// A paired ratio that may not fall below `limit`.
+    pub fn ratio_at_least(bar: &str, limit: f64, ratio: Option<Estimate>) -> Self {
+        Self::of(bar, Bound::AtLeast(limit), ratio, ratio_words)
+    }
+
+    /// A value per slice that may not exceed `limit`, in `unit`.
+    pub fn at_most(bar: &str, limit: f64, values: &[f64], unit: &str) -> Self {
+        let words = |estimate: &Estimate| value_words(estimate, unit);
+        Self::of(bar, Bound::AtMost(limit), middle(values), words)
+    }
+
+    /// A value per slice that may not fall below `limit`, in `unit`.
+    pub fn at_least(bar: &str, limit: f64, values: &[f64], unit: &str) -> Self {
+        let words = |estimate: &Estimate| value_words(estimate, unit);
+        Self::of(bar, Bound::AtLeast(limit), middle(values), words)
+    }
+
+    fn of(
+        bar: &str,
+        bound: Bound,
+        estimate: Option<Estimate>,
+        words: impl Fn(&Estimate) -> String,
+    ) -> Self {
+        let Some(estimate) = estimate else { return Self::not_measured(bar, "no slices") };
+        let measured = words(&estimate);
+        let outcome = bound.judge(&estimate);
+        Self { bar: bar.into(), measured, outcome, ratio: Some(estimate) }
     }
 
     /// A plain condition, with the numbers it was judged by.
@@ -73,6 +92,45 @@ impl Verdict {
         let outcome = Outcome::NotMeasured;
         Self { bar: bar.into(), measured: why.into(), outcome, ratio: None }
     }
+}
+
+/// Which side of a limit is the good one.
+#[derive(Clone, Copy)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Bound {
+    fn judge(self, estimate: &Estimate) -> Outcome {
+        let Estimate { low, high, confidence, .. } = *estimate;
+        let (holds, fails) = match self {
+            Self::AtMost(limit) => (high <= limit, low > limit),
+            Self::AtLeast(limit) => (low >= limit, high < limit),
+        };
+        match () {
+            () if confidence < 0.9 => Outcome::Undecided,
+            () if holds => Outcome::Pass,
+            () if fails => Outcome::Fail,
+            () => Outcome::Undecided,
+        }
+    }
+}
+
+fn ratio_words(estimate: &Estimate) -> String {
+    let Estimate { low, middle, high, .. } = estimate;
+    format!("{middle:.3} [{low:.3}, {high:.3}] at {}", percent(estimate))
+}
+
+fn value_words(estimate: &Estimate, unit: &str) -> String {
+    let Estimate { low, middle, high, .. } = *estimate;
+    let places = if middle < 100.0 { 2 } else { 0 };
+    let at = percent(estimate);
+    format!("{middle:.places$} [{low:.places$}, {high:.places$}] {unit} at {at}")
+}
+
+fn percent(estimate: &Estimate) -> String {
+    format!("{} %", (estimate.confidence * 100.0).round())
 }
 
 #[cfg(test)]
@@ -89,6 +147,14 @@ mod tests {
         assert_eq!(outcome(0.10, 0.20, 0.95), Outcome::Pass);
         assert_eq!(outcome(0.21, 0.30, 0.95), Outcome::Fail);
         assert_eq!(outcome(0.19, 0.21, 0.95), Outcome::Undecided);
+    }
+
+    #[test]
+    fn a_lower_bound_is_judged_from_below() {
+        let rates = [990.0, 1_000.0, 1_010.0, 1_000.0, 1_020.0, 1_005.0];
+        let outcome = |limit| Verdict::at_least("rate", limit, &rates, "per second").outcome;
+        let outcomes = [outcome(900.0), outcome(1_100.0), outcome(1_000.0)];
+        assert_eq!(outcomes, [Outcome::Pass, Outcome::Fail, Outcome::Undecided]);
     }
 
     #[test]

@@ -45,10 +45,23 @@ impl Wrk {
         connections: usize,
         seconds: f64,
     ) -> Result<Load> {
+        self.run_with(address, path, &[], connections, seconds)
+    }
+
+    /// The same with more header lines.
+    pub fn run_with(
+        &self,
+        address: SocketAddr,
+        path: &str,
+        headers: &[&str],
+        connections: usize,
+        seconds: f64,
+    ) -> Result<Load> {
         let output = Command::new(&self.binary)
             .args(["--threads", "1", "--timeout", "10s", "--header", &format!("Host: {HOST}")])
             .args(["--connections", &connections.to_string()])
             .args(["--duration", &format!("{}s", seconds.ceil().max(1.0))])
+            .args(headers.iter().flat_map(|line| ["--header", line]))
             .arg("--script")
             .arg(&self.script)
             .arg(format!("http://{address}{path}"))
@@ -76,9 +89,11 @@ fn parse(text: &str) -> Option<Load> {
             connect: connect as u64,
             broken: (read + write) as u64,
             timeout: timeout as u64,
+            length: 0,
             status: status as u64,
         },
         seconds: us / 1e6,
+        reused: None,
         latency: Latency { p50_us, p90_us, p99_us, max_us },
     })
 }

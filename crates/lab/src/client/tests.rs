@@ -30,8 +30,8 @@ fn serve(stream: TcpStream, answer: fn(u64) -> Option<&'static str>) {
     }
 }
 
-fn plan(address: SocketAddr, connections: usize) -> Plan<'static> {
-    Plan { address, path: "/", numbered: true, connections }
+fn plan(address: SocketAddr, connections: usize) -> Plan {
+    Plan { numbered: true, ..Plan::get(address, "/", connections) }
 }
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -81,4 +81,22 @@ fn nobody_listening_is_a_failure_to_connect() {
     drop(listener);
     let account = run_count(&plan(address, 1), 3).expect("refusals are counted");
     assert_eq!(account.failures.connect, 3);
+}
+
+#[test]
+fn an_answer_of_another_length_is_a_failure_of_its_own_class() {
+    let address = server(|count| {
+        let long = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok!";
+        Some(if count == 2 { long } else { OK })
+    });
+    let asks = vec![Ask::get("/").expecting(2)];
+    let account = run_count(&Plan { asks, ..plan(address, 1) }, 5).expect("the server answers");
+    assert_eq!((account.failures.length, account.failures.total()), (1, 1));
+}
+
+#[test]
+fn requests_on_a_used_connection_are_told_apart() {
+    let address = server(|_| Some(OK));
+    let account = run_count(&plan(address, 4), 100).expect("the server answers");
+    assert_eq!(account.reused, 96);
 }

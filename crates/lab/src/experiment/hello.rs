@@ -21,7 +21,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let outboard = Outboard::start(lab, &site.root)?;
     let peers = [
         nginx::with_fpm(lab, &site.root)?,
-        apache::with_mod_php(lab, &site.root)?,
+        apache::with_mod_php(lab, &site.root, apache::PROCESSES)?,
         nginx::with_return(lab)?,
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
@@ -47,6 +47,5 @@ pub(super) fn cpu_verdict(rounds: &Rounds, bar: &str, peer: &str, limit: f64) ->
     let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
         return Verdict::not_measured(bar, NOT_BUILT);
     };
-    let cpu = |series: &crate::slice::Series| series.values(|slice| slice.cpu_us_per_answer());
-    Verdict::ratio(bar, limit, paired_ratio(&cpu(subject), &cpu(reference)))
+    Verdict::ratio(bar, limit, paired_ratio(&subject.cpu_us(), &reference.cpu_us()))
 }

@@ -134,8 +134,8 @@ fn measure(lab: &Lab, stack: &Stack) -> Result<Idle> {
     Ok(Idle { stack: stack.name, bytes_each, alive, without, with })
 }
 
-fn plan(stack: &Stack, connections: usize) -> Plan<'static> {
-    Plan { address: stack.address, path: HELLO, numbered: false, connections }
+fn plan(stack: &Stack, connections: usize) -> Plan {
+    Plan::get(stack.address, HELLO, connections)
 }
 
 /// Opens the connections, each used once.

@@ -45,7 +45,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let address = outboard.stack.address;
-    let plan = Plan { address, path: MARKED, numbered: true, connections: CONNECTIONS };
+    let plan = Plan { numbered: true, ..Plan::get(address, MARKED, CONNECTIONS) };
     let (account, deaths) =
         load_while(&plan, |background| kill(&outboard, &site, kills, background))?;
     let killed: Vec<Pid> = deaths.iter().map(|death| death.pid).collect();

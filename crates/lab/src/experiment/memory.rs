@@ -32,8 +32,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let (mut sent, mut failures) = (0, Failures::default());
     let mut pss_mib = Vec::new();
     for mark in marks {
-        let address = outboard.stack.address;
-        let plan = Plan { address, path: HELLO, numbered: false, connections: CONNECTIONS };
+        let plan = Plan::get(outboard.stack.address, HELLO, CONNECTIONS);
         failures.add(&client::run_count(&plan, mark - sent)?.failures);
         sent = mark;
         outboard.stack.settle();

@@ -32,7 +32,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let address = outboard.stack.address;
-    let plan = Plan { address, path: HELLO, numbered: false, connections: CONNECTIONS };
+    let plan = Plan::get(address, HELLO, CONNECTIONS);
     let (account, (times_ms, left_over)) = load_while(&plan, |background| {
         let one = |number| reload(lab, &outboard, number, background);
         let times_ms = (0..reloads).map(one).collect::<Result<Vec<f64>>>()?;

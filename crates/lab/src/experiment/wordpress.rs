@@ -13,7 +13,7 @@ use crate::mariadb::MariaDb;
 use crate::nginx;
 use crate::outboard::{self, Outboard};
 use crate::report::Report;
-use crate::slice::{Rounds, interleave};
+use crate::slice::{Rounds, Series, Turns};
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::{median, paired_ratio};
 use crate::verdict::Verdict;
@@ -34,18 +34,13 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&nginx]).collect();
     check_same_answers(&stacks, HOME)?;
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
-    let mut database_us = Vec::new();
-    let rounds = interleave(lab, &stacks, |stack| {
-        let before = database.group.cpu_us();
-        let connections = CONNECTIONS;
-        let plan = Plan { address: stack.address, path: HOME, numbered: false, connections };
-        let load = client::run_count(&plan, count)?.into_load();
-        let spent = database.group.cpu_us().saturating_sub(before);
-        database_us.push(spent as f64 / load.answers.max(1) as f64);
-        Ok(load)
+    let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
+    let rounds = turns.take(lab, &stacks, |stack| {
+        let plan = Plan::get(stack.address, HOME, CONNECTIONS);
+        Ok(client::run_count(&plan, count)?.into_load())
     })?;
     report.add_rounds("WordPress home c=10", &rounds);
-    let apart = median(&database_us);
+    let apart = median(&rounds.series.iter().map(Series::beside_us).collect::<Vec<f64>>());
     report.notes.push(format!("WordPress home: MariaDB, counted apart, {apart:.0} µs per page"));
     let bar = format!("WordPress home: CPU per request ≤ {}", nginx.name);
     report.verdicts.push(cpu_verdict(&rounds, &bar, nginx.name, 1.0));
@@ -58,6 +53,6 @@ fn p99_verdict(rounds: &Rounds, peer: &str) -> Verdict {
     let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
         return Verdict::not_measured(&bar, NOT_BUILT);
     };
-    let p99 = |series: &crate::slice::Series| series.values(|slice| slice.load.latency.p99_us);
+    let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
     Verdict::ratio(&bar, 1.0, paired_ratio(&p99(subject), &p99(reference)))
 }

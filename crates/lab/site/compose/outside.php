@@ -1,0 +1,8 @@
+<?php
+/** What the page waits for, fetched within PHP. */
+function outside(): string
+{
+    $curl = curl_init('http://@BACKEND@/30ms');
+    curl_setopt_array($curl, [CURLOPT_RETURNTRANSFER => true, CURLOPT_TIMEOUT => 5]);
+    return (string) curl_exec($curl);
+}

@@ -1,0 +1,2 @@
+<?php
+echo "\n<p>", number_format(1000), " results</p>\n";

@@ -1,0 +1,13 @@
+<?php
+/** The backend's answer by plain curl: code that knows nothing of the server it runs in. */
+function page_by_curl(string $latency): string
+{
+    $curl = curl_init('http://@BACKEND@/' . $latency);
+    curl_setopt_array($curl, [CURLOPT_RETURNTRANSFER => true, CURLOPT_TIMEOUT => 10]);
+    $body = curl_exec($curl);
+    if ($body === false) {
+        http_response_code(502);
+        return curl_error($curl);
+    }
+    return $body;
+}

@@ -1,0 +1,3 @@
+<?php
+require dirname(__DIR__) . '/page.php';
+echo page_by_curl($_GET['latency']);

@@ -1,0 +1,3 @@
+<?php
+// The smallest resident script: two bytes for whatever is asked.
+Outboard\serve(static fn () => 'ok');

@@ -1,0 +1,66 @@
+//! `SELECT SLEEP(0.03)` through unmodified PDO: one worker whose coroutines wait, against four
+//! php-fpm children that block.
+
+use crate::ask::Ask;
+use crate::client;
+use crate::error::Result;
+use crate::experiment::NOT_BUILT;
+use crate::experiment::fetch::failures_verdict;
+use crate::fixture::Fixture;
+use crate::lab::Lab;
+use crate::mariadb::MariaDb;
+use crate::nginx;
+use crate::outboard::{self, Outboard, Setup};
+use crate::report::Report;
+use crate::slice::Turns;
+use crate::stack::{Stack, check_same_answers};
+use crate::verdict::Verdict;
+
+const CONNECTIONS: usize = 100;
+
+/// Requests of the one worker that may wait at the same time.
+const CONCURRENCY: usize = 128;
+
+const FPM_CHILDREN: usize = 4;
+
+/// 100 connections / 30 ms is 3,333.
+const LIMIT_RPS: f64 = 3_000.0;
+
+const KEPT: &str = "/sleep.php";
+
+const CONNECTING: &str = "/connect";
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let database = MariaDb::start(lab)?;
+    database.execute("CREATE DATABASE lab")?;
+    let socket = database.socket.to_string_lossy().into_owned();
+    let fixture = Fixture::unpack(lab, "database", &[("SOCKET", &socket)])?;
+    let setup = Setup::worker(&fixture, "worker.php", 1, CONCURRENCY);
+    let setup = Setup { root: fixture.writable("empty")?, ..setup };
+    let outboard = Outboard::launch(lab, &setup)?;
+    let fpm = nginx::with_fpm_children(lab, &fixture.public(), FPM_CHILDREN)?;
+    let seconds = lab.effort.slice_seconds;
+    let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
+
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&fpm]).collect();
+    let ask = Ask::get(KEPT).expecting(check_same_answers(&stacks, KEPT)?);
+    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+    let rounds = turns.take(lab, &stacks, load)?;
+    report.add_rounds("PDO SLEEP(0.03) c=100", &rounds);
+    let bar = "PDO SELECT SLEEP(0.03), one worker, c=100: ≥ 3,000 rps";
+    let Some((outboard, series)) = outboard.as_ref().zip(rounds.of(outboard::NAME)) else {
+        report.verdicts.push(Verdict::not_measured(bar, NOT_BUILT));
+        return Ok(());
+    };
+    report.verdicts.push(Verdict::at_least(bar, LIMIT_RPS, &series.rates(), "rps"));
+    report.verdicts.push(failures_verdict("PDO SLEEP(0.03) c=100", series));
+    let apart = series.beside_us();
+    report.notes.push(format!("PDO: MariaDB, counted apart, {apart:.0} µs per request"));
+
+    let stacks = [&outboard.stack];
+    let ask = Ask::get(CONNECTING).expecting(check_same_answers(&stacks, CONNECTING)?);
+    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+    let rounds = turns.take(lab, &stacks, load)?;
+    report.add_rounds("the same, connecting each time", &rounds);
+    Ok(())
+}

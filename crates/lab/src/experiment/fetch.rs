@@ -1,0 +1,144 @@
+//! A page that waits for a backend: by the gateway's fetch, and by plain curl in a coroutine.
+//!
+//! The peer is the same curl in php-fpm with four children, each of which waits with its whole
+//! process. The backend answers after 1, 10 or 30 ms; with enough connections a server that does
+//! not wait for anything cannot tell them apart.
+
+use crate::ask::Ask;
+use crate::backend::Backend;
+use crate::client;
+use crate::error::Result;
+use crate::experiment::NOT_BUILT;
+use crate::fixture::Fixture;
+use crate::lab::Lab;
+use crate::nginx;
+use crate::outboard::{self, Outboard, Setup};
+use crate::report::Report;
+use crate::slice::{Rounds, Series, interleave};
+use crate::stack::{Stack, check_same_answers};
+use crate::statistics::paired_ratio;
+use crate::verdict::Verdict;
+use crate::wrk::Wrk;
+
+const WORKERS: usize = 2;
+
+/// Requests of one worker that may wait at the same time: the most there is.
+const CONCURRENCY: usize = 1_000;
+
+const CONNECTIONS: usize = 500;
+
+/// So many that 30 ms are no limit: 2,000 / 30 ms is 66,000 requests per second.
+const ENOUGH: usize = 2_000;
+
+const FPM_CHILDREN: usize = 4;
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let backend = Backend::start()?;
+    let address = backend.address().to_string();
+    let fixture = Fixture::unpack(lab, "fetch", &[("BACKEND", &address)])?;
+    let wrk = Wrk::find(lab)?;
+    let setup = Setup::worker(&fixture, "worker.php", WORKERS, CONCURRENCY);
+    // The folder of php-fpm has the script as a file; the worker's is empty.
+    let setup = Setup { root: fixture.writable("empty")?, ..setup };
+    let outboard = Outboard::launch(lab, &setup)?;
+    let fpm = nginx::with_fpm_children(lab, &fixture.public(), FPM_CHILDREN)?;
+    let load = Load { wrk, seconds: lab.effort.slice_seconds };
+    by_fetch(lab, report, &load, outboard.as_ref())?;
+    by_curl(lab, report, &load, outboard.as_ref(), &fpm)?;
+    whatever_the_latency(lab, report, &load, outboard.as_ref())
+}
+
+struct Load {
+    wrk: Wrk,
+    seconds: f64,
+}
+
+impl Load {
+    fn on(&self, stack: &Stack, path: &str, connections: usize) -> Result<crate::load::Load> {
+        self.wrk.run(stack.address, path, connections, self.seconds)
+    }
+}
+
+fn by_fetch(
+    lab: &Lab,
+    report: &mut Report,
+    load: &Load,
+    outboard: Option<&Outboard>,
+) -> Result<()> {
+    let bars = ["fetch(), 30 ms, c=500: ≥ 14,000 rps", "fetch(), 30 ms, c=500: CPU ≤ 12 µs"];
+    let Some(outboard) = outboard else {
+        report.verdicts.extend(bars.map(|bar| Verdict::not_measured(bar, NOT_BUILT)));
+        return Ok(());
+    };
+    let path = "/fetch?latency=30ms";
+    let stacks = [&outboard.stack];
+    check_same_answers(&stacks, path)?;
+    let rounds = interleave(lab, &stacks, |stack| load.on(stack, path, CONNECTIONS))?;
+    report.add_rounds("fetch(), 30 ms, c=500", &rounds);
+    let series = &rounds.series[0];
+    report.verdicts.push(Verdict::at_least(bars[0], 14_000.0, &series.rates(), "rps"));
+    report.verdicts.push(Verdict::at_most(bars[1], 12.0, &series.cpu_us(), "µs"));
+    report.verdicts.push(failures_verdict("fetch(), 30 ms, c=500", series));
+    Ok(())
+}
+
+fn by_curl(
+    lab: &Lab,
+    report: &mut Report,
+    load: &Load,
+    outboard: Option<&Outboard>,
+    fpm: &Stack,
+) -> Result<()> {
+    let path = "/curl.php?latency=30ms";
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([fpm]).collect();
+    let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
+    let rounds = interleave(lab, &stacks, |stack| {
+        client::load(stack.address, &ask, CONNECTIONS, load.seconds)
+    })?;
+    report.add_rounds("curl_exec, 30 ms, c=500", &rounds);
+    let least = "unmodified curl_exec, 30 ms, c=500: ≥ 8,000 rps";
+    let times = "unmodified curl_exec, 30 ms, c=500: ≥ 50 × php-fpm with 4 children";
+    let (Some(subject), Some(peer)) = (rounds.of(outboard::NAME), rounds.of(fpm.name)) else {
+        let missing = [least, times].map(|bar| Verdict::not_measured(bar, NOT_BUILT));
+        report.verdicts.extend(missing);
+        return Ok(());
+    };
+    report.verdicts.push(Verdict::at_least(least, 8_000.0, &subject.rates(), "rps"));
+    let ratio = paired_ratio(&subject.rates(), &peer.rates());
+    report.verdicts.push(Verdict::ratio_at_least(times, 50.0, ratio));
+    report.verdicts.push(failures_verdict("curl_exec, 30 ms, c=500", subject));
+    Ok(())
+}
+
+/// The same load on backends of three latencies, in turns.
+fn whatever_the_latency(
+    lab: &Lab,
+    report: &mut Report,
+    load: &Load,
+    outboard: Option<&Outboard>,
+) -> Result<()> {
+    let bar = format!("fetch(), c={ENOUGH}: throughput at 30 ms ≥ 0.9 × at 1 ms");
+    let Some(outboard) = outboard else {
+        report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
+        return Ok(());
+    };
+    let rounds_of = |latency_ms: u64| -> Result<Rounds> {
+        let path = format!("/fetch?latency={latency_ms}ms");
+        interleave(lab, &[&outboard.stack], |stack| load.on(stack, &path, ENOUGH))
+    };
+    let mut rates = Vec::new();
+    for latency_ms in [1, 10, 30] {
+        let rounds = rounds_of(latency_ms)?;
+        report.add_rounds(&format!("fetch(), {latency_ms} ms, c={ENOUGH}"), &rounds);
+        rates.push(rounds.series[0].rates());
+    }
+    let ratio = paired_ratio(&rates[2], &rates[0]);
+    report.verdicts.push(Verdict::ratio_at_least(&bar, 0.9, ratio));
+    Ok(())
+}
+
+pub(super) fn failures_verdict(title: &str, series: &Series) -> Verdict {
+    let failures = series.failures();
+    let measured = format!("{} answers, {failures}", series.answers());
+    Verdict::exact(&format!("{title}: 0 failed requests"), failures.total() == 0, measured)
+}

@@ -1,0 +1,259 @@
+//! Eleven workloads, from two bytes to a page with classes, cache, files and queries, over 100,
+//! 500 and 1,000 connections: resident scripts against Apache with mod_php and php-fpm.
+//!
+//! All run the same functions; `site/workloads` says what keeps values and connections. Slices
+//! are short and few, so a comparison counts only where the slices of two stacks do not overlap.
+
+use std::fmt::Write as _;
+
+use crate::ask::Ask;
+use crate::client;
+use crate::error::Result;
+use crate::experiment::NOT_BUILT;
+use crate::fixture::Fixture;
+use crate::lab::Lab;
+use crate::load::Failures;
+use crate::mariadb::MariaDb;
+use crate::outboard::{self, Outboard, Setup};
+use crate::report::Report;
+use crate::slice::{Rounds, Series, Turns};
+use crate::stack::{Stack, check_same_answers};
+use crate::verdict::{Outcome, Verdict};
+use crate::{apache, nginx};
+
+const CROWDS: [usize; 3] = [100, 500, 1_000];
+
+/// One process per connection and some to spare: Apache at its best.
+const APACHE_PROCESSES: usize = 1_050;
+
+/// Enough to wait side by side, few enough to leave the processors in peace.
+const FPM_CHILDREN: usize = 50;
+
+/// Requests that may wait in all of outboard's workers together: the largest crowd.
+const CONCURRENCY: usize = 1_000;
+
+/// Database connections of all of outboard's workers together: as many as Apache has.
+const DATABASE_CONNECTIONS: usize = 1_000;
+
+const GROUPS: usize = 12;
+
+const CLASSES_PER_GROUP: usize = 10;
+
+/// A workload as the table names it.
+struct Workload {
+    name: &'static str,
+    path: &'static str,
+}
+
+const WORKLOADS: [Workload; 12] = [
+    Workload { name: "1 two bytes", path: "/test_01.php" },
+    Workload { name: "2 autoloader", path: "/test_02.php" },
+    Workload { name: "3 100 classes", path: "/test_03.php" },
+    Workload { name: "4 query, new connection", path: "/test_04.php" },
+    Workload { name: "5 query, kept connection", path: "/test_05.php" },
+    Workload { name: "6 query, cached", path: "/test_06.php" },
+    Workload { name: "7 classes + 10,000 cache reads", path: "/test_07.php" },
+    Workload { name: "8 … + 10 files", path: "/test_08.php" },
+    Workload { name: "9 … + 20 × SLEEP(0.01)", path: "/test_09.php" },
+    Workload { name: "9 in parallel", path: "/test_09_parallel.php" },
+    Workload { name: "10 50 classes, 3 × SLEEP(0.01)", path: "/test_10.php" },
+    Workload { name: "11 classes, cache, 2 queries", path: "/test_11.php" },
+];
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let database = MariaDb::start(lab)?;
+    database.execute(include_str!("../../site/workloads/database.sql"))?;
+    let workers = lab.php_processes();
+    let fixture = prepare(lab, &database, DATABASE_CONNECTIONS / workers)?;
+    let setup = Setup::worker(&fixture, "worker.php", workers, CONCURRENCY / workers);
+    let setup = Setup { root: fixture.writable("empty")?, ..setup };
+    let outboard = Outboard::launch(lab, &setup)?;
+    let root = fixture.public();
+    let peers = [
+        apache::with_mod_php(lab, &root, APACHE_PROCESSES)?,
+        nginx::with_fpm_children(lab, &root, FPM_CHILDREN)?,
+    ];
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
+    let full = lab.effort.shortening == 1;
+    let turns = Turns { slices: if full { 3 } else { 1 }, beside: Some(&database.group) };
+    let seconds = if full { 1.0 } else { 0.4 };
+    let mut all = Vec::new();
+    for workload in WORKLOADS {
+        let length_bytes = check_same_answers(&stacks, workload.path)?;
+        let ask = Ask::get(workload.path).expecting(length_bytes);
+        for connections in CROWDS {
+            let title = format!("{} c={connections}", workload.name);
+            lab.progress(&title);
+            let rounds = turns.take(lab, &stacks, |stack| {
+                client::load(stack.address, &ask, connections, seconds)
+            })?;
+            report.add_rounds(&title, &rounds);
+            all.push((title, rounds));
+        }
+    }
+    report.verdicts.push(failures_verdict(&all));
+    report.verdicts.extend(peers.iter().map(|peer| faster_verdict(&all, peer.name)));
+    report.verdicts.push(parallel_verdict(&all));
+    Ok(())
+}
+
+/// The scripts, a tree of generated classes, and a script per workload for the peers.
+fn prepare(lab: &Lab, database: &MariaDb, connections: usize) -> Result<Fixture> {
+    let (socket, connections) = (database.socket.to_string_lossy(), connections.to_string());
+    let values = [("SOCKET", &*socket), ("CONNECTIONS", &connections)];
+    let fixture = Fixture::unpack(lab, "workloads", &values)?;
+    fixture.writable("files")?;
+    let mut names = "<?php\nreturn [\n".to_owned();
+    for group in 1..=GROUPS {
+        fixture.add(&format!("classes/Lab/Group{group:02}/Base.php"), &base_class(group))?;
+        for number in 1..=CLASSES_PER_GROUP {
+            let path = format!("classes/Lab/Group{group:02}/Class{number:02}.php");
+            fixture.add(&path, &class(group, number))?;
+            let _ = writeln!(names, "    'Lab\\Group{group:02}\\Class{number:02}',");
+        }
+    }
+    fixture.add("classes.php", &(names + "];\n"))?;
+    for number in 2..=11 {
+        fixture.add(&format!("public/test_{number:02}.php"), &script(number))?;
+    }
+    // The peers have no way to run queries at the same time.
+    fixture.add("public/test_09_parallel.php", &script(9))?;
+    Ok(fixture)
+}
+
+fn script(number: usize) -> String {
+    format!("<?php\nrequire dirname(__DIR__) . '/classic.php';\necho workload({number});\n")
+}
+
+fn base_class(group: usize) -> String {
+    format!(
+        "<?php
+namespace Lab\\Group{group:02};
+
+abstract class Base
+{{
+    protected array $options = [];
+
+    public function setOptions(array $options): static
+    {{
+        $this->options = $options + $this->options;
+        return $this;
+    }}
+}}
+"
+    )
+}
+
+/// A class of about the size that a framework's have.
+fn class(group: usize, number: usize) -> String {
+    let mut text = format!(
+        "<?php\nnamespace Lab\\Group{group:02};\n\nfinal class Class{number:02} extends Base\n{{\n"
+    );
+    for property in 1..=5 {
+        let _ = write!(
+            text,
+            "    private ?string $property{property} = null;
+
+    public function getProperty{property}(): string
+    {{
+        return $this->property{property} ?? $this->options['property{property}'] ?? '{number}';
+    }}
+
+    public function setProperty{property}(string $value): void
+    {{
+        if (strlen($value) > 255) {{
+            throw new \\InvalidArgumentException('property{property} is too long');
+        }}
+        $this->property{property} = trim($value);
+    }}
+
+"
+        );
+    }
+    text + "}\n"
+}
+
+fn failures_verdict(all: &[(String, Rounds)]) -> Verdict {
+    let bar = "workloads: 0 failed requests in any";
+    let series: Vec<&Series> = all.iter().filter_map(|(_, r)| r.of(outboard::NAME)).collect();
+    if series.is_empty() {
+        return Verdict::not_measured(bar, NOT_BUILT);
+    }
+    let mut failures = Failures::default();
+    series.iter().for_each(|series| failures.add(&series.failures()));
+    let answers: u64 = series.iter().map(|series| series.answers()).sum();
+    Verdict::exact(bar, failures.total() == 0, format!("{answers} answers, {failures}"))
+}
+
+/// Whether outboard answers more per second than a peer in every one.
+fn faster_verdict(all: &[(String, Rounds)], peer: &str) -> Verdict {
+    let bar = format!("workloads: faster than {peer} in every one");
+    let mut times = Vec::new();
+    let (mut slower, mut unclear) = (Vec::new(), Vec::new());
+    for (title, rounds) in all {
+        let (Some(subject), Some(peer)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
+            return Verdict::not_measured(&bar, NOT_BUILT);
+        };
+        let rate = |series: &Series| series.median(|slice| slice.load.rate());
+        times.push(rate(subject) / rate(peer));
+        match compare(&subject.rates(), &peer.rates()) {
+            Outcome::Pass => {}
+            Outcome::Fail => slower.push(title.as_str()),
+            _ => unclear.push(title.as_str()),
+        }
+    }
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    let list = |word: &str, titles: &[&str]| match titles {
+        [] => String::new(),
+        titles => format!("; {word}: {}", titles.join(", ")),
+    };
+    let words = [list("slower", &slower), list("unclear", &unclear)].concat();
+    let measured = format!("{least:.2} to {most:.0} times as fast{words}");
+    let outcome = match (slower.is_empty(), unclear.is_empty()) {
+        (false, _) => Outcome::Fail,
+        (true, false) => Outcome::Undecided,
+        (true, true) => Outcome::Pass,
+    };
+    Verdict { bar, measured, outcome, ratio: None }
+}
+
+/// Faster, slower, or not to tell: the slices of the two must not overlap.
+fn compare(subject: &[f64], peer: &[f64]) -> Outcome {
+    let least = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+    match () {
+        () if least(subject) > most(peer) => Outcome::Pass,
+        () if most(subject) < least(peer) => Outcome::Fail,
+        () => Outcome::Undecided,
+    }
+}
+
+/// What running the queries at the same time does to the time of one request.
+fn parallel_verdict(all: &[(String, Rounds)]) -> Verdict {
+    let bar = "workload 9 in parallel, c=100: p50 below that of one query after the other";
+    let p50_ms = |workload: &Workload| {
+        let title = format!("{} c={}", workload.name, CROWDS[0]);
+        let rounds = all.iter().find(|(of, _)| *of == title).map(|(_, rounds)| rounds);
+        let series = rounds.and_then(|rounds| rounds.of(outboard::NAME))?;
+        Some(series.median(|slice| slice.load.latency.p50_us) / 1e3)
+    };
+    let [sequential, parallel] = [&WORKLOADS[8], &WORKLOADS[9]].map(p50_ms);
+    let Some((sequential, parallel)) = sequential.zip(parallel) else {
+        return Verdict::not_measured(bar, NOT_BUILT);
+    };
+    let measured = format!("{parallel:.0} ms against {sequential:.0} ms");
+    Verdict::exact(bar, parallel < sequential, measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_that_overlap_decide_nothing() {
+        assert_eq!(compare(&[10.0, 12.0], &[5.0, 9.0]), Outcome::Pass);
+        assert_eq!(compare(&[10.0, 12.0], &[11.0, 9.0]), Outcome::Undecided);
+        assert_eq!(compare(&[1.0, 2.0], &[3.0, 9.0]), Outcome::Fail);
+    }
+}
