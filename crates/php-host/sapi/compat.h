@@ -36,4 +36,11 @@ extern PHPAPI char *php_ini_opened_path;
 # define OUTBOARD_HAS_LOAD_ENVIRONMENT 1
 #endif
 
+/* Since 8.3 the engine checks how far the C stack has grown; a coroutine has another one. */
+#ifdef ZEND_CHECK_STACK_LIMIT
+# define OUTBOARD_FORGET_STACK_LIMIT() (EG(stack_base) = NULL, EG(stack_limit) = NULL)
+#else
+# define OUTBOARD_FORGET_STACK_LIMIT() ((void) 0)
+#endif
+
 #endif

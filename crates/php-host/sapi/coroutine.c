@@ -149,6 +149,7 @@ static void begin_stack(void)
 	EG(current_execute_data) = frame;
 	EG(active_fiber) = NULL;
 	EG(jit_trace_num) = 0;
+	OUTBOARD_FORGET_STACK_LIMIT();
 	/* Not that of a statement under `@` which waits (zend_fiber_execute in zend_fibers.c). */
 	EG(error_reporting) = EG(error_reporting_ini_entry) && EG(error_reporting_ini_entry)->value
 		? (int) ZEND_STRTOL(ZSTR_VAL(EG(error_reporting_ini_entry)->value), NULL, 0) : E_ALL;

@@ -9,6 +9,7 @@
 
 void *outboard_events;
 uint32_t outboard_concurrency;
+bool outboard_frankenphp;
 
 static bool answering;
 static bool one_shot;
@@ -187,6 +188,7 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 	volatile bool sound = false;
 	outboard_concurrency = concurrency;
 	outboard_events = events;
+	outboard_frankenphp = frankenphp;
 	if (frankenphp) {
 		add_frankenphp();
 	}

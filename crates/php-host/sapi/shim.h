@@ -55,6 +55,7 @@ extern const zend_function_entry outboard_functions[];
 /* resident.c: NULL but in a worker whose script stays. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;
+extern bool outboard_frankenphp;
 extern const zend_function_entry outboard_resident_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
 

@@ -232,7 +232,9 @@ static void import_environment(zval *target)
 	import_process_environment(target);
 	if (outboard_events) {
 		register_plain("OUTBOARD_WORKER", sizeof("OUTBOARD_WORKER") - 1, "1", 1, target);
-		register_plain("FRANKENPHP_WORKER", sizeof("FRANKENPHP_WORKER") - 1, "1", 1, target);
+		if (outboard_frankenphp) {
+			register_plain("FRANKENPHP_WORKER", sizeof("FRANKENPHP_WORKER") - 1, "1", 1, target);
+		}
 	}
 	if (!outboard_current) {
 		return;

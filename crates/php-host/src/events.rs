@@ -59,8 +59,8 @@ pub(crate) struct Events {
     pub(crate) offload: Offload,
     queue: VecDeque<Event>,
     due: Vec<Due>,
-    /// Those in use, by tag.
-    taken: Vec<(Tag, NonNull<Seat>)>,
+    /// Those in use, by slot.
+    taken: Vec<Option<NonNull<Seat>>>,
     free: Vec<NonNull<Seat>>,
     since_poll: u32,
     said_stop: bool,
@@ -187,8 +187,7 @@ impl Events {
             match notice {
                 None => return Ok(()),
                 Some(Notice::Cancel(tag)) => {
-                    let seat = self.taken.iter().find(|(taken, _)| *taken == tag);
-                    self.queue.extend(seat.map(|(_, seat)| Event::Cancel(*seat)));
+                    self.queue.extend(self.seat(tag).map(Event::Cancel));
                 }
                 Some(Notice::Completion(payload)) => {
                     let woken = self.fetches.take_in(&payload)?;
@@ -209,8 +208,22 @@ impl Events {
         let view = RequestView::decode(&place.frame)?;
         place.exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
         place.request = Request::describe(&view, &mut place.scratch);
-        self.taken.push((tag, seat));
+        let slot = tag.slot as usize;
+        if self.taken.len() <= slot {
+            self.taken.resize(slot + 1, None);
+        }
+        if self.taken[slot].replace(seat).is_some() {
+            return Err(Corrupt { what: "two requests with one lease" });
+        }
         Ok(Some(Event::Request(seat)))
+    }
+
+    /// Where the request with this tag sits, unless it is over.
+    fn seat(&self, tag: Tag) -> Option<NonNull<Seat>> {
+        let seat = (*self.taken.get(tag.slot as usize)?)?;
+        // SAFETY: it is in use, so it is there; the reference does not outlive the line.
+        let present = unsafe { seat.as_ref() }.exchange.tag();
+        (present == tag).then_some(seat)
     }
 
     fn new_seat(&self) -> NonNull<Seat> {
@@ -225,8 +238,8 @@ impl Events {
 
     /// The request with this tag is over.
     pub(crate) fn done(&mut self, tag: Tag, verdict: Verdict) {
-        let Some(at) = self.taken.iter().position(|(taken, _)| *taken == tag) else { return };
-        let (_, mut seat) = self.taken.swap_remove(at);
+        let Some(mut seat) = self.seat(tag) else { return };
+        self.taken[tag.slot as usize] = None;
         // SAFETY: C has just given it back, so it is nobody else's.
         let exchange = unsafe { &mut seat.as_mut().exchange };
         let panicked = exchange.take_panicked();
