@@ -179,7 +179,7 @@ fn what_changed_holds_from_then_on() {
 
 #[test]
 fn code_that_was_cached_is_read_anew() {
-    let site = Configured::serving("reload", "opcache.validate_timestamps = 0");
+    let site = Configured::serving("reload", "\"opcache.validate_timestamps\" = 0");
     greets(&site);
     site.docroot().put("hello.php", "<?php echo \"deployed\\n\";");
     reloads(&site);

@@ -25,16 +25,10 @@ pub(crate) async fn answer(connection: &mut Connection) -> Sent {
             (200, JSON, serde_json::to_vec(&status::of(&gateway)).unwrap_or_default())
         }
         (Method::Get, b"/metrics") => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
-        (Method::Post, b"/reload") => {
-            gateway.wishes.reloaded.clear();
-            gateway.wishes.reload.set();
-            gateway.wishes.reloaded.wait().await;
-            match gateway.wishes.last_reload.take() {
-                Some(Ok(generation)) => (200, JSON, json_body(&json!({"generation": generation}))),
-                Some(Err(why)) => (409, JSON, json_body(&json!({"error": why}))),
-                None => (409, JSON, json_body(&json!({"error": "a reload is under way"}))),
-            }
-        }
+        (Method::Post, b"/reload") => match gateway.wishes.reload_and_hear().await {
+            Ok(generation) => (200, JSON, json_body(&json!({"generation": generation}))),
+            Err(why) => (409, JSON, json_body(&json!({"error": why}))),
+        },
         (Method::Post, b"/stop") => {
             gateway.wishes.stop.set();
             (202, JSON, json_body(&json!({"stopping": true})))

@@ -82,6 +82,7 @@ impl Connection {
     /// Writes status line, framing and `lines` into the output.
     pub(crate) fn put_head(&mut self, facts: HeadFacts<'_>, lines: &[u8]) {
         let gateway = self.gateway.clone();
+        let keep_alive = facts.keep_alive && !self.has_unread_body();
         let out = &mut self.buffers().output;
         out.clear();
         if facts.reason.is_empty()
@@ -104,7 +105,7 @@ impl Connection {
             Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             Framing::Bodyless(None) | Framing::UntilClose => {}
         }
-        match (facts.keep_alive, facts.version) {
+        match (keep_alive, facts.version) {
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             (true, Version::Http11) => {}
@@ -121,13 +122,13 @@ impl Connection {
             let out = std::mem::take(out);
             let written = write_within(&self.stream, &mut [IoSlice::new(&out)], timeout_ms).await;
             self.buffers().output = out;
-            return written;
+            return self.note_lost(written);
         }
         let out = std::mem::take(out);
         let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
         let written = write_within(&self.stream, slices, timeout_ms).await;
         self.buffers().output = out;
-        written
+        self.note_lost(written)
     }
 
     /// Writes one chunk of a chunked body, after whatever the output holds.
@@ -139,7 +140,13 @@ impl Connection {
         let written = write_within(&self.stream, slices, timeout_ms).await;
         out.clear();
         self.buffers().output = out;
-        written
+        self.note_lost(written)
+    }
+
+    /// Remembers why the client cannot be written to; true when it can.
+    fn note_lost(&mut self, written: Result<(), Reason>) -> bool {
+        self.lost = written.err();
+        self.lost.is_none()
     }
 
     /// Sends a part of a file.
@@ -154,12 +161,13 @@ impl Connection {
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(SENDFILE_BYTES);
             match self.stream.try_send_file(file, &mut offset, most) {
                 // The file has become shorter than was announced.
-                Ok(Some(0)) | Err(_) => return false,
+                Ok(Some(0)) => return false,
+                Err(_) => return self.note_lost(Err(Reason::ClientGone)),
                 Ok(Some(count)) => left -= count as u64,
                 Ok(None) => {
                     let writable = self.stream.source().writable();
                     if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
-                        return false;
+                        return self.note_lost(Err(Reason::WriteTimeout));
                     }
                 }
             }
@@ -196,7 +204,11 @@ impl Connection {
 }
 
 /// Writes all, giving the client `timeout_ms` for each piece that it takes.
-async fn write_within(stream: &Stream, mut slices: &mut [IoSlice<'_>], timeout_ms: u64) -> bool {
+async fn write_within(
+    stream: &Stream,
+    mut slices: &mut [IoSlice<'_>],
+    timeout_ms: u64,
+) -> Result<(), Reason> {
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         match stream.try_write(slices) {
@@ -204,13 +216,13 @@ async fn write_within(stream: &Stream, mut slices: &mut [IoSlice<'_>], timeout_m
             Ok(None) => {
                 let writable = stream.source().writable();
                 if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
-                    return false;
+                    return Err(Reason::WriteTimeout);
                 }
             }
-            Err(_) => return false,
+            Err(_) => return Err(Reason::ClientGone),
         }
     }
-    true
+    Ok(())
 }
 
 /// Answers a request that could not be parsed, and closes.

@@ -36,6 +36,10 @@ pub(crate) struct Connection {
     pub(crate) head_len: usize,
     /// Bytes of the input that belong to the present request; more are the next one's.
     pub(crate) consumed: usize,
+    /// Whether all of the present request's body was read.
+    pub(crate) body_read: bool,
+    /// Why the client could not be written to.
+    pub(crate) lost: Option<Reason>,
     served: u32,
 }
 
@@ -66,7 +70,18 @@ impl Connection {
         stream: Stream,
         ends: Ends,
     ) -> Self {
-        Self { gateway, listener, stream, ends, buffers: None, head_len: 0, consumed: 0, served: 0 }
+        Self {
+            gateway,
+            listener,
+            stream,
+            ends,
+            buffers: None,
+            head_len: 0,
+            consumed: 0,
+            body_read: false,
+            lost: None,
+            served: 0,
+        }
     }
 
     /// Serves requests until the connection ends.
@@ -98,7 +113,8 @@ impl Connection {
         self.buffers.get_or_insert_with(|| self.gateway.buffers.take())
     }
 
-    fn may_go_on(&self) -> bool {
+    /// Whether another request may follow the present one.
+    pub(crate) fn may_go_on(&self) -> bool {
         let most = self.gateway.limits().keepalive_requests;
         !self.gateway.is_draining() && most.is_none_or(|most| self.served < most)
     }
@@ -138,7 +154,11 @@ impl Connection {
             match self.read_more().await {
                 Read::Some => {}
                 Read::Closed if started => break Next::Refuse(Reason::BadRequest),
-                Read::TimedOut if started => break Next::Refuse(Reason::HeaderTimeout),
+                Read::TimedOut if started => {
+                    let peer = format!("from {}", self.ends.peer_text);
+                    self.gateway.log_refusal(None, 0, Reason::HeaderTimeout, &peer);
+                    break Next::Refuse(Reason::HeaderTimeout);
+                }
                 Read::Closed | Read::TimedOut => break Next::Close,
             }
         };
@@ -155,6 +175,7 @@ impl Connection {
             Ok(HeadStatus::Complete { head_len }) => {
                 self.head_len = head_len;
                 self.consumed = head_len;
+                self.body_read = false;
                 self.served += 1;
                 Some(Next::Request)
             }
@@ -227,14 +248,12 @@ impl Connection {
         }
     }
 
-    /// Whether the body of the present request was left on the wire.
-    fn has_unread_body(&mut self) -> bool {
-        let head_len = self.head_len;
-        let consumed = self.consumed;
+    /// Whether some of the body of the present request is still on the wire. Where it ends is not
+    /// known then, so nothing can follow it.
+    pub(crate) fn has_unread_body(&mut self) -> bool {
         match self.buffers().head.body() {
-            BodyFraming::None => false,
-            BodyFraming::Length(0) => false,
-            BodyFraming::Length(_) | BodyFraming::Chunked => consumed == head_len,
+            BodyFraming::None | BodyFraming::Length(0) => false,
+            BodyFraming::Length(_) | BodyFraming::Chunked => !self.body_read,
         }
     }
 

@@ -49,9 +49,42 @@ pub(crate) struct Gateway {
 pub(crate) struct Wishes {
     pub(crate) reload: Event,
     pub(crate) stop: Event,
-    /// How the last reload ended, and its number; set with `reloaded`.
-    pub(crate) last_reload: RefCell<Option<Result<u32, String>>>,
-    pub(crate) reloaded: Event,
+    /// Who waits to hear of the reload; each is told of one that began after it was asked for.
+    pub(crate) reload_askers: RefCell<Vec<Rc<ReloadAsker>>>,
+}
+
+/// Somebody who asked for a reload.
+#[derive(Debug, Default)]
+pub(crate) struct ReloadAsker {
+    told: Event,
+    /// The generation that serves, or why everything stays as it was.
+    outcome: RefCell<Option<Result<u32, String>>>,
+}
+
+impl ReloadAsker {
+    pub(crate) fn tell(&self, outcome: Result<u32, String>) {
+        self.outcome.replace(Some(outcome));
+        self.told.set();
+    }
+
+    async fn hear(&self) -> Result<u32, String> {
+        loop {
+            if let Some(outcome) = self.outcome.take() {
+                return outcome;
+            }
+            self.told.wait().await;
+        }
+    }
+}
+
+impl Wishes {
+    /// Asks for a reload and waits for its outcome.
+    pub(crate) async fn reload_and_hear(&self) -> Result<u32, String> {
+        let asker = Rc::new(ReloadAsker::default());
+        self.reload_askers.borrow_mut().push(asker.clone());
+        self.reload.set();
+        asker.hear().await
+    }
 }
 
 impl Gateway {

@@ -142,7 +142,9 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
                 if bound.stop.poll().is_ready() {
                     return Poll::Ready(None);
                 }
-                if gateway.is_full() {
+                // The operator gets in when it is full: that is when it matters.
+                let is_for_clients = bound.serves() == Serves::Apps;
+                if is_for_clients && gateway.is_full() {
                     gateway.wait_for_room();
                     return Poll::Pending;
                 }

@@ -26,6 +26,12 @@ impl Received {
 
 /// Reads the body of the present request.
 pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result<Received, Reason> {
+    let received = whole(connection, limits).await;
+    connection.body_read = received.is_ok();
+    received
+}
+
+async fn whole(connection: &mut Connection, limits: &Limits) -> Result<Received, Reason> {
     let framing = connection.buffers().head.body();
     match framing {
         BodyFraming::None => Ok(Received::none()),

@@ -301,6 +301,7 @@ async fn attend(
             Wish::Stop => return,
             Wish::ReopenLogs => reopen_logs(gateway),
             Wish::Reload => {
+                let askers = gateway.wishes.reload_askers.take();
                 let outcome = reload(gateway, load.clone(), host_binary).await;
                 match &outcome {
                     Ok(number) => gateway.note(Level::Info, &format!("generation {number} serves")),
@@ -310,8 +311,7 @@ async fn attend(
                     ),
                 }
                 let outcome = outcome.map_err(|error| error.to_string());
-                gateway.wishes.last_reload.replace(Some(outcome));
-                gateway.wishes.reloaded.set();
+                askers.iter().for_each(|asker| asker.tell(outcome.clone()));
             }
         }
     }

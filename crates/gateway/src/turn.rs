@@ -51,18 +51,23 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
     };
     let generation = connection.gateway.generation();
     let (app, answered) = dispatch(connection, &turn, &generation).await;
+    if let Some(reason) = connection.lost.take() {
+        let label = label(connection);
+        connection.gateway.log_refusal(app.as_deref(), turn.request_id, reason, &label);
+        connection.gateway.counters.borrow_mut().refused(reason);
+    }
     connection.gateway.counters.borrow_mut().answered(answered.status, answered.body_bytes);
     log_access(connection, &turn, app.as_deref(), &generation, &answered);
     answered.sent
 }
 
 fn asked(connection: &mut Connection) -> Asked {
-    let draining = connection.gateway.is_draining();
+    let may_go_on = connection.may_go_on();
     let head = &connection.buffers().head;
     Asked {
         method: head.method_kind(),
         version: head.version(),
-        keep_alive: head.keep_alive() && !draining,
+        keep_alive: head.keep_alive() && may_go_on,
     }
 }
 
@@ -80,6 +85,9 @@ async fn dispatch(
     turn: &Turn,
     generation: &Generation,
 ) -> (Option<Rc<App>>, Answered) {
+    if is_options_of_all(connection, turn) {
+        return (None, options_of_all(connection, turn).await);
+    }
     let buffers = connection.buffers();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
@@ -99,6 +107,20 @@ async fn dispatch(
     let route = route::find(&app, &buffers.path, query, now_ms());
     let answered = follow(connection, turn, &app, route).await;
     (Some(app), answered)
+}
+
+/// RFC 9110 9.3.7: a ping of the server itself.
+fn is_options_of_all(connection: &mut Connection, turn: &Turn) -> bool {
+    let buffers = connection.buffers();
+    turn.asked.method == Method::Options && buffers.head.target(&buffers.input) == b"*"
+}
+
+async fn options_of_all(connection: &mut Connection, turn: &Turn) -> Answered {
+    let mut headers = HeaderBlock::default();
+    let methods = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    headers.add(b"Allow", methods).expect("a constant header");
+    let sent = connection.respond(turn.asked, 204, &headers, b"").await;
+    Answered { sent, status: 204, body_bytes: 0 }
 }
 
 fn is_metrics(generation: &Generation, path: &[u8]) -> bool {

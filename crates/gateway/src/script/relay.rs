@@ -124,7 +124,10 @@ async fn stream(
         }
         arrived = match next(connection, exchange).await {
             Some(arrived) => arrived,
-            None => return Answered::broken(head.status, sent_bytes),
+            None => {
+                connection.lost = Some(Reason::ClientGone);
+                return Answered::broken(head.status, sent_bytes);
+            }
         };
     }
     finish(connection, facts, sent_bytes).await
