@@ -326,8 +326,7 @@ impl Pool {
             return;
         }
         let most = self.keeping.borrow().sizing.bounds.max();
-        let staying = |worker: &&Worker| worker.state() < State::Draining;
-        let now = self.members.borrow().all().filter(staying).count();
+        let now = self.members.borrow().staying();
         for _ in 0..used.min(most.saturating_sub(now)) {
             self.fork();
         }
