@@ -13,6 +13,8 @@ pub(crate) mod operations;
 mod reports;
 mod routes;
 mod status;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 use crate::exchange::Exchange;
