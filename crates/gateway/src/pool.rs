@@ -13,13 +13,15 @@ pub(crate) mod operations;
 mod reports;
 mod routes;
 mod status;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 use crate::exchange::Exchange;
 use crate::log::ErrorLog;
 use crate::reason::Reason;
 use leases::Run;
-use members::{Members, Waiting};
+use members::{Members, Origin, Waiting};
 use operations::{Asker, Operations};
 use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
@@ -182,7 +184,8 @@ impl Pool {
             return Err(if down { Reason::AppDown } else { Reason::QueueFull });
         }
         self.counters.borrow_mut().queued += 1;
-        members.queue.push_back(Waiting { exchange, local_peer, origin_checked: false });
+        let origin = Origin::Unknown;
+        members.queue.push_back(Waiting { exchange, local_peer, origin });
         if std::mem::take(&mut self.keeping.borrow_mut().slow) {
             self.demand.set();
         }

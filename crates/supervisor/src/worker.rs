@@ -32,6 +32,15 @@ pub struct WorkerProcess {
     output: Option<OwnedFd>,
 }
 
+/// What the process itself gets, beside the doorbells.
+#[derive(Debug)]
+pub struct WorkerEnds {
+    /// Its rings.
+    pub memory: OwnedFd,
+    /// Where it prints to.
+    pub output: OwnedFd,
+}
+
 impl WorkerProcess {
     /// Makes the ring, the doorbell and the output pipe of worker `number` and orders the fork.
     /// `gateway_doorbell` is the one that the gateway polls for all of its workers.
@@ -45,16 +54,28 @@ impl WorkerProcess {
         gateway_doorbell: &Doorbell,
         now_ms: u64,
     ) -> io::Result<Self> {
+        let (worker, ends) = Self::prepare(number, capacities, now_ms)?;
+        let (memory, output) = (ends.memory.as_fd(), ends.output.as_fd());
+        zygote.fork(number, [memory, worker.doorbell.as_fd(), gateway_doorbell.as_fd(), output])?;
+        Ok(worker)
+    }
+
+    /// Makes what worker `number` needs, and leaves its fork to the caller.
+    ///
+    /// # Errors
+    /// What making descriptors reports.
+    pub fn prepare(
+        number: u64,
+        capacities: Capacities,
+        now_ms: u64,
+    ) -> io::Result<(Self, WorkerEnds)> {
         let (channel, memory) = GatewayChannel::create(capacities, epoch_of(number))?;
         let doorbell = Doorbell::blocking()?;
         let (output, output_end) = output_pipe()?;
-        zygote.fork(
-            number,
-            [memory.as_fd(), doorbell.as_fd(), gateway_doorbell.as_fd(), output_end.as_fd()],
-        )?;
         let life = Life::new(now_ms);
         let output = Some(output);
-        Ok(Self { number, life, pid: None, own_bytes: 0, channel, doorbell, output })
+        let worker = Self { number, life, pid: None, own_bytes: 0, channel, doorbell, output };
+        Ok((worker, WorkerEnds { memory, output: output_end }))
     }
 
     /// Tells this life of a worker from its predecessors' in frames.

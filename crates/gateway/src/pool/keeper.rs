@@ -103,7 +103,19 @@ impl Pool {
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
     ) -> Rc<Self> {
-        let pool = Rc::new_cyclic(|me| Self {
+        let pool = Self::idle(settings, gateway_doorbell, error_log, slow_log);
+        spawn(keep(pool.clone()));
+        pool
+    }
+
+    /// A pool without a keeper.
+    pub(super) fn idle(
+        settings: PoolSettings,
+        gateway_doorbell: Doorbell,
+        error_log: Rc<ErrorLog>,
+        slow_log: Rc<ErrorLog>,
+    ) -> Rc<Self> {
+        Rc::new_cyclic(|me| Self {
             id: NEXT_POOL.fetch_add(1, Ordering::Relaxed),
             me: me.clone(),
             keeping: RefCell::new(Keeping::new(&settings)),
@@ -123,9 +135,7 @@ impl Pool {
             used_forks: Cell::new(0),
             error_log,
             slow_log,
-        });
-        spawn(keep(pool.clone()));
-        pool
+        })
     }
 
     /// Waits until the minimum of workers is ready.
@@ -326,8 +336,7 @@ impl Pool {
             return;
         }
         let most = self.keeping.borrow().sizing.bounds.max();
-        let staying = |worker: &&Worker| worker.state() < State::Draining;
-        let now = self.members.borrow().all().filter(staying).count();
+        let now = self.members.borrow().staying();
         for _ in 0..used.min(most.saturating_sub(now)) {
             self.fork();
         }
@@ -365,7 +374,7 @@ impl Pool {
 
     /// A worker was reaped: what it still had said is heard, what it had started fails, what it had
     /// not goes to others.
-    fn bury(&self, number: u64, code: Option<i32>, how: &str) {
+    pub(super) fn bury(&self, number: u64, code: Option<i32>, how: &str) {
         let mut members = self.members.borrow_mut();
         let Some(slot) = members.slot_of(number) else { return };
         self.look_at(&mut members, slot);

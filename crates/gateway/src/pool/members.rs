@@ -19,8 +19,19 @@ pub(super) struct Waiting {
     pub(super) exchange: Rc<Exchange>,
     /// The client's address when it is on this machine: it could be one of our workers.
     pub(super) local_peer: Option<SocketAddr>,
-    /// Whether that was looked into.
-    pub(super) origin_checked: bool,
+    /// Where it comes from.
+    pub(super) origin: Origin,
+}
+
+/// Where a waiting request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Nobody has looked.
+    Unknown,
+    /// Not from one of our own workers, as far as can be seen.
+    Elsewhere,
+    /// From one of our own workers, which waits for it.
+    OwnWorker,
 }
 
 #[derive(Debug, Default)]
@@ -140,10 +151,22 @@ impl Members {
         }
     }
 
+    /// The next of those that come from our own workers; they wait before all others.
+    pub(super) fn next_own(&mut self) -> Option<Rc<Exchange>> {
+        let is_own = self.queue.front().is_some_and(|first| first.origin == Origin::OwnWorker);
+        if is_own { self.next_waiting() } else { None }
+    }
+
+    /// Workers that are there to stay.
+    pub(super) fn staying(&self) -> usize {
+        self.all().filter(|worker| worker.state() < State::Draining).count()
+    }
+
     /// Puts requests that had been given out back to the head of the queue, in their order.
     pub(super) fn wait_again(&mut self, exchanges: Vec<Rc<Exchange>>) {
         for exchange in exchanges.into_iter().rev() {
-            self.queue.push_front(Waiting { exchange, local_peer: None, origin_checked: true });
+            let origin = Origin::Elsewhere;
+            self.queue.push_front(Waiting { exchange, local_peer: None, origin });
         }
     }
 }

@@ -18,7 +18,7 @@ use outboard_supervisor::worker::life::State;
 
 impl Pool {
     /// Takes the next step with every worker, and every request, that has had too long.
-    pub(super) fn enforce_deadlines(&self, now_ms: u64) {
+    pub(in crate::pool) fn enforce_deadlines(&self, now_ms: u64) {
         let retire_deadline_ms = self.keeping.borrow().retire_deadline_ms;
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {

@@ -1,6 +1,6 @@
 //! Time in the queue: its bound, and requests that our own workers wait for.
 
-use super::super::members::Waiting;
+use super::super::members::{Origin, Waiting};
 use super::super::{Phase, Pool};
 use crate::exchange::{End, Exchange};
 use crate::reason::Reason;
@@ -47,11 +47,11 @@ impl Pool {
         }
     }
 
-    /// A worker that calls its own site waits for a worker, and in a full pool for itself. Such a
-    /// request is given a worker beyond the maximum. Whether a request is one is found out lazily
-    /// and on a thread, since it means reading `/proc`.
+    /// A worker that calls its own site waits for a worker, and in a full pool for itself. Such
+    /// requests go before others and are given workers beyond the maximum. Whether a request is
+    /// one is found out lazily and on a thread, since it means reading `/proc`.
     pub(super) fn look_for_loopback(self: &Rc<Self>, now_ms: u64) {
-        if self.phase.get() != Phase::Serving || !self.has_loopback_room() {
+        if self.phase.get() != Phase::Serving || self.settings.loopback_slots == 0 {
             return;
         }
         let Some((exchange, peer, pids)) = self.take_suspect(now_ms) else { return };
@@ -68,29 +68,27 @@ impl Pool {
         let mut members = self.members.borrow_mut();
         let pids = members.all().filter_map(|worker| worker.process.pid).collect();
         let suspect = members.queue.iter_mut().find(|waiting| {
-            !waiting.origin_checked
+            waiting.origin == Origin::Unknown
                 && waiting.local_peer.is_some()
                 && now_ms.saturating_sub(waiting.exchange.submitted_ms) >= SUSPICIOUS_MS
         })?;
-        suspect.origin_checked = true;
+        suspect.origin = Origin::Elsewhere;
         Some((suspect.exchange.clone(), suspect.local_peer?, pids))
     }
 
-    /// Puts a waiting request at the head of the queue and forks a worker for it.
+    /// Puts a waiting request before those of others and sees to it that a worker comes for it.
     fn serve_first(self: &Rc<Self>, exchange: &Rc<Exchange>) {
-        let found = {
-            let mut members = self.members.borrow_mut();
-            let at = members.queue.iter().position(|w| Rc::ptr_eq(&w.exchange, exchange));
-            let waiting: Option<Waiting> = at.and_then(|at| members.queue.remove(at));
-            waiting.map(|waiting| members.queue.push_front(waiting)).is_some()
+        let mut members = self.members.borrow_mut();
+        let Some(at) = members.queue.iter().position(|w| Rc::ptr_eq(&w.exchange, exchange)) else {
+            return;
         };
-        if found && self.has_loopback_room() {
+        let Some(waiting) = members.queue.remove(at) else { return };
+        members.queue.push_front(Waiting { origin: Origin::OwnWorker, ..waiting });
+        let most = self.keeping.borrow().sizing.bounds.max() + self.settings.loopback_slots;
+        let is_room = members.staying() < most;
+        drop(members);
+        if is_room {
             self.fork();
         }
-    }
-
-    fn has_loopback_room(&self) -> bool {
-        let most = self.keeping.borrow().sizing.bounds.max() + self.settings.loopback_slots;
-        self.members.borrow().all().count() < most
     }
 }
