@@ -77,6 +77,11 @@ impl Backend {
         format!("http://{}", self.address)
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Connections so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
@@ -131,8 +136,8 @@ impl Shared {
             let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
             self.lock().heard.push(target.clone());
             self.changed.notify_all();
-            let keeps =
-                self.answer(&stream, &target, &(head + &String::from_utf8_lossy(&body)), number)?;
+            let request = head + &String::from_utf8_lossy(&body);
+            let keeps = self.answer(&stream, &target, &request, number)?;
             let closes = request.to_lowercase().contains("\r\nconnection: close\r\n");
             if !keeps || closes {
                 return Ok(());
