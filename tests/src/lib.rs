@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod browser;
 mod child;
 mod client;
@@ -36,6 +37,7 @@ mod site;
 mod wire;
 mod wordpress;
 
+pub use backend::Backend;
 pub use browser::Browser;
 pub use child::{Child, Launch};
 pub use client::Client;
