@@ -182,7 +182,8 @@ fn failures_verdict(all: &[(String, Rounds)]) -> Verdict {
     let mut failures = Failures::default();
     series.iter().for_each(|series| failures.add(&series.failures()));
     let answers: u64 = series.iter().map(|series| series.answers()).sum();
-    Verdict::exact(bar, failures.total() == 0, format!("{answers} answers, {failures}"))
+    let flawless = series.iter().all(|series| series.is_flawless());
+    Verdict::exact(bar, flawless, format!("{answers} answers, {failures}"))
 }
 
 /// Whether outboard answers more per second than a peer in every one.
