@@ -100,6 +100,11 @@ impl Series {
         sum
     }
 
+    /// Whether every request was answered well, and every slice had some.
+    pub fn is_flawless(&self) -> bool {
+        self.failures().total() == 0 && self.slices.iter().all(|slice| slice.load.answers > 0)
+    }
+
     /// Share of requests that came over a connection that had answered before.
     pub fn keep_alive(&self) -> Option<f64> {
         let reused = self.slices.iter().map(|slice| slice.load.reused).sum::<Option<u64>>()?;

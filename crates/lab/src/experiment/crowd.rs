@@ -30,7 +30,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         Some(series) => {
             let failures = series.failures();
             let measured = format!("{} answers, {failures}", series.answers());
-            Verdict::exact(bar, failures.total() == 0, measured)
+            Verdict::exact(bar, series.is_flawless(), measured)
         }
     });
     Ok(())
