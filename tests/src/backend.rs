@@ -156,7 +156,7 @@ impl Shared {
         let words: Vec<&str> = target.split(['/', '?']).collect();
         let ok = |body: &[u8]| answer("200 OK", "X-Upstream-Secret: leaked\r\n", body);
         let bytes = match words[1..] {
-            ["text", ..] => ok(target["/text/".len()..].as_bytes()),
+            ["text", ..] => ok(&target.as_bytes()["/text/".len()..]),
             ["echo", ..] => ok(request.as_bytes()),
             ["number", ..] => ok(number.to_string().as_bytes()),
             ["held", name, ..] => {
