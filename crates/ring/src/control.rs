@@ -9,6 +9,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -188,11 +189,25 @@ pub fn send<T: Serialize>(
 /// What `recvmsg(2)` reports (`WouldBlock` on a non-blocking socket); `InvalidData` for a message
 /// that this release does not know.
 pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    let mut text = vec![0; MESSAGE_BYTES];
+    TEXT.with_borrow_mut(|text| {
+        text.resize(MESSAGE_BYTES, 0);
+        receive_into(text, socket)
+    })
+}
+
+thread_local! {
+    /// For one message; clearing it for each would cost more than most messages.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+fn receive_into<T: DeserializeOwned>(
+    text: &mut [u8],
+    socket: impl AsFd,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut text)], &mut ancillary, flags)?;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(text)], &mut ancillary, flags)?;
     if received.bytes == 0 {
         return Ok(None);
     }

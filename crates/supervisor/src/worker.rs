@@ -32,15 +32,6 @@ pub struct WorkerProcess {
     output: Option<OwnedFd>,
 }
 
-/// What the process itself gets, beside the doorbells.
-#[derive(Debug)]
-pub struct WorkerEnds {
-    /// Its rings.
-    pub memory: OwnedFd,
-    /// Where it prints to.
-    pub output: OwnedFd,
-}
-
 impl WorkerProcess {
     /// Makes the ring, the doorbell and the output pipe of worker `number` and orders the fork.
     /// `gateway_doorbell` is the one that the gateway polls for all of its workers.
@@ -54,13 +45,38 @@ impl WorkerProcess {
         gateway_doorbell: &Doorbell,
         now_ms: u64,
     ) -> io::Result<Self> {
-        let (worker, ends) = Self::prepare(number, capacities, now_ms)?;
-        let (memory, output) = (ends.memory.as_fd(), ends.output.as_fd());
-        zygote.fork(number, [memory, worker.doorbell.as_fd(), gateway_doorbell.as_fd(), output])?;
+        let (output, output_end) = output_pipe()?;
+        let worker = Self::order_printing_to(
+            &output_end,
+            zygote,
+            number,
+            capacities,
+            gateway_doorbell,
+            now_ms,
+        )?;
+        Ok(Self { output: Some(output), ..worker })
+    }
+
+    /// The same for a worker that prints into a pipe of others.
+    ///
+    /// # Errors
+    /// As [`WorkerProcess::order`].
+    pub fn order_printing_to(
+        output: &OwnedFd,
+        zygote: &Zygote,
+        number: u64,
+        capacities: Capacities,
+        gateway_doorbell: &Doorbell,
+        now_ms: u64,
+    ) -> io::Result<Self> {
+        let (worker, memory) = Self::prepare(number, capacities, now_ms)?;
+        let bells = (worker.doorbell.as_fd(), gateway_doorbell.as_fd());
+        zygote.fork(number, [memory.as_fd(), bells.0, bells.1, output.as_fd()])?;
         Ok(worker)
     }
 
-    /// Makes what worker `number` needs, and leaves its fork to the caller.
+    /// Makes what worker `number` needs, and leaves its fork to the caller; the descriptor is of
+    /// its rings.
     ///
     /// # Errors
     /// What making descriptors reports.
@@ -68,14 +84,13 @@ impl WorkerProcess {
         number: u64,
         capacities: Capacities,
         now_ms: u64,
-    ) -> io::Result<(Self, WorkerEnds)> {
+    ) -> io::Result<(Self, OwnedFd)> {
         let (channel, memory) = GatewayChannel::create(capacities, epoch_of(number))?;
         let doorbell = Doorbell::blocking()?;
-        let (output, output_end) = output_pipe()?;
         let life = Life::new(now_ms);
-        let output = Some(output);
-        let worker = Self { number, life, pid: None, own_bytes: 0, channel, doorbell, output };
-        Ok((worker, WorkerEnds { memory, output: output_end }))
+        let worker =
+            Self { number, life, pid: None, own_bytes: 0, channel, doorbell, output: None };
+        Ok((worker, memory))
     }
 
     /// Tells this life of a worker from its predecessors' in frames.
@@ -83,7 +98,8 @@ impl WorkerProcess {
         epoch_of(self.number)
     }
 
-    /// The non-blocking read end of what the worker prints; `None` when it was taken before.
+    /// The non-blocking read end of what the worker prints; `None` when it was taken before, or
+    /// the worker prints into a pipe of others.
     pub fn take_output(&mut self) -> Option<OwnedFd> {
         self.output.take()
     }

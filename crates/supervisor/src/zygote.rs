@@ -146,9 +146,12 @@ fn control_sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// A pipe for a process's output: the read end, non-blocking, and the end to write to, which
+/// A pipe for the output of processes: the read end, non-blocking, and the end to write to, which
 /// blocks, since PHP does not expect its standard error to say "try again".
-pub(crate) fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+///
+/// # Errors
+/// What `pipe2(2)` reports.
+pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&read, true)?;
     Ok((read, write))
