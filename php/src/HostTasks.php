@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard;
+
+/** Each task in a coroutine of the present request. */
+final class HostTasks implements Tasks
+{
+    public function concurrently(array $tasks, int $limit = 0): array
+    {
+        return concurrently($tasks, $limit);
+    }
+}

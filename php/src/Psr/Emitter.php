@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Psr;
+
+use Outboard\Output;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+
+/** Sends a PSR-7 response. No more than a piece of its body is in memory at a time. */
+final class Emitter
+{
+    private const PIECE_BYTES = 64 * 1024;
+
+    /** @param bool $withBody false for an answer to HEAD */
+    public function emit(ResponseInterface $response, Output $output, bool $withBody = true): void
+    {
+        $status = $response->getStatusCode();
+        $output->head($status, $response->getReasonPhrase(), array_map(array_values(...), $response->getHeaders()));
+        $body = $response->getBody();
+        // RFC 9110, 15.3.5 and 15.4.5: these have none.
+        if ($withBody && $status !== 204 && $status !== 304) {
+            $this->send($body, $output);
+        }
+        $body->close();
+    }
+
+    /** A body of unknown size is made while it is read: each piece leaves as soon as it is there. */
+    private function send(StreamInterface $body, Output $output): void
+    {
+        if ($body->isSeekable()) {
+            $body->rewind();
+        }
+        $live = $body->getSize() === null;
+        while (!$body->eof()) {
+            $output->write($body->read(self::PIECE_BYTES));
+            if ($live && !$output->flush()) {
+                return;
+            }
+        }
+    }
+}

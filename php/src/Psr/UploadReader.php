@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Psr;
+
+use Psr\Http\Message\UploadedFileInterface;
+
+/** Turns $_FILES, whose nested names go sideways, into the tree that PSR-7 asks for. */
+final class UploadReader
+{
+    public function __construct(private readonly Factories $factories)
+    {
+    }
+
+    /**
+     * @param array<array-key, mixed> $files
+     * @return array<array-key, mixed> uploaded files, in arrays as deep as their names
+     */
+    public function read(array $files): array
+    {
+        $tree = [];
+        foreach ($files as $name => $entry) {
+            if (is_array($entry) && array_key_exists('tmp_name', $entry)) {
+                $tree[$name] = $this->branch($entry);
+            }
+        }
+        return $tree;
+    }
+
+    /**
+     * @param array<array-key, mixed> $entry
+     * @return UploadedFileInterface|array<array-key, mixed>
+     */
+    private function branch(array $entry): UploadedFileInterface|array
+    {
+        if (!is_array($entry['tmp_name'])) {
+            return $this->file($entry);
+        }
+        $branch = [];
+        foreach (array_keys($entry['tmp_name']) as $key) {
+            $branch[$key] = $this->branch(array_map(
+                static fn (mixed $facts): mixed => is_array($facts) ? $facts[$key] ?? null : null,
+                $entry,
+            ));
+        }
+        return $branch;
+    }
+
+    /** @param array<array-key, mixed> $entry */
+    private function file(array $entry): UploadedFileInterface
+    {
+        $path = $entry['tmp_name'] ?? '';
+        $error = is_int($entry['error'] ?? null) ? $entry['error'] : UPLOAD_ERR_OK;
+        $stream = $error === UPLOAD_ERR_OK && is_string($path) && $path !== ''
+            ? $this->factories->streams->createStreamFromFile($path)
+            : $this->factories->streams->createStream();
+        return $this->factories->files->createUploadedFile(
+            $stream,
+            is_int($entry['size'] ?? null) ? $entry['size'] : null,
+            $error,
+            is_string($entry['name'] ?? null) ? $entry['name'] : null,
+            is_string($entry['type'] ?? null) ? $entry['type'] : null,
+        );
+    }
+}

@@ -1,0 +1,56 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Tests;
+
+use Outboard\Fetched;
+use Outboard\SequentialTasks;
+use Outboard\Testing\FakeFetcher;
+use PHPUnit\Framework\TestCase;
+
+final class WaitingTest extends TestCase
+{
+    public function testTasksKeepTheirKeysAndOrder(): void
+    {
+        $results = (new SequentialTasks())->concurrently(['b' => static fn () => 1, 'a' => static fn () => 2]);
+        self::assertSame(['b' => 1, 'a' => 2], $results);
+    }
+
+    public function testTheFirstExceptionIsThrownOnceAllTasksHaveEnded(): void
+    {
+        $ended = false;
+        $this->expectExceptionMessage('first');
+        try {
+            (new SequentialTasks())->concurrently([
+                static fn () => throw new \RuntimeException('first'),
+                static fn () => throw new \RuntimeException('second'),
+                static function () use (&$ended): void {
+                    $ended = true;
+                },
+            ]);
+        } finally {
+            self::assertTrue($ended);
+        }
+    }
+
+    public function testAFakeFetcherAnswersFromItsTableAndRemembers(): void
+    {
+        $fetcher = new FakeFetcher(['http://a/' => new Fetched(200, '{"a":1}', ['x-tag' => ['one', 'two']])]);
+        $answer = $fetcher->fetch('http://a/', ['timeout' => 2]);
+        self::assertTrue($answer->ok());
+        self::assertSame(['a' => 1], $answer->json());
+        self::assertSame('one, two', $answer->header('X-Tag'));
+        self::assertNull($answer->header('X-Other'));
+        self::assertSame([['url' => 'http://a/', 'options' => ['timeout' => 2]]], $fetcher->calls);
+        $this->expectException(\LogicException::class);
+        $fetcher->fetch('http://unprepared/');
+    }
+
+    public function testAFakeFetcherFailsAsPrepared(): void
+    {
+        $fetcher = new FakeFetcher(['http://down/' => new \RuntimeException('refused')]);
+        $this->expectExceptionMessage('refused');
+        $fetcher->fetch('http://down/');
+    }
+}
