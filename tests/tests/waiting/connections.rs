@@ -1,0 +1,180 @@
+//! What is promised of code that talks to a service: each function is a test of every row that
+//! names it.
+
+use crate::rows::Row;
+use crate::stage::Stage;
+use crate::subject::{At, Reference, Subject, Worker};
+use outboard_e2e::{Client, Request};
+use serde_json::{Value, json};
+use std::thread;
+
+/// Opens, then asks.
+fn open_and_ask(subject: &dyn Subject, row: &Row, at: &At) -> Vec<Value> {
+    vec![subject.step(row.script, "open", at), subject.step(row.script, "ask", at)]
+}
+
+fn expect_same(row: &'static Row, play: impl Fn(&dyn Subject) -> Vec<Value>) -> Vec<Value> {
+    let (worker, reference) = (Worker::start(), Reference::start());
+    let blocking = play(&reference);
+    let waiting = play(&worker);
+    assert_eq!(waiting, blocking, "{} in a worker, and in php-cli", row.title);
+    worker.expect_service();
+    waiting
+}
+
+fn is_failure(outcome: &Value) -> bool {
+    let value = outcome["value"].to_string();
+    let said = ["false", "[]", "null"].iter().any(|nothing| value.contains(nothing));
+    said || !outcome["exception"].is_null() || outcome["complaints"] != json!([])
+}
+
+/// The result is that of the call that blocks.
+pub fn answers(row: &'static Row) {
+    let stage = Stage::of(row);
+    let outcomes = expect_same(row, |subject| open_and_ask(subject, row, &stage.at()));
+    for outcome in &outcomes {
+        assert_eq!(outcome["exception"], Value::Null, "{outcome}");
+        assert_eq!(outcome["complaints"], json!([]), "{outcome}");
+    }
+}
+
+/// While it waits, the worker answers another request.
+pub fn others(row: &'static Row) {
+    let stage = Stage::of(row);
+    let (worker, at) = (Worker::start(), stage.at());
+    let expected = open_and_ask(&worker, row, &at);
+    worker.step(row.script, "open", &at);
+    stage.gate.shut();
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| worker.step(row.script, "ask", &at));
+        stage.gate.wait_until_holding();
+        worker.expect_service();
+        stage.gate.open();
+        assert_eq!(asking.join().unwrap(), expected[1]);
+    });
+}
+
+/// The time-out of the call itself ends the wait.
+pub fn time_out(row: &'static Row) {
+    let stage = Stage::of(row);
+    let mut at = stage.at();
+    at.push(("brief".to_owned(), "1".to_owned()));
+    let outcomes = expect_same(row, |subject| {
+        stage.gate.open();
+        let opened = subject.step(row.script, "open", &at);
+        stage.gate.shut();
+        vec![opened, subject.step(row.script, "ask", &at)]
+    });
+    assert!(is_failure(&outcomes[1]), "no time-out: {}", outcomes[1]);
+}
+
+/// The time-out that the service was asked for ends the wait.
+pub fn server_time_out(row: &'static Row) {
+    let stage = Stage::of(row);
+    let mut at = stage.at();
+    at.push(("brief".to_owned(), "1".to_owned()));
+    let outcomes = expect_same(row, |subject| {
+        let opened = subject.step(row.script, "open", &at);
+        vec![opened, subject.step(row.script, "ask too long", &at)]
+    });
+    assert!(is_failure(&outcomes[1]), "no time-out: {}", outcomes[1]);
+}
+
+/// Nobody listens: the same error.
+pub fn refused(row: &'static Row) {
+    let at = Stage::of(row).at_nobody();
+    expect_failure(row, &at);
+}
+
+/// There is no such host: the same error.
+pub fn bad_name(row: &'static Row) {
+    let at = Stage::of(row).at_nowhere();
+    expect_failure(row, &at);
+}
+
+/// The service does not know the user: the same error.
+pub fn bad_credentials(row: &'static Row) {
+    let stage = Stage::of(row);
+    let mut at = stage.at();
+    for (name, value) in &mut at {
+        if name == "password" {
+            *value = "wrong".to_owned();
+        }
+    }
+    expect_failure(row, &at);
+}
+
+fn expect_failure(row: &'static Row, at: &At) {
+    let outcomes = expect_same(row, |subject| open_and_ask(subject, row, at));
+    assert!(outcomes.iter().any(is_failure), "no error: {outcomes:?}");
+}
+
+/// The service closes the connection while the answer is waited for: the same error.
+pub fn closing(row: &'static Row) {
+    let stage = Stage::of(row);
+    let at = stage.at();
+    let outcomes = expect_same(row, |subject| {
+        let opened = subject.step(row.script, "open", &at);
+        stage.gate.shut();
+        let asked = thread::scope(|scope| {
+            let asking = scope.spawn(|| subject.step(row.script, "ask", &at));
+            stage.gate.wait_until_holding();
+            stage.gate.cut();
+            asking.join().unwrap()
+        });
+        vec![opened, asked]
+    });
+    assert!(is_failure(&outcomes[1]), "no error: {}", outcomes[1]);
+}
+
+/// `Coroutine::cancel()` ends the wait; the worker goes on, with new connections too.
+pub fn cancelled(row: &'static Row) {
+    let stage = Stage::of(row);
+    let (worker, at) = (Worker::start(), stage.at());
+    let expected = open_and_ask(&worker, row, &at);
+    worker.step(row.script, "open", &at);
+    stage.gate.shut();
+    let target = worker.target("/task", row.script, "ask", &at);
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| worker.get(&target).text());
+        stage.gate.wait_until_holding();
+        worker.get("/cancel");
+        assert_eq!(asking.join().unwrap(), "\"cancelled\"");
+    });
+    stage.gate.cut();
+    assert_eq!(open_and_ask(&worker, row, &at), expected);
+}
+
+/// The deadline of the request ends the wait; the worker goes on, with new connections too.
+pub fn deadline(row: &'static Row) {
+    let stage = Stage::of(row);
+    let (worker, at) = (Worker::with_deadline("1s"), stage.at());
+    let expected = open_and_ask(&worker, row, &at);
+    worker.step(row.script, "open", &at);
+    stage.gate.shut();
+    let target = worker.target("/step", row.script, "ask", &at);
+    Client::new(worker.site.address()).send(&Request::get(&target)).expect(504);
+    stage.gate.cut();
+    assert_eq!(open_and_ask(&worker, row, &at), expected);
+}
+
+/// A second coroutine on the connection is refused by an exception that names both places; the
+/// first gets its answer.
+pub fn shared(row: &'static Row) {
+    let stage = Stage::of(row);
+    let (worker, at) = (Worker::start(), stage.at());
+    let expected = open_and_ask(&worker, row, &at);
+    worker.step(row.script, "open", &at);
+    stage.gate.shut();
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| worker.step(row.script, "ask", &at));
+        stage.gate.wait_until_holding();
+        let refused = worker.step(row.script, "ask", &at);
+        let exception = refused["exception"].as_str().unwrap_or("none");
+        assert!(exception.starts_with("Outboard\\ConnectionInUse: "), "{refused}");
+        let place = format!("rows/{}.php:", row.script);
+        assert_eq!(exception.matches(&place).count(), 2, "{exception}");
+        stage.gate.open();
+        assert_eq!(asking.join().unwrap(), expected[1]);
+    });
+}

@@ -1,0 +1,47 @@
+//! Code that knows nothing of coroutines waits in them without holding its worker: each row of
+//! `docs/reference/waiting.md` against the real service, and against php-cli, which blocks.
+//!
+//! A test knows that a coroutine waits because the service has answered and the answer is held
+//! back at a [`outboard_e2e::Gate`]; nothing here waits for a time to pass.
+
+#![forbid(unsafe_code)]
+
+mod connections;
+mod reference;
+mod rows;
+mod stage;
+mod subject;
+
+use rows::rows;
+
+rows! {
+    Http {
+        curl_exec "curl_exec" curl_exec: answers others time_out refused bad_name closing cancelled deadline shared;
+        curl_multi "curl_multi_exec, curl_multi_select" curl_multi: answers others time_out refused bad_name closing cancelled deadline;
+        file_get_contents "file_get_contents" file_get_contents: answers others time_out refused bad_name closing cancelled deadline;
+        fopen "fopen, fgets, stream_get_contents" fopen: answers others time_out refused bad_name closing cancelled deadline;
+        fsockopen "fsockopen" fsockopen: answers others time_out refused bad_name closing cancelled deadline shared;
+        stream_socket_client "stream_socket_client" stream_socket_client: answers others time_out refused bad_name closing cancelled deadline shared;
+        stream_select "stream_select" stream_select: answers others time_out refused bad_name closing cancelled deadline;
+    }
+    Https {
+        curl_exec_tls "curl_exec" curl_exec: answers others time_out refused bad_name closing cancelled deadline shared;
+        file_get_contents_tls "file_get_contents" file_get_contents: answers others time_out refused bad_name closing cancelled deadline;
+        fopen_tls "fopen, fgets, stream_get_contents" fopen: answers others time_out refused bad_name closing cancelled deadline;
+        stream_socket_client_tls "stream_socket_client" stream_socket_client: answers others time_out refused bad_name closing cancelled deadline shared;
+    }
+    MariaDb {
+        mysqli "mysqli" mysqli: answers others time_out refused bad_name bad_credentials closing cancelled deadline shared;
+        pdo_mysql "PDO (mysql)" pdo_mysql: answers others refused bad_name bad_credentials closing cancelled deadline shared;
+    }
+    Postgres {
+        pgsql "pgsql" pgsql: answers others server_time_out refused bad_name bad_credentials closing cancelled deadline shared;
+        pdo_pgsql "PDO (pgsql)" pdo_pgsql: answers others server_time_out refused bad_name bad_credentials closing cancelled deadline shared;
+    }
+    Redis {
+        redis "redis" redis: answers others time_out refused bad_name bad_credentials closing cancelled deadline shared;
+    }
+    Memcached {
+        memcached "memcached" memcached: answers others time_out refused bad_name closing cancelled deadline shared;
+    }
+}

@@ -1,0 +1,1 @@
+//! The page of the reference is made of the rows.
