@@ -22,6 +22,8 @@ static void begin_answering(void)
 	}
 	answering = true;
 	php_output_end_all();
+	/* Forks would each print what is left in it. */
+	fflush(stdout);
 	outboard_visit_startup();
 	outboard_reset_baseline();
 	if (outboard_rs_snapshot(outboard_events)) {
@@ -133,8 +135,11 @@ static void register_constant(const char *name, zend_long value)
 
 static void add_frankenphp(void)
 {
+	/* opcache asks every internal function for its module (zend_optimizer.c). */
+	EG(current_module) = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("outboard"));
 	zend_register_functions(NULL, handle_request_as_frankenphp, NULL, MODULE_PERSISTENT);
 	zend_register_functions(NULL, outboard_frankenphp_functions, NULL, MODULE_PERSISTENT);
+	EG(current_module) = NULL;
 	register_constant("FRANKENPHP_LOG_LEVEL_DEBUG", -4);
 	register_constant("FRANKENPHP_LOG_LEVEL_INFO", 0);
 	register_constant("FRANKENPHP_LOG_LEVEL_WARN", 4);
@@ -211,5 +216,6 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 			sound = answering;
 		}
 	} zend_end_try();
+	fflush(stdout);
 	return sound;
 }

@@ -6,7 +6,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part of the driver")]
 
 use outboard_ring::channel::{Capacities, GatewayChannel, LEASES};
-use outboard_ring::control::{self, Event, HostSettings, Order};
+use outboard_ring::control::{self, Event, HostSettings, Isolation, Order, WorkerScript};
 use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::request::{self, FIELD_COUNT, Field, Fixed, RequestParts};
@@ -14,7 +14,7 @@ use outboard_ring::response::{Done, LogLine, Outcome, ResponseHead};
 use outboard_ring::spsc::{Sleep, Wake};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -81,6 +81,88 @@ pub fn settings() -> HostSettings {
 pub fn settings_as_nobody() -> HostSettings {
     let run_as = rustix::process::geteuid().is_root().then_some((65534, 65534));
     HostSettings { run_as, ..settings() }
+}
+
+/// Settings for worker mode with this script, one request at a time.
+pub fn settings_of_worker(script: PathBuf) -> HostSettings {
+    let worker = WorkerScript {
+        script,
+        concurrency: 1,
+        isolation: Isolation::Reset,
+        frankenphp: true,
+        state_doctor: false,
+    };
+    let mut settings = settings();
+    settings.ini.extend(ini(&[("display_errors", "0"), ("html_errors", "0")]));
+    HostSettings { worker: Some(worker), ..settings }
+}
+
+/// Worker mode: a script of the test's own, its host and one worker.
+pub struct Resident {
+    pub worker: Worker,
+    pub host: Host,
+    pub folder: Folder,
+}
+
+impl Resident {
+    /// The code after `<?php`.
+    pub fn new(code: &str) -> Self {
+        Self::with(code, |_| {})
+    }
+
+    /// With a handler for `Outboard\serve()`: the body of a function of `$request`.
+    pub fn serving(body: &str) -> Self {
+        Self::new(&serve(body))
+    }
+
+    /// With so many requests at a time.
+    pub fn concurrent(concurrency: u32, code: &str) -> Self {
+        Self::with(code, |settings| {
+            settings.worker.as_mut().unwrap().concurrency = concurrency;
+        })
+    }
+
+    pub fn with(code: &str, change: impl FnOnce(&mut HostSettings)) -> Self {
+        let folder = Folder::new();
+        let mut settings = settings_of_worker(folder.write("worker.php", &format!("<?php {code}")));
+        change(&mut settings);
+        let mut host = Host::with(settings);
+        let worker = host.fork();
+        Self { worker, host, folder }
+    }
+
+    /// Asks for `/NAME` and returns what a request that succeeded says.
+    #[track_caller]
+    pub fn get(&mut self, name: &str) -> String {
+        finished(&self.ask(name))
+    }
+
+    pub fn ask(&mut self, name: &str) -> Answer {
+        self.worker.ask(&get(name))
+    }
+
+    /// Has the worker leave, and waits until it has; its exit code.
+    pub fn stop(&mut self) -> Option<i32> {
+        self.worker.stop();
+        self.left()
+    }
+
+    /// Waits until the worker has gone; its exit code.
+    pub fn left(&mut self) -> Option<i32> {
+        match self.host.event() {
+            Event::Exited { worker, code, .. } if worker == self.worker.number => code,
+            other => panic!("expected the end of the worker, got {other:?}"),
+        }
+    }
+}
+
+/// A script that serves with this handler body, which finds the path without its slash in `$at`.
+pub fn serve(body: &str) -> String {
+    format!(
+        "Outboard\\serve(function (Outboard\\Request $request) {{
+             $at = substr($request->path(), 1); {body}
+         }});"
+    )
 }
 
 pub fn ini(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -377,6 +459,28 @@ impl Worker {
                 self.sleep();
             }
         }
+    }
+
+    /// Sends all at once, and returns the answers in the order in which they were completed, each
+    /// with its place in `asks`.
+    pub fn ask_all(&mut self, asks: &[Ask]) -> Vec<(usize, Answer)> {
+        let tags: Vec<Tag> = asks.iter().map(|ask| self.begin(ask)).collect();
+        self.finish_all(&tags)
+    }
+
+    /// Collects the answers to these requests, in the order in which they come.
+    pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Answer)> {
+        let mut collected: HashMap<u32, Collected> = HashMap::new();
+        let mut answers = Vec::new();
+        while answers.len() < tags.len() {
+            let (header, payload) = self.frame();
+            let place = tags.iter().position(|tag| *tag == header.tag).expect("a tag in flight");
+            let own = collected.entry(header.tag.generation).or_default();
+            if let Some(answer) = own.take(header.kind, &payload) {
+                answers.push((place, answer));
+            }
+        }
+        answers
     }
 
     pub fn push(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {
