@@ -66,6 +66,8 @@ fn scrub() -> Scrub {
         .replace(r"(DokuWiki|DW[0-9a-zA-Z]+)=[^;]*", "$1=COOKIE")
         // The administration's page on extensions and the error log name the day.
         .replace(r"\b\d{4}-\d\d-\d\d\b", "DAY")
+        // The signature that the editor offers names the minute.
+        .replace(r"\d{4}\\/\d\d\\/\d\d \d\d:\d\d", "MINUTE")
         .replace(r"just now|\d+ (?:seconds?|minutes?) ago", "SPAN")
 }
 

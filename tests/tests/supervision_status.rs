@@ -4,6 +4,7 @@
 
 use outboard_e2e::{Client, Configured, Response};
 use regex::Regex;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 fn serving(tables: &str) -> Configured {
@@ -15,7 +16,13 @@ fn serving(tables: &str) -> Configured {
 fn status_names_the_request_of_each_worker() {
     let site = serving("");
     let held = site.hold();
-    let status = site.status();
+    // A worker can be at work before the report of its fork has come.
+    let is_reported = |status: &Value| {
+        let workers = status["pools"][0]["workers"].as_array().expect("a list");
+        workers.iter().all(|worker| worker["pid"].is_u64())
+    };
+    let status = std::iter::repeat_with(|| site.status()).take(1000).find(is_reported);
+    let status = status.expect("every worker gets its process id");
     let workers = status["pools"][0]["workers"].as_array().expect("a list");
     assert_eq!(workers.len(), 2, "{status:#}");
     let busy: Vec<_> = workers.iter().filter(|worker| worker["state"] == "busy").collect();
