@@ -14,6 +14,7 @@ use crate::head::{self, HeadLimits, HeadStatus, Span, Stage, Step, Version};
 use crate::head_reader::{self, Head, HeadParts};
 use crate::scan;
 use crate::target::Target;
+use std::borrow::Cow;
 
 /// RFC 9112 2.2 asks to tolerate at least one empty line before a request line.
 const EMPTY_LINES_MAX: u8 = 4;
@@ -264,6 +265,16 @@ impl RequestHead {
         }
     }
 
+    /// Path and query as origin-form has them, also of an absolute-form target; any other as
+    /// received.
+    pub fn origin_form<'b>(&self, buf: &'b [u8]) -> Cow<'b, [u8]> {
+        let Some(path) = self.target.path else {
+            return Cow::Borrowed(self.target(buf));
+        };
+        let form = Span::new(path.start(), self.target.whole.end()).of(buf);
+        if path.is_empty() { Cow::Owned([b"/", form].concat()) } else { Cow::Borrowed(form) }
+    }
+
     /// The query, without its `?`, still encoded. `Some(b"")` for a bare `?`.
     pub fn query<'b>(&self, buf: &'b [u8]) -> Option<&'b [u8]> {
         self.target.query.map(|query| query.of(buf))
@@ -282,6 +293,12 @@ impl RequestHead {
     pub fn host<'b>(&self, buf: &'b [u8]) -> Option<&'b [u8]> {
         let span = self.target.authority.or(self.host)?;
         (!span.is_empty()).then(|| span.of(buf))
+    }
+
+    /// The authority of an absolute-form or authority-form target: it counts before the Host field
+    /// (RFC 9112 3.2.2).
+    pub fn target_authority<'b>(&self, buf: &'b [u8]) -> Option<&'b [u8]> {
+        self.target.authority.map(|authority| authority.of(buf))
     }
 
     /// The fields in order, names as received, values without the white space around them.

@@ -127,6 +127,23 @@ fn the_target_is_split_into_its_parts() {
 }
 
 #[test]
+fn an_absolute_target_has_an_origin_form_and_an_authority() {
+    for (line, form, authority) in [
+        ("GET /a?b=http://c/ HTTP/1.1", "/a?b=http://c/", None),
+        ("GET http://b.test HTTP/1.1", "/", Some("b.test")),
+        ("GET http://b.test?q HTTP/1.1", "/?q", Some("b.test")),
+        ("GET http://b.test:81/p?q=/ HTTP/1.1", "/p?q=/", Some("b.test:81")),
+        ("OPTIONS * HTTP/1.1", "*", None),
+        ("CONNECT b.test:443 HTTP/1.1", "b.test:443", Some("b.test:443")),
+    ] {
+        let bytes = with_line(line);
+        let head = parse(&bytes).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(*head.origin_form(&bytes), *form.as_bytes(), "{line}");
+        assert_eq!(head.target_authority(&bytes), authority.map(str::as_bytes), "{line}");
+    }
+}
+
+#[test]
 fn a_target_has_the_form_that_its_method_allows() {
     use HeadError::*;
     for (line, error, section) in [

@@ -51,14 +51,14 @@ pub(super) fn request(
         [prefix, part.path, mark, part.query].concat()
     });
 
-    let origin = origin_form(head.target(input));
-    let in_target = matches!(origin, Cow::Owned(_)).then(|| head.host(input)).flatten();
-    let stated_host = turn.forwarded.host.as_deref().or(in_target);
+    // As nginx's $request_uri: never with scheme and authority.
+    let target = head.origin_form(input);
+    let stated_host = turn.forwarded.host.as_deref().or(head.target_authority(input));
 
     let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
     let mut set = |field: Field, value| fields[field as usize] = value;
     set(Field::Method, if script.internal { b"GET" } else { head.method(input) });
-    set(Field::Uri, part_target.as_deref().unwrap_or(&origin));
+    set(Field::Uri, part_target.as_deref().unwrap_or(&target));
     set(Field::Query, query);
     set(Field::ScriptFilename, &filename);
     set(Field::ScriptName, &name);
@@ -94,6 +94,9 @@ pub(super) fn request(
         Some(host) if name.eq_ignore_ascii_case(b"host") => (name, host),
         _ => (name, value),
     });
+    // HTTP/1.0 may leave it out.
+    let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
+    let headers = headers.chain(missing_host.map(|host| (&b"Host"[..], host)));
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
 }
@@ -104,21 +107,6 @@ fn concerns_whole_answer(name: &[u8]) -> bool {
         [b"range", b"accept-encoding", b"content-length", b"content-type", b"transfer-encoding"];
     let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"if-"));
     is_condition || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
-}
-
-/// What PHP takes for the target: an absolute one without its scheme and authority, as nginx's
-/// `$request_uri`.
-fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
-    let start = target.windows(3).position(|three| three == b"://");
-    let (false, Some(start)) = (target.starts_with(b"/"), start) else {
-        return Cow::Borrowed(target);
-    };
-    let after = &target[start + 3..];
-    match after.iter().position(|byte| matches!(byte, b'/' | b'?')) {
-        Some(at) if after[at] == b'/' => Cow::Owned(after[at..].to_vec()),
-        Some(at) => Cow::Owned([b"/", &after[at..]].concat()),
-        None => Cow::Owned(b"/".to_vec()),
-    }
 }
 
 /// Both, without a copy when one is empty, as for most requests.
