@@ -1,47 +1,50 @@
 //! The admin socket: status, metrics, reload and stop, as plain HTTP over a Unix socket.
 //!
-//! Called by connections of the admin listener. `curl --unix-socket` works as well as
-//! `outboard status`. Only those who may open the socket file reach it.
+//! Called by connections of the admin listener and of the metrics listener. `curl --unix-socket`
+//! works as well as `outboard status`. Invariant: only those who may open the socket file reach more
+//! than the metrics; the address for a collector may be open to a network.
 
 use crate::answer::{Asked, Sent};
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
+use crate::listener::Serves;
 use crate::{metrics, status};
-use outboard_http1::Method;
-use serde_json::json;
+use outboard_http1::Method::{Get, Head, Post};
+use serde_json::{Value, json};
+
+const JSON: &str = "application/json";
 
 /// Answers one admin request.
 pub(crate) async fn answer(connection: &mut Connection) -> Sent {
+    let asked = Asked::of(connection);
     let buffers = connection.buffers();
-    let asked = Asked {
-        method: buffers.head.method_kind(),
-        version: buffers.head.version(),
-        keep_alive: buffers.head.keep_alive(),
-    };
     let path = buffers.head.path(&buffers.input).to_vec();
     let gateway = connection.gateway.clone();
     let (code, kind, body) = match (asked.method, &path[..]) {
-        (Method::Get, b"/status") => {
+        (Get | Head, b"/metrics") => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
+        _ if connection.listener.serves == Serves::Metrics => nothing_there(),
+        (Get | Head, b"/status") => {
             (200, JSON, serde_json::to_vec(&status::of(&gateway)).unwrap_or_default())
         }
-        (Method::Get, b"/metrics") => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
-        (Method::Post, b"/reload") => match gateway.wishes.reload_and_hear().await {
+        (Post, b"/reload") => match gateway.wishes.reload_and_hear().await {
             Ok(generation) => (200, JSON, json_body(&json!({"generation": generation}))),
             Err(why) => (409, JSON, json_body(&json!({"error": why}))),
         },
-        (Method::Post, b"/stop") => {
+        (Post, b"/stop") => {
             gateway.wishes.stop.set();
             (202, JSON, json_body(&json!({"stopping": true})))
         }
-        _ => (404, JSON, json_body(&json!({"error": "no such admin resource"}))),
+        _ => nothing_there(),
     };
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", kind.as_bytes()).expect("a constant header");
     connection.respond(asked, code, &headers, &body).await
 }
 
-const JSON: &str = "application/json";
+fn nothing_there() -> (u16, &'static str, Vec<u8>) {
+    (404, JSON, json_body(&json!({"error": "no such admin resource"})))
+}
 
-fn json_body(value: &serde_json::Value) -> Vec<u8> {
+fn json_body(value: &Value) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }

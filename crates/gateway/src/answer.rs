@@ -20,11 +20,17 @@ const COPY_BYTES: usize = 16 * 1024;
 /// Most bytes of a file that one `sendfile(2)` is asked for, so that others get their turn.
 const SENDFILE_BYTES: usize = 1 << 20;
 
+/// The methods that scripts are usually asked by; they get any other as well, but for CONNECT and
+/// TRACE.
+pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
 /// What became of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// All of it was written.
     Whole { keep_alive: bool },
+    /// `101` was written: another protocol has the connection.
+    Switched,
     /// The client is gone, or the answer could not be finished.
     Broken,
 }
@@ -51,6 +57,17 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Of the present request.
+    pub(crate) fn of(connection: &mut Connection) -> Self {
+        let may_go_on = connection.may_go_on();
+        let head = &connection.buffers().head;
+        Self {
+            method: head.method_kind(),
+            version: head.version(),
+            keep_alive: head.keep_alive() && may_go_on,
+        }
+    }
+
     /// The framing of a body whose length may be known.
     pub(crate) fn framing(&self, status: u16, length: Option<u64>) -> Framing {
         if self.method == Method::Head || matches!(status, 204 | 304) {
@@ -204,7 +221,7 @@ impl Connection {
 }
 
 /// Writes all, giving the client `timeout_ms` for each piece that it takes.
-async fn write_within(
+pub(crate) async fn write_within(
     stream: &Stream,
     mut slices: &mut [IoSlice<'_>],
     timeout_ms: u64,
@@ -245,6 +262,7 @@ pub(crate) fn error_headers(reason: Reason) -> HeaderBlock {
             add("Retry-After", "1");
         }
         Reason::MethodNotAllowed => add("Allow", "GET, HEAD"),
+        Reason::MethodRefused => add("Allow", METHODS),
         _ => {}
     }
     headers

@@ -14,6 +14,7 @@ use crate::listener::{ListenerFacts, Serves};
 use crate::log::Wall;
 use crate::reason::Reason;
 use crate::turn;
+use crate::upgrade::{Speak, Upgraded};
 use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
 use outboard_reactor::{self as reactor, Stream, with_deadline};
 use std::io::IoSlice;
@@ -40,13 +41,16 @@ pub(crate) struct Connection {
     pub(crate) body_read: bool,
     /// Why the client could not be written to.
     pub(crate) lost: Option<Reason>,
+    /// What another protocol does with the connection, once it is switched to.
+    pub(crate) switched: Option<Speak>,
     served: u32,
 }
 
 /// What waiting for a head came to.
 enum Next {
     Request,
-    Refuse(Reason),
+    /// It is no request, for a reason and for a closer one.
+    Refuse(Reason, &'static str),
     Close,
 }
 
@@ -59,6 +63,8 @@ pub(crate) enum After {
     Close,
     /// The client may still be sending: close gently.
     Linger,
+    /// Another protocol goes on with it.
+    Switch,
     /// The answer could not be finished: close at once, so that the client notices.
     Abort,
 }
@@ -80,16 +86,17 @@ impl Connection {
             consumed: 0,
             body_read: false,
             lost: None,
+            switched: None,
             served: 0,
         }
     }
 
-    /// Serves requests until the connection ends.
+    /// Serves requests until the connection ends or another protocol has it.
     pub(crate) async fn serve(mut self) {
         loop {
             let after = match self.next_head().await {
                 Next::Request => self.answer().await,
-                Next::Refuse(reason) => self.refuse_unread(reason).await,
+                Next::Refuse(reason, detail) => self.refuse_unread(reason, detail).await,
                 Next::Close => After::Close,
             };
             match after {
@@ -101,10 +108,18 @@ impl Connection {
                 _ => break,
             }
         }
-        if let Some(buffers) = self.buffers.take() {
-            self.gateway.buffers.give_back(buffers);
+        let Self { gateway, stream, buffers, consumed, switched, .. } = self;
+        let mut read_ahead = Vec::new();
+        if let Some(mut buffers) = buffers {
+            if switched.is_some() {
+                read_ahead = buffers.input.split_off(consumed);
+            }
+            gateway.buffers.give_back(buffers);
         }
-        self.gateway.connection_closed();
+        if let Some(speak) = switched {
+            speak(Upgraded::new(stream, read_ahead, gateway.clone())).await;
+        }
+        gateway.connection_closed();
     }
 
     /// The working memory; there is some from the first byte of a request to the end of its
@@ -153,11 +168,11 @@ impl Connection {
             };
             match self.read_more().await {
                 Read::Some => {}
-                Read::Closed if started => break Next::Refuse(Reason::BadRequest),
+                Read::Closed if started => {
+                    break Next::Refuse(Reason::BadRequest, "head_cut");
+                }
                 Read::TimedOut if started => {
-                    let peer = format!("from {}", self.ends.peer_text);
-                    self.gateway.log_refusal(None, 0, Reason::HeaderTimeout, &peer);
-                    break Next::Refuse(Reason::HeaderTimeout);
+                    break Next::Refuse(Reason::HeaderTimeout, "head_incomplete");
                 }
                 Read::Closed | Read::TimedOut => break Next::Close,
             }
@@ -180,16 +195,7 @@ impl Connection {
                 Some(Next::Request)
             }
             Ok(HeadStatus::Partial) => None,
-            Err(error) => {
-                let reason = Reason::from(error);
-                self.gateway.log_refusal(
-                    None,
-                    0,
-                    reason,
-                    &format!("{} from {}", error.reason(), self.ends.peer_text),
-                );
-                Some(Next::Refuse(reason))
-            }
+            Err(error) => Some(Next::Refuse(Reason::from(error), error.reason())),
         }
     }
 
@@ -242,6 +248,7 @@ impl Connection {
         let unread = self.has_unread_body();
         match sent {
             Sent::Broken => After::Abort,
+            Sent::Switched => After::Switch,
             Sent::Whole { keep_alive: true } if !unread => After::KeepAlive,
             Sent::Whole { .. } if unread => After::Linger,
             Sent::Whole { .. } => After::Close,
@@ -258,11 +265,16 @@ impl Connection {
     }
 
     /// Answers a request whose head could not be read; nothing of it is known.
-    async fn refuse_unread(&mut self, reason: Reason) -> After {
-        self.gateway.counters.borrow_mut().refused(reason);
+    async fn refuse_unread(&mut self, reason: Reason, detail: &str) -> After {
+        let text = format!("{detail} from {}", self.ends.peer_text);
+        self.gateway.log_refusal(None, 0, reason, &text);
+        let mut counters = self.gateway.counters.borrow_mut();
+        counters.refused(reason);
+        counters.answered(reason.status(), 0);
+        drop(counters);
         match crate::answer::refuse_unparsed(self, reason).await {
             Sent::Broken => After::Abort,
-            Sent::Whole { .. } => After::Linger,
+            Sent::Whole { .. } | Sent::Switched => After::Linger,
         }
     }
 

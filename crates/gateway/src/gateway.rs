@@ -13,6 +13,7 @@ use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
 use crate::reason::Reason;
+use crate::upgrade::Protocol;
 use outboard_config::Limits;
 use outboard_http1::{DateCache, HeadLimits};
 use outboard_reactor::{Event, MemorySource, TaskId, current_task, wake, wake_all};
@@ -37,6 +38,8 @@ pub(crate) struct Gateway {
     pub(crate) started: Wall,
     /// Asked for by the admin socket; the server's main task acts on it.
     pub(crate) wishes: Wishes,
+    /// What connections can be switched to.
+    pub(crate) protocols: Vec<Box<dyn Protocol>>,
     date: RefCell<DateCache>,
     connections: Cell<u32>,
     waiting_for_room: RefCell<Vec<TaskId>>,
@@ -88,7 +91,12 @@ impl Wishes {
 }
 
 impl Gateway {
-    pub(crate) fn new(generation: Generation, sinks: Sinks, doorbell: Doorbell) -> Rc<Self> {
+    pub(crate) fn new(
+        generation: Generation,
+        sinks: Sinks,
+        doorbell: Doorbell,
+        protocols: Vec<Box<dyn Protocol>>,
+    ) -> Rc<Self> {
         let now = Wall::now();
         Rc::new(Self {
             spool_folder: generation.config.io.spool_dir.clone(),
@@ -101,6 +109,7 @@ impl Gateway {
             doorbell,
             started: now,
             wishes: Wishes::default(),
+            protocols,
             date: RefCell::new(DateCache::new(now.unix_s())),
             connections: Cell::new(0),
             waiting_for_room: RefCell::default(),

@@ -43,5 +43,6 @@ mod script;
 pub mod server;
 mod status;
 mod turn;
+pub mod upgrade;
 
 pub use reason::Reason;

@@ -11,6 +11,7 @@ use crate::listener::{BindError, Bound, ListenerFacts, Serves};
 use crate::log::Level;
 use crate::php_settings;
 use crate::pool::{Pool, PoolSettings, StartError};
+use crate::upgrade::Protocol;
 use outboard_config::{Config, Count, Diagnostics, Forwarding, ListenAddress, Metrics};
 use outboard_reactor::{self as reactor, Interest, Signals, Source, blocking, now_ms, spawn};
 use outboard_ring::doorbell::Doorbell;
@@ -32,6 +33,8 @@ pub struct Options {
     pub host_binary: PathBuf,
     /// Called once everything serves, with the addresses.
     pub ready: Box<dyn FnOnce(&Ready)>,
+    /// Protocols beside HTTP that connections can be switched to.
+    pub protocols: Vec<Box<dyn Protocol>>,
 }
 
 /// What is told once the server serves.
@@ -94,7 +97,7 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let signals = Caught::new().map_err(ServerError::Io)?;
     let (generation, sinks) = open_generation(1, config, None, &doorbell, &options.host_binary)?;
-    let gateway = Gateway::new(generation, sinks, doorbell);
+    let gateway = Gateway::new(generation, sinks, doorbell, options.protocols);
     reactor::watch_memory(Rings(gateway.clone()));
     let admin_socket = listen_first(&gateway, options.admin_socket.clone())?;
     let started = wait_ready(&gateway.generation()).await;

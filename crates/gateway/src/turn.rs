@@ -4,7 +4,7 @@
 //! exactly one answer is written or the connection is broken, and exactly one access entry and
 //! one count are made.
 
-use crate::answer::{Asked, Sent, error_headers, error_page, status_page};
+use crate::answer::{Asked, METHODS, Sent, error_headers, error_page, status_page};
 use crate::app::App;
 use crate::client::Forwarded;
 use crate::connection::Connection;
@@ -14,7 +14,7 @@ use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::reason::Reason;
 use crate::route::{self, Route};
-use crate::{compose, files, script};
+use crate::{compose, files, script, upgrade};
 use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_reactor::now_ms;
@@ -44,7 +44,7 @@ impl Answered {
 /// Answers the request whose head is in the input.
 pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
     let turn = Turn {
-        asked: asked(connection),
+        asked: Asked::of(connection),
         forwarded: forwarded(connection),
         request_id: connection.gateway.next_request_id(),
         started,
@@ -59,16 +59,6 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
     connection.gateway.counters.borrow_mut().answered(answered.status, answered.body_bytes);
     log_access(connection, &turn, app.as_deref(), &generation, &answered);
     answered.sent
-}
-
-fn asked(connection: &mut Connection) -> Asked {
-    let may_go_on = connection.may_go_on();
-    let head = &connection.buffers().head;
-    Asked {
-        method: head.method_kind(),
-        version: head.version(),
-        keep_alive: head.keep_alive() && may_go_on,
-    }
 }
 
 fn forwarded(connection: &mut Connection) -> Forwarded {
@@ -88,21 +78,26 @@ async fn dispatch(
     if is_options_of_all(connection, turn) {
         return (None, options_of_all(connection, turn).await);
     }
+    if matches!(turn.asked.method, Method::Connect | Method::Trace) {
+        return (None, refuse(connection, turn, None, Reason::MethodRefused).await);
+    }
     let buffers = connection.buffers();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
-    }
-    if matches!(turn.asked.method, Method::Connect | Method::Trace) {
-        return (None, refuse(connection, turn, None, Reason::MethodRefused).await);
     }
     if is_metrics(generation, &buffers.path) {
         return (None, metrics(connection, turn).await);
     }
     let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
     let host = split_host_port(host.unwrap_or_default()).0;
-    let Some(app) = generation.app(host, &buffers.path) else {
+    let app = generation.app(host, &buffers.path);
+    if let Some(answered) = upgrade::attempt(connection, turn, app.as_deref()).await {
+        return (app, answered);
+    }
+    let Some(app) = app else {
         return (None, refuse(connection, turn, None, Reason::NoApp).await);
     };
+    let buffers = connection.buffers();
     let query = buffers.head.query(&buffers.input);
     let route = route::find(&app, &buffers.path, query, now_ms());
     let answered = follow(connection, turn, &app, route).await;
@@ -117,8 +112,7 @@ fn is_options_of_all(connection: &mut Connection, turn: &Turn) -> bool {
 
 async fn options_of_all(connection: &mut Connection, turn: &Turn) -> Answered {
     let mut headers = HeaderBlock::default();
-    let methods = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-    headers.add(b"Allow", methods).expect("a constant header");
+    headers.add(b"Allow", METHODS.as_bytes()).expect("a constant header");
     let sent = connection.respond(turn.asked, 204, &headers, b"").await;
     Answered { sent, status: 204, body_bytes: 0 }
 }

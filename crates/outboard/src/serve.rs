@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         admin_socket: Some(arguments.admin.clone().unwrap_or_else(default_socket)),
         host_binary,
         ready: Box::new(move |ready| announce(ready, &told)),
+        protocols: Vec::new(),
     };
     match serve(config, options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ mod connections;
 mod forwarded;
 mod methods;
 mod refused;
+mod upgrades;
 
 use outboard_e2e::{Configured, Docroot};
 use std::sync::LazyLock;
