@@ -278,6 +278,16 @@ fn a_refused_body_is_in_the_log_with_its_reason() {
 }
 
 #[test]
+fn a_head_that_was_cut_is_in_the_log_with_its_reason() {
+    let site = Configured::serving("limits", "");
+    let mut wire = site.wire();
+    wire.send("GET / HTTP/1.1\r\n");
+    wire.finish_sending();
+    wire.to_end();
+    site.logs(&["reason=bad_request ", "status=400 ", "head_cut from 127.0.0.1"]);
+}
+
+#[test]
 fn a_head_that_came_too_late_is_in_the_log_with_its_reason() {
     is_logged("GET / HTTP/1.1\r\n", "header_timeout", "408");
 }
