@@ -64,10 +64,8 @@ final class SingleRuntime implements Runtime
 
     public function log(string $message, int $level = LOG_INFO, array $context = []): void
     {
-        error_log($context === [] ? $message : $message . ' ' . json_encode(
-            $context,
-            JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PARTIAL_OUTPUT_ON_ERROR,
-        ));
+        $flags = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PARTIAL_OUTPUT_ON_ERROR;
+        error_log($context === [] ? $message : "$message " . (string) json_encode($context, $flags));
     }
 
     private function finish(): void

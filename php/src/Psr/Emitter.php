@@ -17,7 +17,11 @@ final class Emitter
     public function emit(ResponseInterface $response, Output $output, bool $withBody = true): void
     {
         $status = $response->getStatusCode();
-        $output->head($status, $response->getReasonPhrase(), array_map(array_values(...), $response->getHeaders()));
+        $headers = [];
+        foreach ($response->getHeaders() as $name => $values) {
+            $headers[$name] = array_values($values);
+        }
+        $output->head($status, $response->getReasonPhrase(), $headers);
         $body = $response->getBody();
         // RFC 9110, 15.3.5 and 15.4.5: these have none.
         if ($withBody && $status !== 204 && $status !== 304) {

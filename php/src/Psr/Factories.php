@@ -50,6 +50,7 @@ final class Factories
     {
         foreach (self::KNOWN as $classes) {
             if (class_exists($classes[0])) {
+                // @mago-expect analysis:unknown-class-instantiation - from() checks what they make
                 return self::from(array_map(static fn (string $class): object => new $class(), $classes));
             }
         }

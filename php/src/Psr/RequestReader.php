@@ -60,6 +60,8 @@ final class RequestReader
             if (!is_string($value)) {
                 continue;
             }
+            // A variable of the environment may have a number for a name, which makes its key an int.
+            // @mago-expect analysis:redundant-cast
             $key = (string) $key;
             if (str_starts_with($key, 'HTTP_')) {
                 $key = substr($key, 5);

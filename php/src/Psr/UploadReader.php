@@ -55,12 +55,11 @@ final class UploadReader
         $stream = $error === UPLOAD_ERR_OK && is_string($path) && $path !== ''
             ? $this->factories->streams->createStreamFromFile($path)
             : $this->factories->streams->createStream();
-        return $this->factories->files->createUploadedFile(
-            $stream,
-            is_int($entry['size'] ?? null) ? $entry['size'] : null,
-            $error,
-            is_string($entry['name'] ?? null) ? $entry['name'] : null,
-            is_string($entry['type'] ?? null) ? $entry['type'] : null,
-        );
+        $size = is_int($entry['size'] ?? null) ? $entry['size'] : null;
+        $name = is_string($entry['name'] ?? null) ? $entry['name'] : null;
+        $type = is_string($entry['type'] ?? null) ? $entry['type'] : null;
+        // PSR-17 1.0 lets these be null by their defaults, `int $size = null`.
+        // @mago-expect analysis:possibly-null-argument(3)
+        return $this->factories->files->createUploadedFile($stream, $size, $error, $name, $type);
     }
 }

@@ -96,7 +96,8 @@ final class FakeRuntime implements Runtime
     private function finish(FakeAnswer $answer): void
     {
         if ($answer->status === 200) {
-            $answer->status = http_response_code() ?: 200;
+            $status = http_response_code();
+            $answer->status = is_int($status) ? $status : 200;
         }
         while (($callback = array_shift($this->deferred)) !== null) {
             $callback();

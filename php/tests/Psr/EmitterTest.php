@@ -65,7 +65,7 @@ final class EmitterTest extends TestCase
     /** @return array<string, array{int, bool}> */
     public static function answersWithoutBody(): array
     {
-        return ['HEAD' => [200, false], '204' => [204, true], '304' => [304, true]];
+        return ['HEAD' => [200, false], 'No Content' => [204, true], 'Not Modified' => [304, true]];
     }
 
     private static function counting(int $pieces): PumpStream

@@ -1,0 +1,222 @@
+//! Every example answers as its README says, served by its own configuration from a copy.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{
+    Child, Client, Connection, Launch, MariaDb, Multipart, Request, Scratch, Server,
+};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+/// A running example. One worker, so that what stays from request to request is told exactly.
+struct Example {
+    address: SocketAddr,
+    child: Child,
+    _copy: Scratch,
+}
+
+impl Example {
+    #[track_caller]
+    fn start(name: &str) -> Example {
+        Example::with(name, &[])
+    }
+
+    #[track_caller]
+    fn with(name: &str, variables: &[(&str, &str)]) -> Example {
+        let copy = Scratch::new("example");
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let examples = copy.folder("examples");
+        copy_into(&examples, &repository.join("examples").join(name));
+        copy_into(copy.path(), &repository.join("php"));
+        let file = examples.join(name).join("outboard.toml");
+        let text = fs::read_to_string(&file).expect("an example has a configuration");
+        let listen = "listen = \"127.0.0.1:8080\"";
+        assert!(text.contains(listen), "{} says where it listens", file.display());
+        let text = text.replace(listen, "listen = \"127.0.0.1:0\"");
+        fs::write(&file, text + "\n[pool]\nmin = 1\nmax = 1\nspare = 0\n").expect("a copy of ours");
+
+        let mut launch = Launch::new(&Server::binary().to_string_lossy())
+            .arg("serve")
+            .arg("--config")
+            .arg(&file)
+            .arg("--admin")
+            .arg(copy.path().join("admin.sock"));
+        for (name, value) in variables {
+            launch = launch.env(name, value);
+        }
+        let child = launch.start();
+        let address = child
+            .wait_for(|line| {
+                let url = line.strip_prefix("listening on http://")?;
+                url.trim_end_matches('/').parse().ok()
+            })
+            .unwrap_or_else(|output| panic!("{name} does not start: {output}"));
+        let ready = |line: &str| line.contains("outboard status --admin").then_some(());
+        child.wait_for(ready).unwrap_or_else(|output| panic!("{name} is not ready: {output}"));
+        Example { address, child, _copy: copy }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    #[track_caller]
+    fn json(&self, request: &Request, status: u16) -> Value {
+        let text = self.client().send(request).expect(status).text();
+        serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("{} is answered by {text:?}: {error}\n{}", request.target, self.child.output())
+        })
+    }
+}
+
+#[track_caller]
+fn copy_into(folder: &Path, source: &Path) {
+    let status = Command::new("cp").arg("-r").arg(source).arg(folder).status();
+    assert!(status.expect("cp is there").success(), "cannot copy {}", source.display());
+}
+
+#[test]
+fn hello_worker_counts_its_requests_and_boots_once() {
+    let example = Example::start("hello-worker");
+    let first = example.json(&Request::get("/facts?name=Ada"), 200);
+    let second = example.json(&Request::get("/facts"), 200);
+    assert_eq!([&first["hello"], &second["hello"]], ["Ada", "world"]);
+    assert_eq!([&first["answered"], &second["answered"]], [1, 2]);
+    assert_eq!(first["booted"], second["booted"]);
+    assert_eq!(first["worker"], second["worker"]);
+    let mut client = example.client();
+    client.get("/?name=%3Cb%3E").expect(200).holding("<dd>&lt;b&gt;");
+    client.get("/style.css").expect(200).holding("--accent");
+    client.get("/nowhere").expect(404).saying("There is nothing at /nowhere.\n");
+}
+
+#[test]
+fn json_api_keeps_books_and_names_every_mistake() {
+    let example = Example::start("json-api");
+    let post = |body: &str| Request::post("/books", "application/json", body);
+    let added = example.json(&post(r#"{"title":"Emma","author":"Jane Austen","year":1815}"#), 201);
+    assert_eq!(added["id"], 1);
+    let put = Request::new("PUT", "/books/1").body(r#"{"title":"E","author":"J","year":1816}"#);
+    assert_eq!(example.json(&put, 200)["year"], 1816);
+    let kept = json!({"books": [{"title": "E", "author": "J", "year": 1816, "id": 1}]});
+    assert_eq!(example.json(&Request::get("/books"), 200), kept);
+    let mistakes = example.json(&post(r#"{"title":" ","year":"soon"}"#), 422);
+    let fields = mistakes["fields"].as_object().expect("a sentence per field");
+    assert_eq!(fields.keys().collect::<Vec<_>>(), ["author", "title", "year"]);
+    assert_eq!(example.json(&post("{"), 400)["problem"], "The body is not JSON: Syntax error.");
+    example.json(&Request::new("PATCH", "/books/1"), 405);
+    example.client().send(&Request::new("DELETE", "/books/1")).expect(204).saying("");
+    example.json(&Request::get("/books/1"), 404);
+    example.json(&Request::get("/elsewhere"), 404);
+}
+
+#[test]
+fn parallel_fetches_have_the_same_answers_as_one_by_one() {
+    let example = Example::start("parallel-fetches");
+    let together = example.json(&Request::get("/"), 200);
+    let one_by_one = example.json(&Request::get("/?one-by-one"), 200);
+    assert_eq!(together["answers"], one_by_one["answers"]);
+    assert_eq!(together["answers"]["weather"], json!({"sky": "clear", "celsius": 17}));
+    assert_eq!(together["answers"].as_object().map(|answers| answers.len()), Some(4));
+    let page = Request::get("/").header("Accept", "text/html");
+    example.client().send(&page).expect(200).holding("all at the same time");
+}
+
+#[test]
+fn mysql_is_asked_by_pdo_and_mysqli_from_one_process() {
+    let database = MariaDb::start();
+    let socket = database.socket().to_string_lossy();
+    let variables = [
+        ("MYSQL_SOCKET", &*socket),
+        ("MYSQL_USER", MariaDb::USER),
+        ("MYSQL_PASSWORD", MariaDb::PASSWORD),
+    ];
+    let example = Example::with("mysql-without-blocking", &variables);
+    let worker = &example.json(&Request::get("/quick"), 200)["worker"];
+    for target in ["/pdo", "/mysqli"] {
+        let answer = example.json(&Request::get(target), 200);
+        assert_eq!(answer["rows"][0]["slept"].to_string().trim_matches('"'), "0", "{answer}");
+        assert_eq!(&answer["worker"], worker);
+    }
+    let four = example.json(&Request::get("/four"), 200);
+    let mut connections: Vec<String> = four["rows"]
+        .as_array()
+        .expect("a row for each query")
+        .iter()
+        .map(|row| row["connection"].to_string())
+        .collect();
+    connections.sort();
+    connections.dedup();
+    assert_eq!(connections.len(), 4, "{four}");
+}
+
+/// The second event would come after a quarter of an hour: the first is there without it.
+#[test]
+fn streaming_sends_each_event_when_it_is_made() {
+    let example = Example::start("streaming");
+    let mut stream = Connection::open(example.address);
+    let request = Request::get("/events?count=2&every=900");
+    stream.send(&request.to_bytes("localhost")).expect("the server reads");
+    let head = stream.head().expect("the answer has begun");
+    assert_eq!(head.header("Content-Type"), Some("text/event-stream"));
+    let event = stream.chunk().expect("an event comes").expect("it is not the end");
+    let event = String::from_utf8_lossy(&event);
+    assert!(event.starts_with("event: tick\nid: 1\ndata: {\"number\":1,"), "{event}");
+    drop(stream);
+
+    let text = example.client().get("/events?count=3&every=0").expect(200).text();
+    assert_eq!(text.matches("event: tick\n").count(), 3, "{text}");
+    let file = example.client().get("/numbers.csv?lines=20000").expect(200);
+    assert!(file.header("Content-Disposition").is_some_and(|value| value.contains("numbers.csv")));
+    assert!(file.text().ends_with("20000,400000000\n"));
+    example.client().get("/").expect(200).holding("EventSource");
+}
+
+#[test]
+fn slim_worker_boots_once_and_routes() {
+    let example = Example::start("slim-worker");
+    let first = example.json(&Request::get("/harbours/genoa"), 200);
+    let second = example.json(&Request::get("/harbours/HAMBURG"), 200);
+    assert_eq!([&first["asked"], &second["asked"]], [1, 2]);
+    assert_eq!(second["country"], "Germany");
+    example.json(&Request::get("/harbours/atlantis"), 404);
+    let mut client = example.client();
+    client.get("/").expect(200).holding("Harbours, by Slim");
+    client.send(&Request::form("/sum", &[("numbers[]", "1"), ("numbers[]", "41")])).saying("42");
+    let parts = Multipart::new().field("numbers[]", "7");
+    client.send(&Request::upload("/sum", parts)).expect(200).saying("7");
+    client.get("/nothing").expect(404);
+}
+
+#[test]
+fn symfony_worker_resets_its_services_and_keeps_sessions_apart() {
+    let example = Example::start("symfony-worker");
+    for before in 0..3 {
+        let answer = example.json(&Request::get("/worker"), 200);
+        assert_eq!(answer["requests_before"], before);
+        assert_eq!(answer["journal"], json!(["asked for the worker"]));
+    }
+    let mut ada = example.client();
+    let mut ben = example.client();
+    ada.follow(&Request::form("/notes", &[("text", "a rope")])).expect(200).holding(">a rope</a>");
+    ada.follow(&Request::form("/notes", &[("text", "<i>")])).expect(200).holding("&lt;i&gt;");
+    ben.get("/").expect(200).holding("Nothing yet.");
+    ada.get("/notes/1").expect(200).saying(r#"{"number":1,"text":"a rope"}"#);
+    ben.get("/notes/1").expect(404);
+    ben.send(&Request::form("/notes", &[("text", " ")])).expect(422);
+}
+
+#[test]
+fn symfony_fork_forgets_even_static_variables() {
+    let example = Example::start("symfony-fork");
+    let rope = example.json(&Request::new("POST", "/basket/rope"), 200);
+    let lantern = example.json(&Request::new("POST", "/basket/lantern"), 200);
+    assert_eq!(rope["basket"], json!(["rope"]));
+    assert_eq!(lantern["basket"], json!(["lantern"]));
+    assert_ne!(rope["process"], lantern["process"]);
+    example.client().get("/").expect(200).holding("Ship chandler");
+    example.client().get("/nothing").expect(404);
+}
