@@ -188,6 +188,26 @@ fn forks_answer_at_the_same_time() {
     }
 }
 
+#[test]
+fn a_worker_is_replaced_after_its_requests_by_one_that_is_ready() {
+    let site = serving(1, "", "recycle_requests = 5\nrecycle_jitter = 0");
+    let mut pids = Vec::new();
+    // The worker goes on while its successor boots, so how many it answers is not said.
+    for _ in 0..5_000 {
+        let (pid, _) = who(&site);
+        if pids.last() != Some(&pid) {
+            pids.push(pid);
+        }
+        if pids.len() == 4 {
+            break;
+        }
+    }
+    assert_eq!(pids.len(), 4, "{pids:?}");
+    let pool = pool_of(&site);
+    assert_eq!((&pool["crashes"], &pool["rejected"]), (&0.into(), &0.into()), "{pool:#}");
+    assert!(pool["recycled"].as_u64() >= Some(3), "{pool:#}");
+}
+
 /// Serves a script that cannot boot; what the server said when it gave up.
 #[track_caller]
 fn gives_up(worker: &str) -> String {

@@ -13,6 +13,7 @@ pub(crate) mod operations;
 mod reports;
 mod routes;
 mod status;
+mod succession;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -34,6 +35,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
+use succession::Succession;
 
 pub(crate) use keeper::StartError;
 pub(crate) use operations::WorkerId;
@@ -148,6 +150,7 @@ pub(crate) struct Pool {
     routes: RefCell<Routes>,
     /// Forks that were used up during the present look.
     used_forks: Cell<usize>,
+    successions: RefCell<Vec<Succession>>,
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
 }

@@ -27,6 +27,7 @@ impl Pool {
         members.all_mut().for_each(Worker::ring_if_due);
         drop(members);
         self.replace_used_forks();
+        self.order_successors();
         self.begin_operations();
         had_news
     }
@@ -139,7 +140,7 @@ impl Pool {
 
     /// Whether a worker is there for requests of our own workers alone.
     fn is_beyond_maximum(&self, members: &Members) -> bool {
-        let max = self.keeping.borrow().sizing.bounds.max();
+        let max = self.keeping.borrow().sizing.bounds.max() + self.successors();
         // Seldom are there so many slots, and then they are counted.
         members.workers.len() > max && members.staying() > max
     }
@@ -212,6 +213,9 @@ impl Pool {
         }
         let Some(worker) = members.workers[slot].as_ref() else { return false };
         let Some(reason) = self.keeping.borrow().sizing.due(worker) else { return false };
+        if !self.has_successor(members, worker) {
+            return false;
+        }
         let all = members.all();
         let away =
             all.clone().filter(|worker| !matches!(worker.state(), State::Idle | State::Busy));

@@ -65,6 +65,8 @@ pub(super) struct Keeping {
     /// Whether the keeper ticks slowly and wants to be woken by demand.
     pub(super) slow: bool,
     backoff: Backoff,
+    /// When PHP is to have started; `None` when it has.
+    started_by_ms: Option<u64>,
     /// After this, workers that are still busy in a retiring pool are ended.
     retire_deadline_ms: Option<u64>,
     pub(super) sizing: sizing::Sizing,
@@ -78,6 +80,7 @@ impl Keeping {
             next_worker: 0,
             slow: false,
             backoff: Backoff::new(),
+            started_by_ms: None,
             retire_deadline_ms: None,
             sizing: sizing::Sizing::new(settings),
         }
@@ -86,6 +89,11 @@ impl Keeping {
     /// Whether PHP keeps dying while it starts.
     pub(super) fn failing(&self) -> bool {
         self.failure.is_some()
+    }
+
+    /// Whether workers have not died too often of late.
+    pub(super) fn may_fork(&self, now_ms: u64) -> bool {
+        self.backoff.may_start(now_ms)
     }
 
     /// A worker got ready or finished a request: starting works.
@@ -133,6 +141,7 @@ impl Pool {
             asked: RefCell::default(),
             left: RefCell::default(),
             used_forks: Cell::new(0),
+            successions: RefCell::default(),
             error_log,
             slow_log,
         })
@@ -219,6 +228,8 @@ impl Pool {
         let control = zygote.control_fd().try_clone_to_owned();
         let source = control.and_then(|fd| Source::new(fd, Interest::Read));
         self.zygote.replace(Some(zygote));
+        self.keeping.borrow_mut().started_by_ms =
+            Some(now_ms().saturating_add(self.settings.start_timeout_ms));
         source.map_err(|error| error.to_string())
     }
 
@@ -235,10 +246,19 @@ impl Pool {
                 return;
             }
             self.tick();
+            if self.has_started_too_long() {
+                let message = format!("it takes more than {} ms", self.settings.start_timeout_ms);
+                return self.start_failed(message);
+            }
             if self.phase.get() == Phase::Retiring && self.is_empty() {
                 return;
             }
         }
+    }
+
+    /// Whether the zygote, and with a fork per request the script that it boots, takes too long.
+    fn has_started_too_long(&self) -> bool {
+        self.keeping.borrow().started_by_ms.is_some_and(|by_ms| by_ms <= now_ms())
     }
 
     fn choose_tick(&self) -> u64 {
@@ -308,7 +328,11 @@ impl Pool {
         for line in messages.lines() {
             self.say(Level::Warn, line);
         }
-        self.keeping.borrow_mut().php_version = php_version;
+        {
+            let mut keeping = self.keeping.borrow_mut();
+            keeping.php_version = php_version;
+            keeping.started_by_ms = None;
+        }
         if self.phase.get() == Phase::Starting {
             self.phase.set(Phase::Serving);
         }
@@ -317,15 +341,24 @@ impl Pool {
 
     fn start_failed(&self, message: String) {
         self.say(Level::Error, &format!("PHP did not start: {message}"));
-        self.keeping.borrow_mut().failure = Some(message);
+        {
+            let mut keeping = self.keeping.borrow_mut();
+            keeping.failure = Some(message);
+            keeping.started_by_ms = None;
+        }
         self.phase_changed.set();
         self.fail_queue(Reason::AppDown);
     }
 
-    /// Orders a worker into a free slot.
-    fn fork(&self) {
-        if let Err(error) = self.try_fork() {
-            self.say(Level::Error, &format!("cannot make a worker: {error}"));
+    /// Orders a worker into a free slot; returns its number.
+    pub(super) fn fork(&self) -> Option<u64> {
+        match self.try_fork() {
+            Ok(number) => Some(number),
+            Err(error) => {
+                self.say(Level::Error, &format!("cannot make a worker: {error}"));
+                self.keeping.borrow_mut().backoff.died_starting(now_ms());
+                None
+            }
         }
     }
 
@@ -342,7 +375,7 @@ impl Pool {
         }
     }
 
-    fn try_fork(&self) -> io::Result<()> {
+    fn try_fork(&self) -> io::Result<u64> {
         let number = {
             let mut keeping = self.keeping.borrow_mut();
             keeping.next_worker += 1;
@@ -362,7 +395,7 @@ impl Pool {
         if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
             spawn(relay_output(pool, Some(number), output));
         }
-        Ok(())
+        Ok(number)
     }
 
     fn with_worker(&self, number: u64, act: impl FnOnce(&mut Worker)) {
@@ -471,6 +504,7 @@ impl Pool {
         self.expire_queue(now_ms);
         self.look_for_loopback(now_ms);
         self.resize(now_ms);
+        self.order_successors();
     }
 }
 

@@ -562,3 +562,28 @@ fn a_worker_that_dies_while_it_starts_is_told_with_what_it_said() {
         assert!(error.message.contains("no such class"), "{error}");
     });
 }
+
+#[test]
+fn a_worker_that_is_due_stays_until_its_successor_is_ready() {
+    in_loop(async {
+        let recycle_requests = Some(2);
+        let pool = pool_of(PoolSettings { recycle_requests, ..settings(1, Isolation::Reset) });
+        let mut old = Fake::join(&pool, 1);
+        for _ in 0..3 {
+            submit(&pool);
+            let tag = old.starts();
+            old.answers(tag, b"x");
+            pool.look();
+        }
+        assert_eq!(state_of(&pool, &old), Some(State::Idle));
+        submit(&pool);
+        let tag = old.starts();
+        pool.successions.borrow_mut().push(Succession { old: 1, new: Some(2) });
+        let _successor = Fake::join(&pool, 2);
+        old.answers(tag, b"x");
+        pool.look();
+        assert_eq!(state_of(&pool, &old), Some(State::Draining));
+        assert_eq!(old.hears().map(|(kind, _)| kind), Some(FrameKind::Stop));
+        assert_eq!((pool.successors(), pool.status().recycled), (0, 1));
+    });
+}

@@ -117,10 +117,13 @@ impl Pool {
             if !members.queue.is_empty() {
                 keeping.sizing.sample_cpu(now_ms);
             }
-            let view = view(&members, &keeping.sizing, now_ms);
+            let successions = self.successions.borrow();
+            let is_due =
+                |worker: &Worker| successions.iter().any(|one| one.old == worker.process.number);
+            let view = view(&members, is_due, &keeping.sizing, now_ms);
             let decision = decide(&keeping.sizing.bounds, &view);
             keeping.sizing.decision = Some(decision);
-            if !keeping.backoff.may_start(now_ms) && matches!(decision, Decision::Grow(..)) {
+            if !keeping.may_fork(now_ms) && matches!(decision, Decision::Grow(..)) {
                 return;
             }
             decision
@@ -190,7 +193,12 @@ impl Pool {
     }
 }
 
-fn view(members: &Members, sizing: &Sizing, now_ms: u64) -> PoolView {
+fn view(
+    members: &Members,
+    is_due: impl Fn(&Worker) -> bool,
+    sizing: &Sizing,
+    now_ms: u64,
+) -> PoolView {
     let mut view = PoolView {
         now_ms,
         queue_length: members.queue.len(),
@@ -203,7 +211,8 @@ fn view(members: &Members, sizing: &Sizing, now_ms: u64) -> PoolView {
         view.oldest_queued_ms = now_ms.saturating_sub(waiting.exchange.submitted_ms);
     }
     let mut busy_pids = Vec::new();
-    for worker in members.all() {
+    // Those whose successors are on their way are as good as gone.
+    for worker in members.all().filter(|worker| !is_due(worker)) {
         let life = &worker.process.life;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,
