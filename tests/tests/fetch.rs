@@ -233,3 +233,30 @@ fn a_certificate_of_another_name_is_refused() {
     let answer = fetch(&site, &nginx.url("127.0.0.1"), json!({}));
     assert_eq!(answer["reason"], "tls", "{answer}");
 }
+
+#[test]
+fn http2_is_spoken_where_the_server_does_and_shares_one_connection() {
+    let nginx = Nginx::start("ssl http2");
+    let site = serving(&nginx.trusted());
+    let connections: Vec<Connection> = (0..20)
+        .map(|_| {
+            let mut connection = Connection::open(site.address());
+            let request = Request::get(&target(&nginx.url("localhost"), json!({})));
+            connection.send(&request.to_bytes("a")).unwrap();
+            connection
+        })
+        .collect();
+    for mut connection in connections {
+        let response = connection.response().unwrap().expect(200);
+        let answer: Value = serde_json::from_slice(&response.body).unwrap();
+        assert!(answer["body"].as_str().unwrap().starts_with("HTTP/2.0 TLSv1.3 "), "{answer}");
+        assert_eq!(answer["protocol"], "2", "{answer}");
+    }
+    assert_eq!(site.status()["upstream"]["connections"], 1);
+    let answer = fetch(&site, &nginx.url("localhost"), json!({ "http2": false }));
+    assert!(answer["body"].as_str().unwrap().starts_with("HTTP/1.1 "), "{answer}");
+    // More than the windows of a stream and of the connection.
+    let request = target(&nginx.url("localhost"), json!({ "method": "POST" })) + "&send=900000";
+    let response = site.client().send(&Request::get(&request)).expect(200);
+    response.holding("HTTP\\/2.0 TLSv1.3");
+}
