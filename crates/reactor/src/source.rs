@@ -177,6 +177,11 @@ impl Source {
         self.poll(WRITE)
     }
 
+    /// Whether it may be readable or writable; the current task is woken when either changes.
+    pub fn poll_readable_or_writable(&self) -> Poll<()> {
+        self.poll(READ | WRITE)
+    }
+
     /// Whether the peer has closed its side; the current task is woken when it does.
     pub fn poll_hangup(&self) -> Poll<()> {
         self.poll(HANGUP)

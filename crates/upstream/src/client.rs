@@ -4,13 +4,14 @@
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
 //! time-out, whatever the peer does.
 
-use crate::connection::{Body, Broken, Connection};
+use crate::connection::{self, Broken, Connection};
 use crate::counters::Counters;
 use crate::error::{Error, Kind};
 use crate::host::{Host, HostLimits};
+use crate::http2::{self, Multiplexed};
 use crate::names::Names;
 use crate::request::Request;
-use crate::response::{Deadline, Response, ResponseFacts};
+use crate::response::{Body, Deadline, Response, ResponseFacts};
 use crate::tcp;
 use crate::tls::{Trust, Wish};
 use crate::transport::Transport;
@@ -66,6 +67,12 @@ pub struct Client {
     trust: Trust,
     counters: RefCell<Counters>,
     sweeping: Cell<bool>,
+}
+
+/// What a request goes over.
+enum Way {
+    Http1(Box<Connection>),
+    Http2(Multiplexed),
 }
 
 /// One attempt came to nothing.
@@ -185,14 +192,81 @@ impl Client {
     ) -> Result<(ResponseFacts, Body), Failed> {
         let wish =
             request.url.is_https().then_some(Wish { verify: request.verify, http2: request.http2 });
-        let pooled = if may_pool { host.take_idle(wish) } else { None };
-        let mut connection = match pooled {
-            Some(connection) => {
-                self.count(|counters| counters.reused += 1);
-                connection
-            }
-            None => Box::new(self.connect(request, wish, deadline).await?),
+        let way = match self.known_way(host, wish, may_pool) {
+            Some(way) => way,
+            None => self.open(request, host, wish, may_pool, deadline).await?,
         };
+        match way {
+            Way::Http1(connection) => Self::exchange(request, connection, deadline).await,
+            Way::Http2(shared) => {
+                let exchange = with_deadline(deadline.at_ms, shared.exchange(request)).await;
+                match exchange {
+                    Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
+                    Ok(Ok((facts, body))) => Ok((facts, Body::Http2(body))),
+                    Ok(Err(http2::Broken::Connection(error))) => {
+                        host.unshare(&shared);
+                        Err(Failed::Connection { error, was_pooled: may_pool })
+                    }
+                    Ok(Err(http2::Broken::Failed(error))) => Err(Failed::Finally(error)),
+                }
+            }
+        }
+    }
+
+    /// A connection that is there already.
+    fn known_way(&self, host: &Host, wish: Option<Wish>, may_pool: bool) -> Option<Way> {
+        if !may_pool {
+            return None;
+        }
+        let shared = wish.filter(|wish| wish.http2).and_then(|wish| host.http2(wish));
+        let way = match shared {
+            Some(shared) => Way::Http2(shared),
+            None => Way::Http1(host.take_idle(wish)?),
+        };
+        self.count(|counters| counters.reused += 1);
+        Some(way)
+    }
+
+    /// Makes a connection. As long as it is not known whether the peer speaks HTTP/2, requests
+    /// wait for the first to find out, since all of them could go over its connection.
+    async fn open(
+        &self,
+        request: &Request,
+        host: &Host,
+        wish: Option<Wish>,
+        may_pool: bool,
+        deadline: Deadline,
+    ) -> Result<Way, Failed> {
+        let Some(wish) = wish.filter(|wish| wish.http2) else {
+            let transport = self.connect(request, wish, deadline).await?;
+            return Ok(Way::Http1(Box::new(Connection::new(transport, wish))));
+        };
+        let turn = with_deadline(deadline.at_ms, host.opening().turn()).await;
+        let turn = turn.map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?;
+        if let Some(way) = self.known_way(host, Some(wish), may_pool) {
+            return Ok(way);
+        }
+        match self.connect(request, Some(wish), deadline).await? {
+            Transport::Tls(tls) if tls.is_http2() => {
+                let shared = with_deadline(deadline.at_ms, Multiplexed::begin(tls)).await;
+                let shared = shared
+                    .map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?
+                    .map_err(Failed::Finally)?;
+                host.share(wish, shared.clone());
+                Ok(Way::Http2(shared))
+            }
+            transport => {
+                turn.is_http1();
+                Ok(Way::Http1(Box::new(Connection::new(transport, Some(wish)))))
+            }
+        }
+    }
+
+    async fn exchange(
+        request: &Request,
+        mut connection: Box<Connection>,
+        deadline: Deadline,
+    ) -> Result<(ResponseFacts, Body), Failed> {
         let was_pooled = connection.was_used();
         match with_deadline(deadline.at_ms, connection.exchange(request)).await {
             Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
@@ -202,7 +276,7 @@ impl Client {
                 let fields: Vec<_> = connection.headers().collect();
                 let status = connection.status();
                 let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
-                Ok((facts, Body::new(connection, head)))
+                Ok((facts, Body::Http1(connection::Body::new(connection, head))))
             }
         }
     }
@@ -212,7 +286,7 @@ impl Client {
         request: &Request,
         wish: Option<Wish>,
         deadline: Deadline,
-    ) -> Result<Connection, Failed> {
+    ) -> Result<Transport, Failed> {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
         let late = || {
@@ -230,16 +304,15 @@ impl Client {
             Failed::Connection { error, was_pooled: false }
         })?;
         self.count(|counters| counters.connections += 1);
-        let transport = match wish {
-            None => Transport::Plain(stream),
+        match wish {
+            None => Ok(Transport::Plain(stream)),
             Some(wish) => {
                 let session = self.trust.connect(stream, url.host(), wish);
                 let tls = with_deadline(until_ms, session).await;
                 let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
-                Transport::Tls(Box::new(tls))
+                Ok(Transport::Tls(Box::new(tls)))
             }
-        };
-        Ok(Connection::new(transport, wish))
+        }
     }
 
     fn host(&self, url: &Url) -> Rc<Host> {
@@ -261,9 +334,11 @@ impl Client {
         }
     }
 
-    /// Keeps a connection whose answer was read to its end.
-    pub(crate) fn keep(self: &Rc<Self>, host: &Host, connection: Box<Connection>) {
-        host.keep(connection, self.host_limits());
+    /// Keeps a connection whose answer was read to its end, and looks after those of its host.
+    pub(crate) fn keep(self: &Rc<Self>, host: &Host, connection: Option<Box<Connection>>) {
+        if let Some(connection) = connection {
+            host.keep(connection, self.host_limits());
+        }
         if !self.sweeping.replace(true) {
             spawn(sweep(Rc::downgrade(self), self.settings.idle_timeout_ms));
         }

@@ -6,6 +6,7 @@
 
 use crate::connection::Connection;
 use crate::error::{Error, Kind};
+use crate::http2::{Multiplexed, Opening};
 use crate::tls::Wish;
 use outboard_reactor::{Elapsed, TaskId, current_task, now_ms, wake, with_deadline};
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,8 @@ pub(crate) struct Host {
     idle: RefCell<Vec<Idle>>,
     under_way: Cell<usize>,
     waiting: RefCell<VecDeque<Rc<Ticket>>>,
+    http2: RefCell<Option<(Wish, Multiplexed)>>,
+    opening: Opening,
 }
 
 #[derive(Debug)]
@@ -60,6 +63,8 @@ impl Host {
             idle: RefCell::default(),
             under_way: Cell::new(0),
             waiting: RefCell::default(),
+            http2: RefCell::default(),
+            opening: Opening::default(),
         }
     }
 
@@ -132,8 +137,36 @@ impl Host {
         }
     }
 
+    /// The connection that requests share, if the peer speaks HTTP/2 and it is still open.
+    pub(crate) fn http2(&self, wish: Wish) -> Option<Multiplexed> {
+        let mut http2 = self.http2.borrow_mut();
+        let (_, connection) = http2.as_mut().filter(|(theirs, _)| *theirs == wish)?;
+        connection.use_at(now_ms());
+        Some(connection.clone())
+    }
+
+    pub(crate) fn share(&self, wish: Wish, connection: Multiplexed) {
+        self.http2.replace(Some((wish, connection)));
+    }
+
+    /// Nothing more goes over the shared connection; what is under way there may end well.
+    pub(crate) fn unshare(&self, connection: &Multiplexed) {
+        let mut http2 = self.http2.borrow_mut();
+        if http2.as_ref().is_some_and(|(_, theirs)| theirs.is(connection)) {
+            http2.take();
+        }
+    }
+
+    pub(crate) fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
     /// Closes connections that have been idle since before `since_ms`.
     pub(crate) fn expire(&self, since_ms: u64) {
+        let unused = |(_, connection): &mut (Wish, Multiplexed)| connection.used_ms() < since_ms;
+        if self.under_way.get() == 0 {
+            drop(self.http2.borrow_mut().take_if(unused));
+        }
         let expired: Vec<Idle> = {
             let mut idle = self.idle.borrow_mut();
             let fresh = idle.partition_point(|idle| idle.since_ms < since_ms);
@@ -144,11 +177,11 @@ impl Host {
 
     /// Whether nothing is known of it that would have to be kept.
     pub(crate) fn is_forgettable(&self) -> bool {
-        self.under_way.get() == 0 && self.idle.borrow().is_empty()
+        self.under_way.get() == 0 && self.idle.borrow().is_empty() && self.http2.borrow().is_none()
     }
 
     pub(crate) fn idle_count(&self) -> usize {
-        self.idle.borrow().len()
+        self.idle.borrow().len() + usize::from(self.http2.borrow().is_some())
     }
 
     pub(crate) fn under_way(&self) -> usize {

@@ -1,7 +1,7 @@
 //! An HTTP client on the gateway's own event loop: what PHP would wait for is waited for here.
 //!
 //! Called by the gateway for `fetch()`, for `compose` and for `prefetch`. It speaks HTTP/1.1 over
-//! plain sockets and TLS, keeps connections, follows redirects, decodes bodies and bounds
+//! plain sockets and TLS, HTTP/2 over TLS, keeps connections, follows redirects, decodes bodies and bounds
 //! everything: time, size, requests per host. State is `Rc` and belongs to one loop of
 //! `outboard_reactor`.
 //!
@@ -10,6 +10,7 @@
 //! | `client` | [`Client`]: redirects, retries, idle connections |
 //! | `request`, `response` | [`Request`], [`Response`] |
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
+//! | `http2` | exchanges that share a connection |
 //! | `host` | what is under way to one origin, and what is idle |
 //! | `names`, `tcp`, `tls`, `transport` | from a name to bytes |
 //! | `decode` | content codings |
@@ -23,6 +24,7 @@ mod counters;
 mod decode;
 mod error;
 mod host;
+mod http2;
 mod job;
 mod names;
 mod request;

@@ -5,10 +5,11 @@
 //! closed when the response is dropped before.
 
 use crate::client::Client;
-use crate::connection::Body;
+use crate::connection::{self, Connection};
 use crate::decode::Decoder;
 use crate::error::{Error, Kind};
 use crate::host::Permit;
+use crate::http2;
 use crate::request::{Request, is_of_the_connection};
 use crate::url::Url;
 use outboard_reactor::{Elapsed, with_deadline};
@@ -27,6 +28,44 @@ pub struct Response {
     /// without those that a decoded body makes untrue.
     pub headers: Vec<u8>,
     content: Content,
+}
+
+/// The body of an answer, whichever protocol brings it.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Http1(connection::Body),
+    Http2(http2::Body),
+}
+
+impl Body {
+    fn length(&self) -> Option<u64> {
+        match self {
+            Self::Http1(body) => body.length(),
+            Self::Http2(body) => body.length(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Http1(body) => body.is_over(),
+            Self::Http2(body) => body.is_over(),
+        }
+    }
+
+    async fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        match self {
+            Self::Http1(body) => body.read(out).await,
+            Self::Http2(body) => body.read(out).await,
+        }
+    }
+
+    /// A connection that is for one exchange at a time, when another may go over it.
+    fn into_idle(self) -> Option<Box<Connection>> {
+        match self {
+            Self::Http1(body) => body.into_idle(),
+            Self::Http2(_) => None,
+        }
+    }
 }
 
 /// What is left of the body.
@@ -151,9 +190,7 @@ impl Content {
     fn settle(&mut self) {
         if let Some((body, permit)) = self.under_way.take_if(|(body, _)| body.is_over()) {
             let host = permit.host().clone();
-            if let Some(connection) = body.into_idle() {
-                self.client.keep(&host, connection);
-            }
+            self.client.keep(&host, body.into_idle());
         }
     }
 }

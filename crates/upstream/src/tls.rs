@@ -87,7 +87,10 @@ fn make(wish: Wish, ca_file: Option<&Path>) -> Result<ClientConfig, String> {
         let anyone = Arc::new(Anyone { algorithms: provider.signature_verification_algorithms });
         builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
     };
-    settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+    settings.alpn_protocols = match wish.http2 {
+        true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        false => vec![b"http/1.1".to_vec()],
+    };
     Ok(settings)
 }
 
@@ -167,6 +170,11 @@ pub(crate) struct Tls {
 impl Tls {
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// Whether the peer chose HTTP/2 (RFC 7301).
+    pub(crate) fn is_http2(&self) -> bool {
+        self.session.alpn_protocol() == Some(b"h2")
     }
 
     fn poll_handshake(&mut self) -> Poll<io::Result<()>> {
@@ -251,5 +259,11 @@ impl Tls {
     pub(crate) fn close(&mut self) {
         self.session.send_close_notify();
         let _ = self.poll_flush();
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -83,11 +83,3 @@ impl Transport {
         }
     }
 }
-
-impl Drop for Transport {
-    fn drop(&mut self) {
-        if let Self::Tls(tls) = self {
-            tls.close();
-        }
-    }
-}

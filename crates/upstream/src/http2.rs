@@ -1,0 +1,298 @@
+//! HTTP/2 (RFC 9113) over TLS: many exchanges on one connection.
+//!
+//! Begun by the client when the peer chose it in the handshake; shared by the requests of a host.
+//! The protocol itself is the `h2` crate's; [`Wire`] is its way to the loop. A task of its own
+//! moves the connection's frames. Invariant: what a stream has received is given back to its
+//! window only when it is read, so that a slow reader holds the peer up and not our memory.
+
+use crate::error::{Error, Kind};
+use crate::request::Request;
+use crate::response::ResponseFacts;
+use crate::tls::Tls;
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::{Reason, RecvStream};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use outboard_reactor::{TaskId, current_task, now_ms, spawn, wake};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+const HEADER_LIST_BYTES: u32 = 256 << 10;
+
+/// A connection that requests share.
+#[derive(Clone)]
+pub(crate) struct Multiplexed {
+    sender: SendRequest<Bytes>,
+    state: Rc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used_ms: Cell<u64>,
+}
+
+impl std::fmt::Debug for Multiplexed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Multiplexed").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// Why an exchange came to nothing.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The connection takes no more requests; this one was not acted on, or nobody can tell.
+    Connection(Error),
+    /// Anything else.
+    Failed(Error),
+}
+
+impl Multiplexed {
+    /// Speaks the preface; the connection then lives as long as somebody holds on to it.
+    pub(crate) async fn begin(tls: Box<Tls>) -> Result<Self, Error> {
+        let handshake = h2::client::Builder::new()
+            .initial_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_header_list_size(HEADER_LIST_BYTES)
+            .enable_push(false)
+            .handshake(Wire { tls, plain: Vec::new(), at: 0, reads: false, writes: false });
+        let (sender, connection) = handshake.await.map_err(|error| broken(&error))?;
+        // How it ends is told to those who wait for their streams.
+        spawn(async move { drop(connection.await) });
+        let state = Rc::new(State { used_ms: Cell::new(now_ms()) });
+        Ok(Self { sender, state })
+    }
+
+    /// Whether both are the same connection.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.state, &other.state)
+    }
+
+    pub(crate) fn use_at(&self, now_ms: u64) {
+        self.state.used_ms.set(now_ms);
+    }
+
+    /// When a request last began on it, monotonic.
+    pub(crate) fn used_ms(&self) -> u64 {
+        self.state.used_ms.get()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn exchange(
+        &self,
+        request: &Request,
+    ) -> Result<(ResponseFacts, Body), Broken> {
+        let head = head(request).map_err(Broken::Failed)?;
+        let sender = self.sender.clone().ready().await;
+        let mut sender = sender.map_err(|error| Broken::Connection(broken(&error)))?;
+        let has_body = !request.body.is_empty();
+        let (answer, mut stream) = sender.send_request(head, !has_body).map_err(sort)?;
+        if has_body {
+            let body = Bytes::copy_from_slice(&request.body);
+            stream.send_data(body, true).map_err(sort)?;
+        }
+        let (head, received) = answer.await.map_err(sort)?.into_parts();
+        let fields: Vec<(&[u8], &[u8])> = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+            .collect();
+        let facts = ResponseFacts::new(request, head.status.as_u16(), 2, fields.iter().copied());
+        let length = fields.iter().find(|(name, _)| *name == b"content-length");
+        let length = length.and_then(|(_, value)| str::from_utf8(value).ok()?.parse().ok());
+        let length = length.filter(|_| request.method != b"HEAD");
+        let over = received.is_end_stream();
+        Ok((facts, Body { received, length, over }))
+    }
+}
+
+/// The request's head without what HTTP/2 says otherwise (RFC 9113 8.2.2, 8.3.1).
+fn head(request: &Request) -> Result<http::Request<()>, Error> {
+    let bad = |error: &dyn std::fmt::Display| Error::new(Kind::BadCall, error.to_string());
+    let host = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
+    let authority = host.map_or(request.url.authority().as_bytes(), |(_, value)| value);
+    let authority = Authority::try_from(authority).map_err(|error| bad(&error))?;
+    let target = PathAndQuery::try_from(request.url.target()).map_err(|error| bad(&error))?;
+    let uri = http::Uri::builder().scheme(Scheme::HTTPS).authority(authority);
+    let uri = uri.path_and_query(target).build().map_err(|error| bad(&error))?;
+    let mut builder = http::Request::builder().method(&request.method[..]).uri(uri);
+    let own = request.own_headers().map(|(name, value)| -> (&[u8], &[u8]) { (name, value) });
+    for (name, value) in request.headers.iter().chain(own) {
+        if !name.eq_ignore_ascii_case(b"host") {
+            builder = builder.header(name, value);
+        }
+    }
+    builder.body(()).map_err(|error| bad(&error))
+}
+
+fn broken(error: &h2::Error) -> Error {
+    Error::new(Kind::Protocol, format!("HTTP/2: {error}"))
+}
+
+/// Whether another connection could help (RFC 9113 8.7).
+fn sort(error: h2::Error) -> Broken {
+    let refused = error.reason() == Some(Reason::REFUSED_STREAM);
+    if refused || error.is_go_away() || error.is_io() {
+        return Broken::Connection(broken(&error));
+    }
+    Broken::Failed(broken(&error))
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) struct Body {
+    received: RecvStream,
+    length: Option<u64>,
+    over: bool,
+}
+
+impl Body {
+    /// The length that was announced.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Whether all of it was taken.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Waits for more of it and appends that to `out`.
+    pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        if self.over {
+            return Ok(());
+        }
+        match self.received.data().await {
+            Some(Ok(data)) => {
+                out.extend_from_slice(&data);
+                let released = self.received.flow_control().release_capacity(data.len());
+                released.map_err(|error| broken(&error))?;
+                self.over = self.received.is_end_stream();
+            }
+            Some(Err(error)) => return Err(broken(&error)),
+            None => self.over = true,
+        }
+        Ok(())
+    }
+}
+
+/// A TLS session as `h2` wants it. Polled by one task alone, the connection's own.
+struct Wire {
+    tls: Box<Tls>,
+    /// What came and was not asked for yet, from `at` on.
+    plain: Vec<u8>,
+    at: usize,
+    /// Whether the last read, or write, has to wait. The socket wakes for one kind of news unless
+    /// it is asked for both at once.
+    reads: bool,
+    writes: bool,
+}
+
+impl Wire {
+    fn wait(&self) {
+        if self.reads && self.writes {
+            // Neither is ready, or one of them would not wait.
+            let _ = self.tls.stream().source().poll_readable_or_writable();
+        }
+    }
+
+    fn written<T>(&mut self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.writes = outcome.is_pending();
+        self.wait();
+        outcome
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.at == this.plain.len() {
+            this.plain.clear();
+            this.at = 0;
+            let read = this.tls.poll_read(&mut this.plain);
+            this.reads = read.is_pending();
+            this.wait();
+            std::task::ready!(read)?;
+        }
+        let count = buffer.remaining().min(this.plain.len() - this.at);
+        buffer.put_slice(&this.plain[this.at..this.at + count]);
+        this.at += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = self.tls.poll_write(data);
+        self.written(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.tls.poll_flush();
+        self.written(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tls.close();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Lets one request after the other open a connection, until it is known that the peer speaks
+/// HTTP/1.1, of which each needs one of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    busy: Cell<bool>,
+    http1: Cell<bool>,
+    waiting: RefCell<Vec<TaskId>>,
+}
+
+/// The right to open a connection.
+pub(crate) struct Turn<'a> {
+    opening: &'a Opening,
+}
+
+impl Opening {
+    /// Waits for it.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        poll_fn(|_| {
+            if self.http1.get() || !self.busy.replace(true) {
+                return Poll::Ready(());
+            }
+            self.waiting.borrow_mut().push(current_task());
+            Poll::Pending
+        })
+        .await;
+        Turn { opening: self }
+    }
+}
+
+impl Turn<'_> {
+    /// Nobody need wait for another any more.
+    pub(crate) fn is_http1(&self) {
+        self.opening.http1.set(true);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.opening.busy.set(false);
+        for task in self.opening.waiting.take() {
+            wake(task);
+        }
+    }
+}
