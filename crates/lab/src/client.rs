@@ -89,6 +89,11 @@ impl Account {
 /// the outstanding answers.
 pub fn run(plan: &Plan, mut go_on: impl FnMut(u64) -> bool) -> Result<Account> {
     let mut client = Client::new(plan)?;
+    // All of them before the first request: a server that is at work already may be slow to accept
+    // the rest, and would then be measured with fewer than it was meant to have.
+    for index in 0..plan.connections {
+        client.connect(index)?;
+    }
     let began = Instant::now();
     for index in 0..plan.connections {
         client.next(index, &mut go_on)?;
@@ -117,10 +122,13 @@ pub fn run_count(plan: &Plan, count: u64) -> Result<Account> {
     run(plan, |sent| sent < count)
 }
 
-/// Sends requests for that long.
+/// Sends requests for that long, from the first one on.
 pub fn run_for(plan: &Plan, duration: Duration) -> Result<Account> {
-    let end = Instant::now() + duration;
-    run(plan, |_| Instant::now() < end)
+    let mut end = None;
+    run(plan, |_| {
+        let now = Instant::now();
+        now < *end.get_or_insert(now + duration)
+    })
 }
 
 /// One ask over so many connections for that long. Unlike wrk it waits for every answer, so that a
