@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calls;
 mod connections;
 mod reference;
 mod rows;
@@ -13,6 +14,12 @@ mod stage;
 mod subject;
 
 use rows::rows;
+
+/// The promises that rows name.
+mod checks {
+    pub use crate::calls::*;
+    pub use crate::connections::*;
+}
 
 rows! {
     Http {
@@ -43,5 +50,17 @@ rows! {
     }
     Memcached {
         memcached "memcached" memcached: answers others time_out refused bad_name closing cancelled deadline shared;
+    }
+    Nobody {
+        sleep "sleep" sleep: long_others long_cancelled long_deadline;
+        usleep "usleep" usleep: long_others long_cancelled long_deadline;
+        time_nanosleep "time_nanosleep" time_nanosleep: long_others long_cancelled long_deadline;
+        exec "exec" exec: gated_answers gated_others gated_cancelled;
+        shell_exec "shell_exec" shell_exec: gated_answers gated_others gated_cancelled;
+        proc_open "proc_open, proc_close" proc_open: gated_answers gated_others gated_cancelled;
+        popen "popen, pclose" popen: gated_answers gated_others gated_cancelled;
+        pipe "fopen, fgets of a named pipe" pipe: gated_answers gated_others gated_cancelled;
+        flock "flock" flock: locked_answers locked_others locked_cancelled;
+        session "session_start (files)" session: session_turns;
     }
 }

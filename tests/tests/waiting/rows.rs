@@ -15,7 +15,7 @@ pub struct Row {
     pub checks: &'static [&'static str],
 }
 
-/// Declares the rows: each check is a function of `connections`, and becomes a test.
+/// Declares the rows: each check is a function of `checks`, and becomes a test.
 macro_rules! rows {
     ($($service:ident { $($name:ident $title:literal $script:ident: $($check:ident)+;)+ })+) => {
         /// All of them, in the order of the page.
@@ -29,7 +29,7 @@ macro_rules! rows {
             };
             $(#[test]
             fn $check() {
-                crate::connections::$check(&ROW);
+                crate::checks::$check(&ROW);
             })+
         })+)+
     };

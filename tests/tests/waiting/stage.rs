@@ -16,6 +16,8 @@ pub enum Service {
     Postgres,
     Redis,
     Memcached,
+    /// Nothing but the machine itself.
+    Nobody,
 }
 
 static WEB: LazyLock<Web> = LazyLock::new(Web::start);
@@ -45,6 +47,7 @@ impl Service {
             Service::Postgres => POSTGRES.socket(),
             Service::Redis => REDIS.socket(),
             Service::Memcached => MEMCACHED.socket(),
+            Service::Nobody => unreachable!("such rows have no gate"),
         }
     }
 
@@ -64,7 +67,7 @@ impl Service {
                 vec![text("user", MariaDb::USER), text("password", MariaDb::PASSWORD)]
             }
             Service::Redis => vec![text("password", Redis::PASSWORD)],
-            Service::Memcached => Vec::new(),
+            Service::Memcached | Service::Nobody => Vec::new(),
         }
     }
 }
