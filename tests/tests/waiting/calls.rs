@@ -3,7 +3,7 @@
 
 use crate::rows::Row;
 use crate::subject::{At, Reference, Subject, Worker};
-use outboard_e2e::{Client, Fifo, Request, Scratch};
+use outboard_e2e::{Client, Fifo, Names, Request, Scratch};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::sync::Mutex;
@@ -143,6 +143,29 @@ pub fn session_turns(row: &'static Row) {
         assert_eq!(first.join().unwrap()["value"], json!(1));
         assert_eq!(second.join().unwrap()["value"], json!(2));
     });
+}
+
+/// While the name server is silent, the worker answers another request.
+pub fn name_others(row: &'static Row) {
+    let names = Names::start();
+    let (worker, at) = (Worker::resolving(&names), At::new());
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| worker.step(row.script, "ask", &at));
+        names.wait_until_asked();
+        worker.expect_service();
+        names.open();
+        assert_eq!(asking.join().unwrap()["value"], json!("127.0.0.1"));
+    });
+}
+
+/// There is no such name, or it is an address: the result is that of the call that blocks.
+pub fn name_answers(row: &'static Row) {
+    let (worker, reference) = (Worker::start(), Reference::start());
+    for name in ["localhost", "nowhere.invalid", "127.0.0.1", ""] {
+        let at = vec![("name".to_owned(), name.to_owned())];
+        let asked = |subject: &dyn Subject| subject.step(row.script, "ask", &at);
+        assert_eq!(asked(&worker), asked(&reference), "{name}");
+    }
 }
 
 fn expect_others(row: &Row, place: &Place, worker: &Worker, release: impl FnOnce()) {

@@ -119,6 +119,7 @@ pub fn closing(row: &'static Row) {
     let stage = Stage::of(row);
     let at = stage.at();
     let outcomes = expect_same(row, |subject| {
+        stage.gate.open();
         let opened = subject.step(row.script, "open", &at);
         stage.gate.shut();
         let asked = thread::scope(|scope| {
@@ -147,6 +148,7 @@ pub fn cancelled(row: &'static Row) {
         assert_eq!(asking.join().unwrap(), "\"cancelled\"");
     });
     stage.gate.cut();
+    stage.gate.open();
     assert_eq!(open_and_ask(&worker, row, &at), expected);
 }
 
@@ -160,6 +162,7 @@ pub fn deadline(row: &'static Row) {
     let target = worker.target("/step", row.script, "ask", &at);
     Client::new(worker.site.address()).send(&Request::get(&target)).expect(504);
     stage.gate.cut();
+    stage.gate.open();
     assert_eq!(open_and_ask(&worker, row, &at), expected);
 }
 

@@ -61,6 +61,7 @@ rows! {
         popen "popen, pclose" popen: gated_answers gated_others gated_cancelled;
         pipe "fopen, fgets of a named pipe" pipe: gated_answers gated_others gated_cancelled;
         flock "flock" flock: locked_answers locked_others locked_cancelled;
+        gethostbyname "gethostbyname, and names in every row above" gethostbyname: name_answers name_others;
         session "session_start (files)" session: session_turns;
     }
 }

@@ -1,6 +1,6 @@
 //! Who takes the steps of a row: php-cli, which blocks, or a worker.
 
-use outboard_e2e::{Client, Configured, Docroot, Request, Response};
+use outboard_e2e::{Client, Configured, Docroot, Names, Request, Response};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -75,9 +75,15 @@ impl Worker {
 
     /// One that ends requests after this time.
     pub fn with_deadline(deadline: &str) -> Worker {
-        let docroot = Docroot::of("waiting");
-        docroot.writable("");
-        let site = Configured::start(docroot, &configuration(deadline));
+        Worker::of(Configured::start(docroot(), &configuration(deadline)))
+    }
+
+    /// One that asks this server for names.
+    pub fn resolving(names: &Names) -> Worker {
+        Worker::of(Configured::resolving(names, docroot(), &configuration("10m")))
+    }
+
+    fn of(site: Configured) -> Worker {
         let pid = header(&Client::new(site.address()).get("/hello").expect(200));
         Worker { site, pid }
     }
@@ -111,6 +117,12 @@ impl Subject for Worker {
     fn step(&self, script: &str, verb: &str, at: &At) -> Value {
         undated(&self.get(&self.target("/step", script, verb, at)).text(), at)
     }
+}
+
+fn docroot() -> Docroot {
+    let docroot = Docroot::of("waiting");
+    docroot.writable("");
+    docroot
 }
 
 fn header(response: &Response) -> String {
