@@ -50,11 +50,16 @@ impl Place {
     }
 }
 
+/// The result is that of the call that blocks.
+pub fn short_answers(row: &'static Row) {
+    let at = At::new();
+    let waiting = Worker::start().step(row.script, "ask", &at);
+    assert_eq!(waiting, Reference::start().step(row.script, "ask", &at));
+}
+
 /// While it waits for a time that no test lives to see, the worker answers another request.
 pub fn long_others(row: &'static Row) {
     let (place, worker) = (Place::new(), Worker::start());
-    let short = worker.step(row.script, "ask", &place.at());
-    assert_eq!(short, Reference::start().step(row.script, "ask", &place.at()));
     let target = worker.target("/task", row.script, "ask long", &place.at());
     thread::scope(|scope| {
         let asking = scope.spawn(|| worker.get(&target).text());

@@ -39,7 +39,7 @@ rows! {
     }
     MariaDb {
         mysqli "mysqli" mysqli: answers others time_out refused bad_name bad_credentials closing cancelled deadline shared;
-        pdo_mysql "PDO (mysql)" pdo_mysql: answers others refused bad_name bad_credentials closing cancelled deadline shared;
+        pdo_mysql "PDO (mysql)" pdo_mysql: answers others time_out refused bad_name bad_credentials closing cancelled deadline shared;
     }
     Postgres {
         pgsql "pgsql" pgsql: answers others server_time_out refused bad_name bad_credentials closing cancelled deadline shared;
@@ -52,9 +52,9 @@ rows! {
         memcached "memcached" memcached: answers others time_out refused bad_name closing cancelled deadline shared;
     }
     Nobody {
-        sleep "sleep" sleep: long_others long_cancelled long_deadline;
-        usleep "usleep" usleep: long_others long_cancelled long_deadline;
-        time_nanosleep "time_nanosleep" time_nanosleep: long_others long_cancelled long_deadline;
+        sleep "sleep" sleep: short_answers long_others long_cancelled long_deadline;
+        usleep "usleep" usleep: short_answers long_others long_cancelled long_deadline;
+        time_nanosleep "time_nanosleep" time_nanosleep: short_answers long_others long_cancelled long_deadline;
         exec "exec" exec: gated_answers gated_others gated_cancelled;
         shell_exec "shell_exec" shell_exec: gated_answers gated_others gated_cancelled;
         proc_open "proc_open, proc_close" proc_open: gated_answers gated_others gated_cancelled;
