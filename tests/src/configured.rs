@@ -28,7 +28,8 @@ impl Configured {
     /// The same, in a world where names are resolved by this server; the test must be root.
     #[track_caller]
     pub fn resolving(names: &Names, docroot: Docroot, text: &str) -> Configured {
-        let file = docroot.beside().file("resolv.conf", format!("nameserver {}\n", names.address()));
+        let file =
+            docroot.beside().file("resolv.conf", format!("nameserver {}\n", names.address()));
         let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
         let program = Launch::new("unshare").args(["--mount", "sh", "-c", script]).arg(file);
         Configured::launched(program.arg(Server::binary()), docroot, text)

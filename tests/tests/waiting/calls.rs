@@ -51,14 +51,14 @@ impl Place {
 }
 
 /// The result is that of the call that blocks.
-pub fn short_answers(row: &'static Row) {
+pub(crate) fn short_answers(row: &'static Row) {
     let at = At::new();
     let waiting = Worker::start().step(row.script, "ask", &at);
     assert_eq!(waiting, Reference::start().step(row.script, "ask", &at));
 }
 
 /// While it waits for a time that no test lives to see, the worker answers another request.
-pub fn long_others(row: &'static Row) {
+pub(crate) fn long_others(row: &'static Row) {
     let (place, worker) = (Place::new(), Worker::start());
     let target = worker.target("/task", row.script, "ask long", &place.at());
     thread::scope(|scope| {
@@ -71,13 +71,13 @@ pub fn long_others(row: &'static Row) {
 }
 
 /// `Coroutine::cancel()` ends the wait.
-pub fn long_cancelled(row: &'static Row) {
+pub(crate) fn long_cancelled(row: &'static Row) {
     let place = Place::new();
     expect_cancelled(row, "ask long", &place);
 }
 
 /// The deadline of the request ends the wait, and the worker goes on.
-pub fn long_deadline(row: &'static Row) {
+pub(crate) fn long_deadline(row: &'static Row) {
     let (place, worker) = (Place::new(), Worker::with_deadline("1s"));
     let target = worker.target("/step", row.script, "ask long", &place.at());
     Client::new(worker.site.address()).send(&Request::get(&target)).expect(504);
@@ -85,7 +85,7 @@ pub fn long_deadline(row: &'static Row) {
 }
 
 /// The result is that of the call that blocks.
-pub fn gated_answers(row: &'static Row) {
+pub(crate) fn gated_answers(row: &'static Row) {
     let place = Place::new();
     let ask = |subject: &dyn Subject| {
         place.open_gate();
@@ -97,19 +97,19 @@ pub fn gated_answers(row: &'static Row) {
 }
 
 /// While it waits, the worker answers another request.
-pub fn gated_others(row: &'static Row) {
+pub(crate) fn gated_others(row: &'static Row) {
     let (place, worker) = (Place::new(), Worker::start());
     expect_others(row, &place, &worker, || place.open_gate());
 }
 
 /// `Coroutine::cancel()` ends the wait.
-pub fn gated_cancelled(row: &'static Row) {
+pub(crate) fn gated_cancelled(row: &'static Row) {
     let place = Place::new();
     expect_cancelled(row, "ask", &place);
 }
 
 /// The result is that of the call that blocks.
-pub fn locked_answers(row: &'static Row) {
+pub(crate) fn locked_answers(row: &'static Row) {
     let place = Place::new();
     let ask = |subject: &dyn Subject| {
         let outcome = subject.step(row.script, "ask", &place.at());
@@ -120,21 +120,21 @@ pub fn locked_answers(row: &'static Row) {
 }
 
 /// While another process has the lock, the worker answers another request.
-pub fn locked_others(row: &'static Row) {
+pub(crate) fn locked_others(row: &'static Row) {
     let (place, worker) = (Place::new(), Worker::start());
     let lock = place.lock();
     expect_others(row, &place, &worker, || drop(lock));
 }
 
 /// `Coroutine::cancel()` ends the wait.
-pub fn locked_cancelled(row: &'static Row) {
+pub(crate) fn locked_cancelled(row: &'static Row) {
     let place = Place::new();
     let _lock = place.lock();
     expect_cancelled(row, "ask", &place);
 }
 
 /// Two requests of one session in one worker: the second waits for the first, and nobody else.
-pub fn session_turns(row: &'static Row) {
+pub(crate) fn session_turns(row: &'static Row) {
     let (place, worker) = (Place::new(), Worker::start());
     place.scratch.folder("sessions");
     let at = place.at();
@@ -151,7 +151,7 @@ pub fn session_turns(row: &'static Row) {
 }
 
 /// While the name server is silent, the worker answers another request.
-pub fn name_others(row: &'static Row) {
+pub(crate) fn name_others(row: &'static Row) {
     let names = Names::start();
     let (worker, at) = (Worker::resolving(&names), At::new());
     thread::scope(|scope| {
@@ -164,7 +164,7 @@ pub fn name_others(row: &'static Row) {
 }
 
 /// There is no such name, or it is an address: the result is that of the call that blocks.
-pub fn name_answers(row: &'static Row) {
+pub(crate) fn name_answers(row: &'static Row) {
     let (worker, reference) = (Worker::start(), Reference::start());
     for name in ["localhost", "nowhere.invalid", "127.0.0.1", ""] {
         let at = vec![("name".to_owned(), name.to_owned())];

@@ -34,7 +34,7 @@ fn expect_failure(row: &'static Row, outcomes: &[Value]) {
 }
 
 /// The result is that of the call that blocks.
-pub fn answers(row: &'static Row) {
+pub(crate) fn answers(row: &'static Row) {
     let stage = Stage::of(row);
     let outcomes = expect_same(row, |subject| open_and_ask(subject, row, &stage.at()));
     for outcome in &outcomes {
@@ -44,7 +44,7 @@ pub fn answers(row: &'static Row) {
 }
 
 /// While it waits, the worker answers another request.
-pub fn others(row: &'static Row) {
+pub(crate) fn others(row: &'static Row) {
     let stage = Stage::of(row);
     let (worker, at) = (Worker::start(), stage.at());
     let expected = open_and_ask(&worker, row, &at);
@@ -60,7 +60,7 @@ pub fn others(row: &'static Row) {
 }
 
 /// The time-out of the call itself ends the wait.
-pub fn time_out(row: &'static Row) {
+pub(crate) fn time_out(row: &'static Row) {
     let stage = Stage::of(row);
     let mut at = stage.at();
     at.push(("brief".to_owned(), "1".to_owned()));
@@ -74,7 +74,7 @@ pub fn time_out(row: &'static Row) {
 }
 
 /// The time-out that the service was asked for ends the wait.
-pub fn server_time_out(row: &'static Row) {
+pub(crate) fn server_time_out(row: &'static Row) {
     let stage = Stage::of(row);
     let mut at = stage.at();
     at.push(("brief".to_owned(), "1".to_owned()));
@@ -86,19 +86,19 @@ pub fn server_time_out(row: &'static Row) {
 }
 
 /// Nobody listens: the same error.
-pub fn refused(row: &'static Row) {
+pub(crate) fn refused(row: &'static Row) {
     let at = Stage::of(row).at_nobody();
     expect_same_failure(row, &at);
 }
 
 /// There is no such host: the same error.
-pub fn bad_name(row: &'static Row) {
+pub(crate) fn bad_name(row: &'static Row) {
     let at = Stage::of(row).at_nowhere();
     expect_same_failure(row, &at);
 }
 
 /// The service does not know the user: the same error.
-pub fn bad_credentials(row: &'static Row) {
+pub(crate) fn bad_credentials(row: &'static Row) {
     let stage = Stage::of(row);
     let mut at = stage.at();
     for (name, value) in &mut at {
@@ -115,7 +115,7 @@ fn expect_same_failure(row: &'static Row, at: &At) {
 }
 
 /// The service closes the connection while the answer is waited for: the same error.
-pub fn closing(row: &'static Row) {
+pub(crate) fn closing(row: &'static Row) {
     let stage = Stage::of(row);
     let at = stage.at();
     let outcomes = expect_same(row, |subject| {
@@ -134,7 +134,7 @@ pub fn closing(row: &'static Row) {
 }
 
 /// `Coroutine::cancel()` ends the wait; the worker goes on, with new connections too.
-pub fn cancelled(row: &'static Row) {
+pub(crate) fn cancelled(row: &'static Row) {
     let stage = Stage::of(row);
     let (worker, at) = (Worker::start(), stage.at());
     let expected = open_and_ask(&worker, row, &at);
@@ -153,7 +153,7 @@ pub fn cancelled(row: &'static Row) {
 }
 
 /// The deadline of the request ends the wait; the worker goes on, with new connections too.
-pub fn deadline(row: &'static Row) {
+pub(crate) fn deadline(row: &'static Row) {
     let stage = Stage::of(row);
     let (worker, at) = (Worker::with_deadline("1s"), stage.at());
     let expected = open_and_ask(&worker, row, &at);
@@ -168,7 +168,7 @@ pub fn deadline(row: &'static Row) {
 
 /// A second coroutine on the connection is refused by an exception that names both places; the
 /// first gets its answer.
-pub fn shared(row: &'static Row) {
+pub(crate) fn shared(row: &'static Row) {
     let stage = Stage::of(row);
     let (worker, at) = (Worker::start(), stage.at());
     let expected = open_and_ask(&worker, row, &at);

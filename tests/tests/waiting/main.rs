@@ -17,8 +17,8 @@ use rows::rows;
 
 /// The promises that rows name.
 mod checks {
-    pub use crate::calls::*;
-    pub use crate::connections::*;
+    pub(crate) use crate::calls::*;
+    pub(crate) use crate::connections::*;
 }
 
 rows! {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 /// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
+pub(crate) enum Service {
     Http,
     Https,
     MariaDb,
@@ -74,24 +74,24 @@ impl Service {
 
 /// A row's service behind a gate of the test's own.
 #[derive(Debug)]
-pub struct Stage {
-    pub gate: Gate,
-    pub row: &'static Row,
+pub(crate) struct Stage {
+    pub(crate) gate: Gate,
+    pub(crate) row: &'static Row,
 }
 
 impl Stage {
     /// With an open gate.
-    pub fn of(row: &'static Row) -> Stage {
+    pub(crate) fn of(row: &'static Row) -> Stage {
         Stage { gate: Gate::before(&row.service.socket()), row }
     }
 
     /// Where the service is to be found.
-    pub fn at(&self) -> At {
+    pub(crate) fn at(&self) -> At {
         self.located("127.0.0.1", self.gate.address().port())
     }
 
     /// Where it is not: nobody listens there.
-    pub fn at_nobody(&self) -> At {
+    pub(crate) fn at_nobody(&self) -> At {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
@@ -99,7 +99,7 @@ impl Stage {
     }
 
     /// A name that nobody has (RFC 6761, 6.4).
-    pub fn at_nowhere(&self) -> At {
+    pub(crate) fn at_nowhere(&self) -> At {
         self.located("nowhere.invalid", self.gate.address().port())
     }
 
