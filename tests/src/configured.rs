@@ -3,7 +3,7 @@
 //! [`Server`](crate::Server) is for what every server must do; this is for what is configured.
 
 use crate::site::php_user;
-use crate::{Child, Client, Docroot, Held, Launch, Server, Wire};
+use crate::{Child, Client, Docroot, Held, Launch, Names, Server, Wire};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +21,23 @@ impl Configured {
     /// Under root, PHP runs as an unprivileged user.
     #[track_caller]
     pub fn start(docroot: Docroot, text: &str) -> Configured {
-        let launch = Configured::launch(&docroot, text);
+        let program = Launch::new(&Server::binary().to_string_lossy());
+        Configured::launched(program, docroot, text)
+    }
+
+    /// The same, in a world where names are resolved by this server; the test must be root.
+    #[track_caller]
+    pub fn resolving(names: &Names, docroot: Docroot, text: &str) -> Configured {
+        let file =
+            docroot.beside().file("resolv.conf", format!("nameserver {}\n", names.address()));
+        let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+        let program = Launch::new("unshare").args(["--mount", "sh", "-c", script]).arg(file);
+        Configured::launched(program.arg(Server::binary()), docroot, text)
+    }
+
+    #[track_caller]
+    fn launched(program: Launch, docroot: Docroot, text: &str) -> Configured {
+        let launch = Configured::launch(program, &docroot, text);
         let child = launch.start();
         let ready = |line: &str| line.contains("outboard status --admin").then_some(());
         if let Err(output) = child.wait_for(ready) {
@@ -50,9 +66,9 @@ impl Configured {
         )
     }
 
-    fn launch(docroot: &Docroot, text: &str) -> Launch {
+    fn launch(program: Launch, docroot: &Docroot, text: &str) -> Launch {
         let folder = docroot.beside();
-        Launch::new(&Server::binary().to_string_lossy())
+        program
             .arg("serve")
             .arg("--config")
             .arg(folder.file("outboard.toml", with_user(text)))

@@ -19,13 +19,20 @@ pub struct Gate {
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    #[default]
+    Open,
+    Shut,
+    /// What comes ends its connection.
+    Cut,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    shut: bool,
+    passage: Passage,
     /// Connections on which the service has said something that does not go through.
     holding: usize,
-    /// Both sides of every connection that was accepted.
-    connections: Vec<TcpStream>,
 }
 
 impl Gate {
@@ -50,7 +57,7 @@ impl Gate {
 
     /// From now on nothing of what the service says goes through.
     pub fn shut(&self) {
-        self.state.0.lock().expect("no holder panics").shut = true;
+        self.set(Passage::Shut);
     }
 
     /// Returns once the service has said something that does not go through.
@@ -64,54 +71,67 @@ impl Gate {
 
     /// Lets everything through, also what was held back.
     pub fn open(&self) {
-        self.state.0.lock().expect("no holder panics").shut = false;
+        self.set(Passage::Open);
+        self.wait_until_empty();
+    }
+
+    /// Closes the connections on which something is held back, and from now on each on which the
+    /// service says something; that is lost.
+    pub fn cut(&self) {
+        self.set(Passage::Cut);
+        self.wait_until_empty();
+    }
+
+    fn set(&self, passage: Passage) {
+        self.state.0.lock().expect("no holder panics").passage = passage;
         self.state.1.notify_all();
     }
 
-    /// Closes all connections; what was held back is lost. New ones find the gate open.
-    pub fn cut(&self) {
-        for connection in self.state.0.lock().expect("no holder panics").connections.drain(..) {
-            // The client may have closed it already.
-            let _ = connection.shutdown(Shutdown::Both);
-        }
-        self.open();
+    /// So that what was held before is not taken for what is held next.
+    fn wait_until_empty(&self) {
+        let (state, changed) = &*self.state;
+        let state = state.lock().expect("no holder panics");
+        drop(changed.wait_while(state, |state| state.holding > 0).expect("no holder panics"));
     }
 }
 
 fn connect(client: TcpStream, service: &Path, shared: &Arc<(Mutex<State>, Condvar)>) {
     let Ok(server) = UnixStream::connect(service) else { return };
     client.set_nodelay(true).expect("a TCP socket has the option");
-    let kept = client.try_clone().expect("descriptors are left");
-    shared.0.lock().expect("no holder panics").connections.push(kept);
-    let (mut from_client, mut to_client) = (client.try_clone().expect("as above"), client);
-    let (mut from_server, mut to_server) = (server.try_clone().expect("as above"), server);
+    let (mut from_client, mut to_client) = (client.try_clone().expect("dup(2)"), client);
+    let (mut from_server, mut to_server) = (server.try_clone().expect("dup(2)"), server);
     let shared = shared.clone();
     thread::spawn(move || {
-        copy(&mut from_client, &mut to_server, || ());
+        copy(&mut from_client, &mut to_server, || true);
         let _ = to_server.shutdown(Shutdown::Write);
     });
     thread::spawn(move || {
-        copy(&mut from_server, &mut to_client, || wait_until_open(&shared));
+        copy(&mut from_server, &mut to_client, || may_pass(&shared));
         let _ = to_client.shutdown(Shutdown::Both);
         let _ = from_server.shutdown(Shutdown::Both);
     });
 }
 
-fn wait_until_open(shared: &(Mutex<State>, Condvar)) {
+/// Waits until the gate is not shut; false when it is cut.
+fn may_pass(shared: &(Mutex<State>, Condvar)) -> bool {
     let (state, changed) = shared;
     let mut state = state.lock().expect("no holder panics");
-    state.holding += 1;
-    changed.notify_all();
-    state = changed.wait_while(state, |state| state.shut).expect("no holder panics");
-    state.holding -= 1;
+    if state.passage == Passage::Shut {
+        state.holding += 1;
+        changed.notify_all();
+        let is_shut = |state: &mut State| state.passage == Passage::Shut;
+        state = changed.wait_while(state, is_shut).expect("no holder panics");
+        state.holding -= 1;
+        changed.notify_all();
+    }
+    state.passage == Passage::Open
 }
 
-/// Ends with either side.
-fn copy(source: &mut impl Read, target: &mut impl Write, before_each: impl Fn()) {
+/// Ends with either side, or when something may not pass.
+fn copy(source: &mut impl Read, target: &mut impl Write, may_pass: impl Fn() -> bool) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = source.read(&mut buffer) {
-        before_each();
-        if target.write_all(&buffer[..count]).is_err() {
+        if !may_pass() || target.write_all(&buffer[..count]).is_err() {
             return;
         }
     }

@@ -238,6 +238,18 @@ const zend_execute_data *outboard_frame_of(uint64_t waiter)
 	return one ? one->frame : NULL;
 }
 
+/* Where the coroutine with this index waits, if it does. */
+const zend_execute_data *outboard_frame_at(uint32_t coroutine)
+{
+	return coroutine < count ? all[coroutine]->frame : NULL;
+}
+
+/* Whether the running coroutine is to end. */
+bool outboard_is_cancelled(void)
+{
+	return running->cancelled;
+}
+
 /* Whether a wait here would let others go on. */
 bool outboard_may_suspend(void)
 {

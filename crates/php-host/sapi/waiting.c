@@ -77,31 +77,17 @@ static void end_blocking(enum call call, int64_t since_us)
 }
 
 /* The innermost line of PHP code of a coroutine that waits. */
-static void place_of(const zend_execute_data *frame, const char **file, uint32_t *line)
+outboard_place outboard_place_of(const zend_execute_data *frame)
 {
-	*file = "(unknown)";
-	*line = 0;
-	for (; frame; frame = frame->prev_execute_data) {
-		if (frame->func && ZEND_USER_CODE(frame->func->type) && frame->opline) {
-			*file = ZSTR_VAL(frame->func->op_array.filename);
-			*line = frame->opline->lineno;
-			return;
-		}
+	outboard_place place = {"(unknown)", 0};
+	while (frame && !(frame->func && ZEND_USER_CODE(frame->func->type) && frame->opline)) {
+		frame = frame->prev_execute_data;
 	}
-}
-
-static void refuse_shared(uint64_t other)
-{
-	const char *there, *here;
-	uint32_t there_line, here_line;
-	if (EG(exception)) {
-		return;
+	if (frame) {
+		place.file = ZSTR_VAL(frame->func->op_array.filename);
+		place.line = frame->opline->lineno;
 	}
-	place_of(outboard_frame_of(other), &there, &there_line);
-	place_of(EG(current_execute_data), &here, &here_line);
-	zend_throw_exception_ex(outboard_connection_in_use, 0,
-		"this connection is in use: one coroutine waits on it at %s:%u, another wants it at %s:%u; "
-		"give each a connection of its own", there, there_line, here, here_line);
+	return place;
 }
 
 enum waited { CAME, LATE, IMPOSSIBLE };
@@ -111,10 +97,14 @@ static enum waited wait_for(enum call call, struct pollfd *fds, size_t count, in
 {
 	uint64_t other = 0;
 	int saved_errno = errno;
+	if (outboard_is_cancelled()) {
+		outboard_throw_if_cancelled();
+		return LATE;
+	}
 	int refused = outboard_rs_wait(outboard_events, outboard_waiter(), fds, count, timeout_us, &other);
 	if (refused) {
 		if (other) {
-			refuse_shared(other);
+			outboard_refuse(outboard_frame_of(other));
 			errno = EBUSY;
 		}
 		return IMPOSSIBLE;
@@ -344,7 +334,7 @@ static bool is_taken(int fd)
 			return false;
 		}
 	}
-	refuse_shared(other);
+	outboard_refuse(outboard_frame_of(other));
 	errno = EBUSY;
 	return true;
 }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calls;
 mod connections;
 mod reference;
 mod rows;
@@ -13,6 +14,12 @@ mod stage;
 mod subject;
 
 use rows::rows;
+
+/// The promises that rows name.
+mod checks {
+    pub(crate) use crate::calls::*;
+    pub(crate) use crate::connections::*;
+}
 
 rows! {
     Http {
@@ -32,7 +39,7 @@ rows! {
     }
     MariaDb {
         mysqli "mysqli" mysqli: answers others time_out refused bad_name bad_credentials closing cancelled deadline shared;
-        pdo_mysql "PDO (mysql)" pdo_mysql: answers others refused bad_name bad_credentials closing cancelled deadline shared;
+        pdo_mysql "PDO (mysql)" pdo_mysql: answers others time_out refused bad_name bad_credentials closing cancelled deadline shared;
     }
     Postgres {
         pgsql "pgsql" pgsql: answers others server_time_out refused bad_name bad_credentials closing cancelled deadline shared;
@@ -43,5 +50,18 @@ rows! {
     }
     Memcached {
         memcached "memcached" memcached: answers others time_out refused bad_name closing cancelled deadline shared;
+    }
+    Nobody {
+        sleep "sleep" sleep: short_answers long_others long_cancelled long_deadline;
+        usleep "usleep" usleep: short_answers long_others long_cancelled long_deadline;
+        time_nanosleep "time_nanosleep" time_nanosleep: short_answers long_others long_cancelled long_deadline;
+        exec "exec" exec: gated_answers gated_others gated_cancelled;
+        shell_exec "shell_exec" shell_exec: gated_answers gated_others gated_cancelled;
+        proc_open "proc_open, proc_close" proc_open: gated_answers gated_others gated_cancelled;
+        popen "popen, pclose" popen: gated_answers gated_others gated_cancelled;
+        pipe "fopen, fgets of a named pipe" pipe: gated_answers gated_others gated_cancelled;
+        flock "flock" flock: locked_answers locked_others locked_cancelled;
+        gethostbyname "gethostbyname, and names in every row above" gethostbyname: name_answers name_others;
+        session "session_start (files)" session: session_turns;
     }
 }

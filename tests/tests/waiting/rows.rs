@@ -4,24 +4,24 @@ use crate::stage::Service;
 
 /// A way to wait.
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// What a reader knows it by.
-    pub title: &'static str,
+    pub(crate) title: &'static str,
     /// The script of its steps, in `fixtures/waiting/rows`.
-    pub script: &'static str,
+    pub(crate) script: &'static str,
     /// Who answers.
-    pub service: Service,
+    pub(crate) service: Service,
     /// The names of its tests.
-    pub checks: &'static [&'static str],
+    pub(crate) checks: &'static [&'static str],
 }
 
-/// Declares the rows: each check is a function of `connections`, and becomes a test.
+/// Declares the rows: each check is a function of `checks`, and becomes a test.
 macro_rules! rows {
     ($($service:ident { $($name:ident $title:literal $script:ident: $($check:ident)+;)+ })+) => {
         /// All of them, in the order of the page.
-        pub const ROWS: &[&rows::Row] = &[$($(&$name::ROW,)+)+];
+        pub(crate) const ROWS: &[&rows::Row] = &[$($(&$name::ROW,)+)+];
         $($(mod $name {
-            pub const ROW: crate::rows::Row = crate::rows::Row {
+            pub(crate) const ROW: crate::rows::Row = crate::rows::Row {
                 title: $title,
                 script: stringify!($script),
                 service: crate::stage::Service::$service,
@@ -29,7 +29,7 @@ macro_rules! rows {
             };
             $(#[test]
             fn $check() {
-                crate::connections::$check(&ROW);
+                crate::checks::$check(&ROW);
             })+
         })+)+
     };

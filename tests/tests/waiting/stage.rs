@@ -9,13 +9,15 @@ use std::sync::LazyLock;
 
 /// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
+pub(crate) enum Service {
     Http,
     Https,
     MariaDb,
     Postgres,
     Redis,
     Memcached,
+    /// Nothing but the machine itself.
+    Nobody,
 }
 
 static WEB: LazyLock<Web> = LazyLock::new(Web::start);
@@ -45,6 +47,7 @@ impl Service {
             Service::Postgres => POSTGRES.socket(),
             Service::Redis => REDIS.socket(),
             Service::Memcached => MEMCACHED.socket(),
+            Service::Nobody => unreachable!("such rows have no gate"),
         }
     }
 
@@ -64,31 +67,31 @@ impl Service {
                 vec![text("user", MariaDb::USER), text("password", MariaDb::PASSWORD)]
             }
             Service::Redis => vec![text("password", Redis::PASSWORD)],
-            Service::Memcached => Vec::new(),
+            Service::Memcached | Service::Nobody => Vec::new(),
         }
     }
 }
 
 /// A row's service behind a gate of the test's own.
 #[derive(Debug)]
-pub struct Stage {
-    pub gate: Gate,
-    pub row: &'static Row,
+pub(crate) struct Stage {
+    pub(crate) gate: Gate,
+    pub(crate) row: &'static Row,
 }
 
 impl Stage {
     /// With an open gate.
-    pub fn of(row: &'static Row) -> Stage {
+    pub(crate) fn of(row: &'static Row) -> Stage {
         Stage { gate: Gate::before(&row.service.socket()), row }
     }
 
     /// Where the service is to be found.
-    pub fn at(&self) -> At {
+    pub(crate) fn at(&self) -> At {
         self.located("127.0.0.1", self.gate.address().port())
     }
 
     /// Where it is not: nobody listens there.
-    pub fn at_nobody(&self) -> At {
+    pub(crate) fn at_nobody(&self) -> At {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
@@ -96,7 +99,7 @@ impl Stage {
     }
 
     /// A name that nobody has (RFC 6761, 6.4).
-    pub fn at_nowhere(&self) -> At {
+    pub(crate) fn at_nowhere(&self) -> At {
         self.located("nowhere.invalid", self.gate.address().port())
     }
 

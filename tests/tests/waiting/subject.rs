@@ -1,6 +1,6 @@
 //! Who takes the steps of a row: php-cli, which blocks, or a worker.
 
-use outboard_e2e::{Client, Configured, Docroot, Request, Response};
+use outboard_e2e::{Client, Configured, Docroot, Names, Request, Response};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -8,23 +8,23 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 
 /// What a step is told: names and values.
-pub type At = Vec<(String, String)>;
+pub(crate) type At = Vec<(String, String)>;
 
 /// Takes steps of a row's script, and says what came of each.
-pub trait Subject: Sync {
+pub(crate) trait Subject: Sync {
     /// Takes one.
     fn step(&self, script: &str, verb: &str, at: &At) -> Value;
 }
 
 /// php-cli.
 #[derive(Debug)]
-pub struct Reference {
+pub(crate) struct Reference {
     pipes: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
     child: std::process::Child,
 }
 
 impl Reference {
-    pub fn start() -> Reference {
+    pub(crate) fn start() -> Reference {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/waiting/cli.php");
         let mut child = Command::new("timeout")
             .args(["60", "php8.2", "-d", "html_errors=0", "-d", "display_errors=stderr", script])
@@ -62,29 +62,35 @@ impl Drop for Reference {
 
 /// One worker that may have several requests.
 #[derive(Debug)]
-pub struct Worker {
-    pub site: Configured,
+pub(crate) struct Worker {
+    pub(crate) site: Configured,
     pid: String,
 }
 
 impl Worker {
     /// One with a deadline that no test reaches.
-    pub fn start() -> Worker {
+    pub(crate) fn start() -> Worker {
         Worker::with_deadline("10m")
     }
 
     /// One that ends requests after this time.
-    pub fn with_deadline(deadline: &str) -> Worker {
-        let docroot = Docroot::of("waiting");
-        docroot.writable("");
-        let site = Configured::start(docroot, &configuration(deadline));
+    pub(crate) fn with_deadline(deadline: &str) -> Worker {
+        Worker::of(Configured::start(docroot(), &configuration(deadline)))
+    }
+
+    /// One that asks this server for names.
+    pub(crate) fn resolving(names: &Names) -> Worker {
+        Worker::of(Configured::resolving(names, docroot(), &configuration("10m")))
+    }
+
+    fn of(site: Configured) -> Worker {
         let pid = header(&Client::new(site.address()).get("/hello").expect(200));
         Worker { site, pid }
     }
 
     /// Sends a request, which the first worker answers.
     #[track_caller]
-    pub fn get(&self, target: &str) -> Response {
+    pub(crate) fn get(&self, target: &str) -> Response {
         let response = Client::new(self.site.address()).send(&Request::get(target)).expect(200);
         assert_eq!(header(&response), self.pid, "another worker: the first one is gone");
         response
@@ -92,12 +98,12 @@ impl Worker {
 
     /// Is served, whatever waits.
     #[track_caller]
-    pub fn expect_service(&self) {
+    pub(crate) fn expect_service(&self) {
         self.get("/hello").expect(200).saying("\"hello\"");
     }
 
     /// The target of a step.
-    pub fn target(&self, path: &str, script: &str, verb: &str, at: &At) -> String {
+    pub(crate) fn target(&self, path: &str, script: &str, verb: &str, at: &At) -> String {
         let mut target = format!("{path}?row={script}&verb={}", verb.replace(' ', "%20"));
         for (name, value) in at {
             write!(target, "&{name}={value}").expect("a string takes it");
@@ -111,6 +117,12 @@ impl Subject for Worker {
     fn step(&self, script: &str, verb: &str, at: &At) -> Value {
         undated(&self.get(&self.target("/step", script, verb, at)).text(), at)
     }
+}
+
+fn docroot() -> Docroot {
+    let docroot = Docroot::of("waiting");
+    docroot.writable("");
+    docroot
 }
 
 fn header(response: &Response) -> String {
