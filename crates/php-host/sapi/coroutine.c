@@ -334,6 +334,11 @@ static void call(zval *callback, outboard_visit *visit)
 	zval_ptr_dtor(&result);
 }
 
+static int is_same(void *one, void *other)
+{
+	return one == other;
+}
+
 static void run_deferred(outboard_visit *visit)
 {
 	zend_llist *deferred = visit->deferred;
@@ -341,7 +346,7 @@ static void run_deferred(outboard_visit *visit)
 		zval callback;
 		zval *first = zend_llist_get_first(deferred);
 		ZVAL_COPY(&callback, first);
-		zend_llist_del_element(deferred, first, NULL);
+		zend_llist_del_element(deferred, first, is_same);
 		call(&callback, visit);
 		zval_ptr_dtor(&callback);
 	}
@@ -390,6 +395,7 @@ static void answer(const outboard_event *event)
 void outboard_forked(void)
 {
 	one_shot = true;
+	outboard_reset_forked();
 }
 
 /* The script itself goes on as the request's, after its snapshot was taken. */

@@ -8,6 +8,7 @@
  * first asked for one.
  */
 #include "visit.h"
+#include "ext/random/php_random.h"
 #include "ext/standard/basic_functions.h"
 #include <locale.h>
 #include <sys/stat.h>
@@ -282,6 +283,13 @@ void outboard_reset_baseline(void)
 	call_if_there("date_default_timezone_get", NULL, &baseline_time_zone);
 	dirt = 0;
 	begun_count = 0;
+}
+
+/* Forks of one snapshot must not draw the same numbers. */
+void outboard_reset_forked(void)
+{
+	RANDOM_G(mt19937_seeded) = false;
+	RANDOM_G(combined_lcg_seeded) = false;
 }
 
 void outboard_reset_after(outboard_visit *visit)
