@@ -150,9 +150,12 @@ static void begin_stack(void)
 	EG(active_fiber) = NULL;
 	EG(jit_trace_num) = 0;
 	OUTBOARD_FORGET_STACK_LIMIT();
-	/* Not that of a statement under `@` which waits (zend_fiber_execute in zend_fibers.c). */
-	EG(error_reporting) = EG(error_reporting_ini_entry) && EG(error_reporting_ini_entry)->value
-		? (int) ZEND_STRTOL(ZSTR_VAL(EG(error_reporting_ini_entry)->value), NULL, 0) : E_ALL;
+	/* Not that of a statement under `@` which waits (zend_fiber_execute in zend_fibers.c); the
+	 * engine's own pointer to the entry is there only once somebody has changed it. */
+	const zend_ini_entry *reporting =
+		zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("error_reporting"));
+	EG(error_reporting) = reporting && reporting->value
+		? (int) ZEND_STRTOL(ZSTR_VAL(reporting->value), NULL, 0) : E_ALL;
 }
 
 static ZEND_STACK_ALIGNED void run_context(zend_fiber_transfer *transfer)
@@ -346,6 +349,11 @@ static void call(zval *callback, outboard_visit *visit)
 	zval_ptr_dtor(&result);
 }
 
+static int is_same(void *one, void *other)
+{
+	return one == other;
+}
+
 static void run_deferred(outboard_visit *visit)
 {
 	zend_llist *deferred = visit->deferred;
@@ -353,7 +361,7 @@ static void run_deferred(outboard_visit *visit)
 		zval callback;
 		zval *first = zend_llist_get_first(deferred);
 		ZVAL_COPY(&callback, first);
-		zend_llist_del_element(deferred, first, NULL);
+		zend_llist_del_element(deferred, first, is_same);
 		call(&callback, visit);
 		zval_ptr_dtor(&callback);
 	}
@@ -392,9 +400,10 @@ static void answer(const outboard_event *event)
 	}
 	outboard_time_limit_end();
 	outboard_backtrace_end();
-	running->visit = NULL;
 	running->cancelled = false;
+	/* Its end may wait, for a connection to roll back: it is this context's until then. */
 	release(visit);
+	running->visit = NULL;
 	outboard_visit_enter(&outboard_boot_visit);
 }
 
@@ -402,6 +411,7 @@ static void answer(const outboard_event *event)
 void outboard_forked(void)
 {
 	one_shot = true;
+	outboard_reset_forked();
 }
 
 /* The script itself goes on as the request's, after its snapshot was taken. */
@@ -448,13 +458,13 @@ static void run_task(task *one)
 		zval_ptr_dtor(&one->ended);
 	}
 	zval_ptr_dtor(&one->callback);
-	running->visit = NULL;
 	running->task = 0;
 	tasks--;
 	efree(one);
 	if (visit) {
 		release(visit);
 	}
+	running->visit = NULL;
 	outboard_visit_enter(&outboard_boot_visit);
 }
 

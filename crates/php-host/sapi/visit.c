@@ -21,6 +21,25 @@ static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
 static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
 
+/* A session of the boot ends; save handlers that it has set are for all requests. */
+static void end_session_of_boot(void)
+{
+	zval handlers[PS_NUM_APIS];
+	zend_string *class = PS(mod_user_class_name);
+	for (int i = 0; i < PS_NUM_APIS; i++) {
+		ZVAL_COPY(&handlers[i], &PS(mod_user_names).names[i]);
+	}
+	if (class) {
+		zend_string_addref(class);
+	}
+	session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+	session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
+	for (int i = 0; i < PS_NUM_APIS; i++) {
+		ZVAL_COPY_VALUE(&PS(mod_user_names).names[i], &handlers[i]);
+	}
+	PS(mod_user_class_name) = class;
+}
+
 /* At the first call for a request: what is there now is the script's own. */
 void outboard_visit_startup(void)
 {
@@ -32,8 +51,7 @@ void outboard_visit_startup(void)
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
 	outboard_active_visit = &outboard_boot_visit;
 	if (session_module) {
-		session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
-		session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
+		end_session_of_boot();
 	}
 }
 
@@ -154,6 +172,9 @@ static void prepare(outboard_visit *visit)
 	}
 	for (int i = 0; i < PS_NUM_APIS; i++) {
 		Z_TRY_ADDREF(state->session.mod_user_names.names[i]);
+	}
+	if (state->session.mod_user_class_name) {
+		zend_string_addref(state->session.mod_user_class_name);
 	}
 	state->shutdown_functions = NULL;
 	state->last_error_message = NULL;

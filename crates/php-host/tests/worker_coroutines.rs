@@ -1,0 +1,323 @@
+//! Several requests in one worker: each has its own superglobals, headers, buffers and handlers.
+
+mod driver;
+
+use driver::{Answer, Resident, get, serve};
+use outboard_ring::response::Outcome;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A point that all requests in flight pass together: they wait until `n` have come.
+const MEET: &str = r#"
+    $come = [];
+    function meet(string $where, int $n): void {
+        $GLOBALS['come'][$where] = ($GLOBALS['come'][$where] ?? 0) + 1;
+        while ($GLOBALS['come'][$where] < $n) { Outboard\sleep(0.0005); }
+    }"#;
+
+fn wait_for(file: &Path) {
+    let began = Instant::now();
+    while !file.exists() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{file:?} does not come");
+        std::thread::yield_now();
+    }
+}
+
+/// Eight requests at once, `/0?n=0` to `/7?n=7`, to a handler with this body, which may
+/// `meet('name', 8)`; the bodies of their answers in order of the requests.
+fn eight(body: &str) -> Vec<Answer> {
+    let mut app = Resident::concurrent(8, &format!("{MEET} {}", serve(body)));
+    let mut answers = Vec::new();
+    // Twice: what the first eight leave must not show in the second.
+    for _ in 0..2 {
+        let asks: Vec<_> = (0..8)
+            .map(|n| get(&format!("{n}")).query(&format!("n={n}")).header("X-N", &format!("{n}")))
+            .collect();
+        answers = app.worker.ask_all(&asks);
+        answers.sort_by_key(|(place, _)| *place);
+        app.ask("reset?");
+    }
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+#[track_caller]
+fn each_gets_its_own(body: &str, expected: impl Fn(usize) -> String) {
+    let body = format!("if ($at === 'reset?') {{ $GLOBALS['come'] = []; return ''; }} {body}");
+    for (n, answer) in eight(&body).iter().enumerate() {
+        assert_eq!(answer.text(), expected(n), "{answer:?}");
+        assert_eq!(answer.done.outcome, Outcome::Finished);
+    }
+}
+
+#[test]
+fn superglobals() {
+    each_gets_its_own(
+        "$_SESSION = ['s' => $at]; $_GET['added'] = $at; meet('a', 8);
+         $first = json_encode([$_GET, $_REQUEST, $_SERVER['REQUEST_URI'], $_SERVER['HTTP_X_N'], $_SESSION, getallheaders()['X-N']]);
+         meet('b', 8); return $first;",
+        |n| format!(r#"[{{"n":"{n}","added":"{n}"}},{{"n":"{n}"}},"\/{n}?n={n}","{n}",{{"s":"{n}"}},"{n}"]"#),
+    );
+}
+
+#[test]
+fn output_buffers() {
+    each_gets_its_own(
+        "echo 'a', $at; meet('a', 8); ob_start(fn ($text) => strrev($text)); echo 'bc'; meet('b', 8); ob_start(); echo 'd', $at; meet('c', 8);
+         $inner = ob_get_clean(); meet('d', 8); ob_end_flush(); echo $inner, ob_get_level();",
+        |n| format!("a{n}cbd{n}0"),
+    );
+}
+
+#[test]
+fn status_and_headers() {
+    let body = "if ($at === 'reset?') { $GLOBALS['come'] = []; return ''; }
+        http_response_code(200 + (int) $at); header(\"X-Mine: $at\"); setcookie('c', $at); meet('a', 8);
+        header('X-More: ' . http_response_code()); meet('b', 8); header('Content-Type: text/x-' . $at); return (string) count(headers_list());";
+    for (n, answer) in eight(body).iter().enumerate() {
+        let own = n.to_string();
+        assert_eq!(usize::from(answer.status), 200 + n);
+        assert_eq!(answer.line("X-Mine"), Some(own.as_str()));
+        assert_eq!(answer.line("X-More"), Some((200 + n).to_string().as_str()));
+        assert_eq!(answer.line("Set-Cookie"), Some(format!("c={n}").as_str()));
+        assert!(answer.line("Content-Type").unwrap().starts_with(&format!("text/x-{n}")));
+        let mine = answer.lines.iter().filter(|line| line.starts_with("X-Mine")).count();
+        assert_eq!(mine, 1, "{answer:?}");
+    }
+}
+
+#[test]
+fn error_and_exception_handlers() {
+    let body = "if ($at === 'reset?') { $GLOBALS['come'] = []; return ''; }
+        set_error_handler(function ($level, $message) use ($at) { echo \"error of $at: $message. \"; return true; });
+        set_exception_handler(function ($e) use ($at) { echo \"exception of $at: \", $e->getMessage(); });
+        meet('a', 8); trigger_error(\"w$at\"); meet('b', 8); throw new Exception(\"e$at\");";
+    for (n, answer) in eight(body).iter().enumerate() {
+        assert_eq!(answer.text(), format!("error of {n}: w{n}. exception of {n}: e{n}"));
+    }
+}
+
+#[test]
+fn shutdown_functions_and_the_last_error() {
+    each_gets_its_own(
+        "register_shutdown_function(function () use ($at) { echo \" bye $at\"; });
+         @trigger_error(\"last $at\"); meet('a', 8); echo error_get_last()['message']; meet('b', 8);",
+        |n| format!("last {n} bye {n}"),
+    );
+}
+
+#[test]
+fn sessions() {
+    let folder = driver::Folder::new();
+    let path = folder.0.display();
+    each_gets_its_own(
+        &format!(
+            "ini_set('session.save_path', '{path}'); session_id(\"s$at\"); session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; $_SESSION['who'] = $at; meet('a', 8);
+             $id = session_id(); session_write_close(); meet('b', 8); return json_encode([$id, session_status(), $_SESSION['who']]);"
+        ),
+        |n| format!(r#"["s{n}",1,"{n}"]"#),
+    );
+}
+
+#[test]
+fn bodies_and_uploads() {
+    let code = format!(
+        "{MEET} {}",
+        serve(
+            "meet('a', 4); $body = file_get_contents('php://input'); meet('b', 4); return $body . json_encode($_POST);"
+        )
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4)
+        .map(|n| {
+            let body = format!("p={n}");
+            (driver::post("x", "application/x-www-form-urlencoded", body.clone()), body)
+        })
+        .collect();
+    let tags: Vec<_> = asks
+        .iter()
+        .map(|(ask, body)| {
+            let tag = app.worker.begin(ask);
+            app.worker.push(outboard_ring::frame::FrameKind::RequestBody, tag, body.as_bytes());
+            tag
+        })
+        .collect();
+    for (n, answer) in app.worker.finish_all(&tags) {
+        assert_eq!(answer.text(), format!("p={n}{{\"p\":\"{n}\"}}"));
+    }
+}
+
+#[test]
+fn the_current_request_and_what_is_deferred() {
+    each_gets_its_own(
+        "meet('a', 8); Outboard\\defer(function () use ($at) { if (Outboard\\request()->path() !== \"/$at\") error_log('mixed up'); });
+         $path = Outboard\\request()->path(); meet('b', 8); return $path . $request->path();",
+        |n| format!("/{n}/{n}"),
+    );
+}
+
+#[test]
+fn tasks_see_the_request_that_spawned_them() {
+    each_gets_its_own(
+        "return implode(',', Outboard\\concurrently([
+             function () { meet('a', 8); echo 'o'; return $_GET['n']; },
+             function () { meet('b', 8); return Outboard\\request()->path(); }]));",
+        |n| format!("o{}{n},/{n}", ""),
+    );
+}
+
+#[test]
+fn fibers_that_wait_in_several_requests() {
+    each_gets_its_own(
+        "$fiber = new Fiber(function () use ($at) { meet('a', 8); $got = Fiber::suspend(\"s$at\"); meet('b', 8); return $got . $_GET['n']; });
+         $first = $fiber->start(); meet('c', 8); $fiber->resume(\"r$at\"); return $first . $fiber->getReturn();",
+        |n| format!("s{n}r{n}{n}"),
+    );
+}
+
+#[test]
+fn generators_and_static_calls_keep_their_place() {
+    each_gets_its_own(
+        "$g = (function () use ($at) { for ($i = 0; $i < 3; $i++) { meet(\"g$i\", 8); yield \"$at$i\"; } })();
+         return implode(',', iterator_to_array($g));",
+        |n| format!("{n}0,{n}1,{n}2"),
+    );
+}
+
+#[test]
+fn answers_come_in_the_order_in_which_they_are_ready() {
+    let code = serve(
+        "$until = (int) $at; while (($GLOBALS['turn'] ?? 3) > $until) Outboard\\sleep(0.0005); $GLOBALS['turn'] = $until - 1; return $at;",
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    let answers = app.worker.ask_all(&asks);
+    let order: Vec<_> = answers.iter().map(|(place, _)| *place).collect();
+    assert_eq!(order, [3, 2, 1, 0]);
+}
+
+#[test]
+fn exit_of_one_request_does_not_end_another() {
+    let code = format!(
+        "{MEET} {}",
+        serve(
+            "ob_start(); echo $at; meet('a', 4); if ((int) $at % 2) exit(' exit'); meet('b', 2); return ' end';"
+        )
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    for (n, answer) in app.worker.ask_all(&asks) {
+        assert_eq!(answer.text(), format!("{n} {}", if n % 2 == 1 { "exit" } else { "end" }));
+    }
+}
+
+#[test]
+fn an_exception_in_one_request_is_its_own() {
+    let code = format!(
+        "{MEET} {}",
+        serve(
+            "meet('a', 4); if ($at === '2') throw new Exception('two'); meet('b', 3); return $at;"
+        )
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    for (n, answer) in app.worker.ask_all(&asks) {
+        let expected = if n == 2 { 500 } else { 200 };
+        assert_eq!(answer.status, expected, "{answer:?}");
+        assert_eq!(answer.log_text().contains("two"), n == 2);
+    }
+}
+
+#[test]
+fn exhausted_memory_fails_one_request_and_the_others_finish() {
+    let code = format!(
+        "{MEET} {}",
+        serve(
+            "meet('a', 4); if ($at === '1') { str_repeat('x', 1 << 30); } Outboard\\sleep(0.005); return $at;"
+        )
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    let mut leaving = false;
+    for (n, answer) in app.worker.ask_all(&asks) {
+        let failed = n == 1;
+        assert_eq!(answer.status, if failed { 500 } else { 200 }, "{answer:?}");
+        assert_eq!(answer.text(), if failed { String::new() } else { n.to_string() });
+        leaving |= answer.done.leaving;
+    }
+    assert!(leaving);
+    assert_eq!(app.left(), Some(0));
+}
+
+#[test]
+fn a_fatal_error_fails_one_request_and_the_others_finish() {
+    let code = format!(
+        "{MEET} {}",
+        serve(
+            "meet('a', 4); if ($at === '1') { eval('abstract class A { abstract function f(); } class B extends A {}'); } Outboard\\sleep(0.005); return $at;"
+        )
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    for (n, answer) in app.worker.ask_all(&asks) {
+        assert_eq!(answer.status, if n == 1 { 500 } else { 200 }, "{answer:?}");
+    }
+    assert_eq!(app.left(), Some(0));
+}
+
+#[test]
+fn a_request_that_is_cancelled_unwinds_and_the_others_go_on() {
+    let code = serve(
+        "if ($at === 'long') { try { Outboard\\sleep(60); return 'slept'; } finally { file_put_contents(__DIR__ . '/unwound', ''); } } return 'short';",
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let long = app.worker.begin(&get("long"));
+    assert_eq!(app.get("short"), "short");
+    app.worker.push(outboard_ring::frame::FrameKind::Cancel, long, b"");
+    let answer = app.worker.finish(long, b"");
+    assert_ne!(answer.text(), "slept");
+    assert!(app.folder.0.join("unwound").exists());
+    assert_eq!(app.get("short"), "short");
+}
+
+#[test]
+fn handle_request_answers_many_at_a_time_as_well() {
+    let code = format!(
+        "{MEET} while (frankenphp_handle_request(function () {{ meet('a', 4); echo $_GET['n']; }})) {{}} file_put_contents(__DIR__ . '/left', '');"
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..4).map(|n| get("x").query(&format!("n={n}"))).collect();
+    for (n, answer) in app.worker.ask_all(&asks) {
+        assert_eq!(answer.text(), n.to_string());
+    }
+    assert_eq!(app.stop(), Some(0));
+    assert!(app.folder.0.join("left").exists());
+}
+
+#[test]
+fn a_worker_that_is_to_leave_answers_what_it_has_begun() {
+    let code = serve(
+        "touch(__DIR__ . \"/begun$at\"); while (!file_exists(__DIR__ . '/go')) Outboard\\sleep(0.0005); return 'done';",
+    );
+    let mut app = Resident::concurrent(4, &code);
+    let asks: Vec<_> = (0..3).map(|n| get(&n.to_string())).collect();
+    let tags: Vec<_> = asks.iter().map(|ask| app.worker.begin(ask)).collect();
+    for n in 0..3 {
+        wait_for(&app.folder.0.join(format!("begun{n}")));
+    }
+    app.worker.stop();
+    app.folder.write("go", "");
+    for (_, answer) in app.worker.finish_all(&tags) {
+        assert_eq!(answer.text(), "done");
+    }
+    assert_eq!(app.left(), Some(0));
+}
+
+#[test]
+fn a_hundred_requests_wait_in_one_worker() {
+    let code = format!("{MEET} {}", serve("meet('a', 100); return $at;"));
+    let mut app = Resident::concurrent(100, &code);
+    let asks: Vec<_> = (0..100).map(|n| get(&n.to_string())).collect();
+    for (n, answer) in app.worker.ask_all(&asks) {
+        assert_eq!(answer.text(), n.to_string());
+    }
+}

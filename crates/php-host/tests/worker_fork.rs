@@ -1,0 +1,221 @@
+//! Isolation by fork: the script boots once, and each request is answered by a copy of it.
+
+mod driver;
+
+use driver::{Answer, Folder, Host, finished, get, settings_of_worker, start};
+use outboard_ring::control::{Event, HostSettings, Isolation};
+
+struct Forking {
+    host: Host,
+    folder: Folder,
+}
+
+fn settings(folder: &Folder, code: &str) -> HostSettings {
+    let mut settings = settings_of_worker(folder.write("worker.php", &format!("<?php {code}")));
+    settings.worker.as_mut().unwrap().isolation = Isolation::Fork;
+    settings
+}
+
+impl Forking {
+    fn new(code: &str) -> Self {
+        let folder = Folder::new();
+        Self { host: Host::with(settings(&folder, code)), folder }
+    }
+
+    /// Has a fork answer and waits until it has gone.
+    fn ask(&mut self, name: &str) -> Answer {
+        let mut worker = self.host.fork();
+        let answer = worker.ask(&get(name));
+        assert!(answer.done.leaving, "{answer:?}");
+        match self.host.event() {
+            Event::Exited { worker: number, code, signal } => {
+                assert_eq!((number, code, signal), (worker.number, Some(0), None));
+            }
+            other => panic!("expected the fork's end, got {other:?}"),
+        }
+        answer
+    }
+
+    #[track_caller]
+    fn get(&mut self, name: &str) -> String {
+        finished(&self.ask(name))
+    }
+}
+
+/// Prints what the request before left behind, and leaves as much as it can.
+const DIRTY: &str = r#"
+    class Kept { public static $static = 0; }
+    function counted() { static $n = 0; return ++$n; }
+    $global = 0;
+    function answer() {
+        $found = [$GLOBALS['global']++, Kept::$static++, counted(), getenv('LEFT'), ini_get('precision'),
+            defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
+        putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
+        mb_internal_encoding('ISO-8859-1'); chdir('/');
+        return json_encode($found);
+    }"#;
+
+#[test]
+fn nothing_of_one_request_is_there_in_the_next() {
+    for asking in [
+        "Outboard\\serve(fn () => answer());",
+        "while (frankenphp_handle_request(function () { echo answer(); }));",
+        "Outboard\\snapshot(); echo answer();",
+    ] {
+        let mut app = Forking::new(&format!("chdir('/tmp'); {DIRTY} {asking}"));
+        let first = app.get("a");
+        assert!(first.starts_with("[0,0,1,false,"), "{first}");
+        for _ in 0..3 {
+            assert_eq!(app.get("a"), first, "{asking}");
+        }
+    }
+}
+
+#[test]
+fn the_script_boots_once() {
+    let mut app = Forking::new(
+        "file_put_contents(__DIR__ . '/boots', '.', FILE_APPEND); Outboard\\serve(fn () => 'up');",
+    );
+    assert_eq!((app.get("a"), app.get("b"), app.get("c")), ("up".into(), "up".into(), "up".into()));
+    assert_eq!(std::fs::read_to_string(app.folder.0.join("boots")).unwrap(), ".");
+}
+
+#[test]
+fn below_the_snapshot_the_script_is_a_plain_script() {
+    let mut app = Forking::new(
+        "$booted = 'booted'; Outboard\\snapshot();
+         header('X-Query: ' . ($_GET['q'] ?? 'none')); http_response_code(201); session_id('x');
+         register_shutdown_function(function () { echo ' shutdown'; });
+         echo $booted, ' ', $_SERVER['REQUEST_METHOD'], ' ', Outboard\\request()->path();
+         if (isset($_GET['exit'])) exit(' exit'); echo ' end';",
+    );
+    let mut worker = app.host.fork();
+    let answer = worker.ask(&get("p").query("q=1"));
+    assert_eq!((answer.status, answer.line("X-Query")), (201, Some("1")));
+    assert_eq!(finished(&answer), "booted GET /p end shutdown");
+    app.host.event();
+    let mut worker = app.host.fork();
+    assert_eq!(finished(&worker.ask(&get("p").query("exit"))), "booted GET /p exit shutdown");
+}
+
+#[test]
+fn an_exception_below_the_snapshot_is_a_500() {
+    let mut app = Forking::new("Outboard\\snapshot(); throw new DomainException('a bug');");
+    for _ in 0..2 {
+        let failed = app.ask("a");
+        assert_eq!(failed.status, 500, "{failed:?}");
+        assert!(failed.log_text().contains("Uncaught DomainException: a bug"), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_fatal_error_below_the_snapshot_is_a_500() {
+    let mut app = Forking::new("Outboard\\snapshot(); str_repeat('x', 1 << 30);");
+    let failed = app.ask("a");
+    assert_eq!(failed.status, 500, "{failed:?}");
+    assert!(failed.log_text().contains("Allowed memory size"), "{failed:?}");
+}
+
+#[test]
+fn a_snapshot_in_another_mode_does_nothing() {
+    let folder = Folder::new();
+    folder.write("a.php", "<?php Outboard\\snapshot(); echo 'classic';");
+    assert_eq!(finished(&Host::new().fork().ask(&get("a.php").root(&folder.0))), "classic");
+    let mut reset =
+        driver::Resident::new("Outboard\\snapshot(); Outboard\\serve(fn () => 'reset');");
+    assert_eq!(reset.get("a"), "reset");
+}
+
+#[test]
+fn forks_wait_side_by_side() {
+    let mut app = Forking::new("Outboard\\serve(fn ($request) => $request->path());");
+    let mut forks: Vec<_> = (0..4).map(|_| app.host.fork()).collect();
+    for (n, fork) in forks.iter_mut().enumerate().rev() {
+        assert_eq!(finished(&fork.ask(&get(&format!("{n}")))), format!("/{n}"));
+    }
+}
+
+#[test]
+fn a_fork_that_is_told_to_leave_does_so_without_a_request() {
+    let mut app =
+        Forking::new("Outboard\\serve(fn () => 'up'); file_put_contents(__DIR__ . '/end', '');");
+    let mut worker = app.host.fork();
+    worker.stop();
+    assert!(matches!(app.host.event(), Event::Exited { code: Some(0), .. }));
+    assert_eq!(app.get("a"), "up");
+}
+
+#[test]
+fn coroutines_work_in_a_fork() {
+    let mut app = Forking::new(
+        "Outboard\\serve(fn () => Outboard\\concurrently([function () { Outboard\\sleep(0.001); return 1; }, fn () => 2]));",
+    );
+    assert_eq!((app.get("a"), app.get("a")), ("[1,2]".into(), "[1,2]".into()));
+}
+
+#[test]
+fn coroutines_work_below_the_snapshot() {
+    let mut app = Forking::new(
+        "Outboard\\snapshot(); echo json_encode(Outboard\\concurrently([function () { Outboard\\sleep(0.001); return 1; }, fn () => 2]));
+         Outboard\\defer(function () { file_put_contents(__DIR__ . '/deferred', ''); });",
+    );
+    assert_eq!((app.get("a"), app.get("a")), ("[1,2]".into(), "[1,2]".into()));
+    assert!(app.folder.0.join("deferred").exists());
+}
+
+#[test]
+fn before_the_snapshot_there_is_nothing_to_wait_with() {
+    let mut app = Forking::new(
+        "try { Outboard\\spawn(fn () => 1); } catch (RuntimeException $e) { $said = $e->getMessage(); }
+         usleep(1); Outboard\\serve(fn () => $said);",
+    );
+    assert!(app.get("a").contains("isolation \"fork\""));
+}
+
+#[test]
+fn random_numbers_of_forks_differ() {
+    for draw in
+        ["mt_rand()", "rand()", "lcg_value()", "uniqid('', true)", "bin2hex(random_bytes(4))"]
+    {
+        let mut app = Forking::new(&format!("{draw}; Outboard\\serve(fn () => (string) {draw});"));
+        assert_ne!(app.get("a"), app.get("a"), "{draw}");
+    }
+}
+
+#[test]
+fn a_script_that_never_asks_does_not_start_the_app() {
+    let folder = Folder::new();
+    let event = &start(settings(&folder, "echo 'done already';")).started;
+    let Event::StartFailed { message } = event else { panic!("{event:?}") };
+    assert!(message.contains("worker.php ended without a call for a request"), "{message}");
+    assert!(message.contains("done already"), "{message}");
+}
+
+#[test]
+fn a_script_that_fails_while_booting_does_not_start_the_app() {
+    for (code, words) in [
+        (
+            "throw new DomainException('no configuration');",
+            "Uncaught DomainException: no configuration",
+        ),
+        ("if (", "Parse error"),
+        ("$x = str_repeat('x', 1 << 30);", "Allowed memory size"),
+    ] {
+        let folder = Folder::new();
+        let event = &start(settings(&folder, code)).started;
+        let Event::StartFailed { message } = event else { panic!("{code}: {event:?}") };
+        assert!(message.contains(words), "{code}: {message}");
+    }
+}
+
+#[test]
+fn what_the_boot_prints_is_told_once() {
+    let folder = Folder::new();
+    let mut host = start(settings(&folder, "echo 'a notice'; Outboard\\serve(fn () => 'up');"));
+    let Event::Started { messages, .. } = &host.started else { panic!("{:?}", host.started) };
+    assert!(messages.contains("a notice"), "{messages}");
+    let mut worker = host.fork();
+    assert_eq!(finished(&worker.ask(&get("a"))), "up");
+    host.event();
+    assert_eq!(worker.output(), "");
+}
