@@ -103,7 +103,7 @@ fn uploads_can_be_read_and_moved(both: &Both) {
 }
 
 fn the_script_stays(both: &Both) {
-    let mut served = || both.worker.client().get("/served").expect(200).text();
+    let served = || both.worker.client().get("/served").expect(200).text();
     let first: u32 = served().parse().expect("a number");
     assert_eq!(served(), (first + 1).to_string());
     Client::new(both.php_fpm.address()).get("/served").expect(200).saying("1");

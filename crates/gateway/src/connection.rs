@@ -268,10 +268,8 @@ impl Connection {
     async fn refuse_unread(&mut self, reason: Reason, detail: &str) -> After {
         let text = format!("{detail} from {}", self.ends.peer_text);
         self.gateway.log_refusal(None, 0, reason, &text);
-        let mut counters = self.gateway.counters.borrow_mut();
-        counters.refused(reason);
-        counters.answered(reason.status(), 0);
-        drop(counters);
+        self.gateway.counters.borrow_mut().refused(reason);
+        self.gateway.counters.borrow_mut().answered(reason.status(), 0);
         match crate::answer::refuse_unparsed(self, reason).await {
             Sent::Broken => After::Abort,
             Sent::Whole { .. } | Sent::Switched => After::Linger,

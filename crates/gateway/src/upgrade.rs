@@ -207,9 +207,8 @@ fn wanted(
     }
     let offer = Offer { buffers, app, client };
     offered.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).find_map(|name| {
-        let known =
-            |protocol: &&Box<dyn Protocol>| protocol.name().as_bytes().eq_ignore_ascii_case(name);
-        let protocol = gateway.protocols.iter().find(known)?;
+        let mut protocols = gateway.protocols.iter();
+        let protocol = protocols.find(|own| own.name().as_bytes().eq_ignore_ascii_case(name))?;
         Some((protocol.name(), protocol.accept(&offer)?))
     })
 }

@@ -24,7 +24,7 @@ use outboard_ring::frame::Tag;
 use outboard_supervisor::plan::backoff::Backoff;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::{Death, State};
-use outboard_supervisor::zygote::{Received, Zygote};
+use outboard_supervisor::zygote::{Received, Zygote, output_pipe};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -62,6 +62,9 @@ pub(super) struct Keeping {
     /// Why PHP does not start, in its own words, while it does not.
     failure: Option<String>,
     next_worker: u64,
+    /// Where forks that answer one request print to: what a pipe for each costs would be a good
+    /// part of the cost of the request.
+    output: Option<OwnedFd>,
     /// Whether the keeper ticks slowly and wants to be woken by demand.
     pub(super) slow: bool,
     backoff: Backoff,
@@ -78,6 +81,7 @@ impl Keeping {
             php_version: String::new(),
             failure: None,
             next_worker: 0,
+            output: None,
             slow: false,
             backoff: Backoff::new(),
             started_by_ms: None,
@@ -225,6 +229,11 @@ impl Pool {
         let spawned = Zygote::spawn(&self.settings.host_binary, self.settings.host.clone());
         let (zygote, output) = spawned.map_err(|error| format!("{error}; {}", error.hint()))?;
         spawn(relay_output(self.clone(), None, output));
+        if self.settings.forks_per_request() {
+            let (output, output_end) = output_pipe().map_err(|error| error.to_string())?;
+            spawn(relay_output(self.clone(), None, output));
+            self.keeping.borrow_mut().output = Some(output_end);
+        }
         let control = zygote.control_fd().try_clone_to_owned();
         let source = control.and_then(|fd| Source::new(fd, Interest::Read));
         self.zygote.replace(Some(zygote));
@@ -383,8 +392,14 @@ impl Pool {
         };
         let zygote = self.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let (capacities, doorbell) = (Capacities::default(), &self.gateway_doorbell);
-        let mut process = WorkerProcess::order(zygote, number, capacities, doorbell, now_ms())?;
+        let (capacities, doorbell) = (Capacities::DEFAULT, &self.gateway_doorbell);
+        let now_ms = now_ms();
+        let mut process = match &self.keeping.borrow().output {
+            Some(output) => WorkerProcess::order_printing_to(
+                output, zygote, number, capacities, doorbell, now_ms,
+            )?,
+            None => WorkerProcess::order(zygote, number, capacities, doorbell, now_ms)?,
+        };
         let output = process.take_output();
         let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
         self.members.borrow_mut().add(|slot| {
@@ -470,6 +485,7 @@ impl Pool {
 
     /// The zygote has gone, and by `PR_SET_PDEATHSIG` all of its workers with it.
     fn zygote_gone(&self) {
+        self.keeping.borrow_mut().output = None;
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
             self.look_at(&mut members, slot);

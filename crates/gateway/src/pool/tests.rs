@@ -82,13 +82,13 @@ struct Fake {
 impl Fake {
     /// Joins the pool as its worker `number`, ready.
     fn join(pool: &Rc<Pool>, number: u64) -> Fake {
-        let (process, ends) =
+        let (process, memory) =
             WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
         let concurrency = pool.settings.concurrency();
         pool.members.borrow_mut().add(|slot| {
             Worker::new(WorkerId { pool: pool.id, slot, number }, process, concurrency, true)
         });
-        let channel = WorkerChannel::map(&ends.memory).unwrap();
+        let channel = WorkerChannel::map(&memory).unwrap();
         let mut fake = Fake { number, channel, frame: Vec::new() };
         fake.says(FrameKind::Ready, Tag::default(), &[]);
         pool.look();
@@ -549,11 +549,11 @@ fn a_fork_that_is_used_is_neither_a_crash_nor_recycled() {
 fn a_worker_that_dies_while_it_starts_is_told_with_what_it_said() {
     in_loop(async {
         let pool = pool(1);
-        let (process, ends) = WorkerProcess::prepare(1, Capacities::DEFAULT, now_ms()).unwrap();
+        let (process, memory) = WorkerProcess::prepare(1, Capacities::DEFAULT, now_ms()).unwrap();
         pool.members
             .borrow_mut()
             .add(|slot| Worker::new(WorkerId { pool: pool.id, slot, number: 1 }, process, 1, true));
-        let channel = WorkerChannel::map(&ends.memory).unwrap();
+        let channel = WorkerChannel::map(&memory).unwrap();
         let mut fake = Fake { number: 1, channel, frame: Vec::new() };
         fake.says(FrameKind::Log, Tag::default(), b"\x03PHP Fatal error: no such class");
         pool.bury(1, Some(255), "left with code 255");
