@@ -136,7 +136,7 @@ impl Configured {
     pub fn command(&self, name: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new("timeout");
         command
-            .arg("20")
+            .arg("60")
             .arg(Server::binary())
             .arg(name)
             .args(arguments)
