@@ -12,17 +12,23 @@ fn serving(tables: &str) -> Configured {
     Configured::serving("supervision", &tables)
 }
 
-#[test]
-fn status_names_the_request_of_each_worker() {
-    let site = serving("");
-    let held = site.hold();
-    // A worker can be at work before the report of its fork has come.
+/// The status once every worker has its process id: one can be at work before the report of its
+/// fork has come.
+#[track_caller]
+fn once_reported(site: &Configured) -> Value {
     let is_reported = |status: &Value| {
         let workers = status["pools"][0]["workers"].as_array().expect("a list");
         workers.iter().all(|worker| worker["pid"].is_u64())
     };
     let status = std::iter::repeat_with(|| site.status()).take(1000).find(is_reported);
-    let status = status.expect("every worker gets its process id");
+    status.expect("every worker gets its process id")
+}
+
+#[test]
+fn status_names_the_request_of_each_worker() {
+    let site = serving("");
+    let held = site.hold();
+    let status = once_reported(&site);
     let workers = status["pools"][0]["workers"].as_array().expect("a list");
     assert_eq!(workers.len(), 2, "{status:#}");
     let busy: Vec<_> = workers.iter().filter(|worker| worker["state"] == "busy").collect();
@@ -38,6 +44,7 @@ fn status_names_the_request_of_each_worker() {
 fn status_for_people_has_the_same() {
     let site = serving("");
     let held = site.hold();
+    once_reported(&site);
     let output = site.command("status", &[]);
     let text = String::from_utf8_lossy(&output.stdout);
     for word in
