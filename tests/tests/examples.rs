@@ -161,7 +161,8 @@ fn streaming_sends_each_event_when_it_is_made() {
     let request = Request::get("/events?count=2&every=900");
     stream.send(&request.to_bytes("localhost")).expect("the server reads");
     let head = stream.head().expect("the answer has begun");
-    assert_eq!(head.header("Content-Type"), Some("text/event-stream"));
+    let kind = head.header("Content-Type").unwrap_or_default();
+    assert!(kind.starts_with("text/event-stream"), "{kind}");
     let event = stream.chunk().expect("an event comes").expect("it is not the end");
     let event = String::from_utf8_lossy(&event);
     assert!(event.starts_with("event: tick\nid: 1\ndata: {\"number\":1,"), "{event}");
