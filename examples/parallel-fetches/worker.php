@@ -50,6 +50,7 @@ function page(array $facts, bool $oneByOne): string
           strong { font-size: 2.6rem; font-variant-numeric: tabular-nums; color: #b3651a; }
           div { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1rem; }
           section { padding: .2rem 1.2rem; border: 1px solid #8884; border-radius: 10px; }
+          pre { white-space: pre-wrap; }
           h2 { margin: .5rem 0 0; font-size: 1.1rem; text-transform: capitalize; }
         </style>
         <h1>Four answers, 300 ms each</h1>

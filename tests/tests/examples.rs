@@ -8,7 +8,7 @@ use outboard_e2e::{
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A running example. One worker, so that what stays from request to request is told exactly.
@@ -21,22 +21,22 @@ struct Example {
 impl Example {
     #[track_caller]
     fn start(name: &str) -> Example {
-        Example::with(name, &[])
+        Example::with(name, &[], &[])
     }
 
+    /// With variables of the server's environment, and other content in some files of the copy.
     #[track_caller]
-    fn with(name: &str, variables: &[(&str, &str)]) -> Example {
-        let copy = Scratch::new("example");
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let examples = copy.folder("examples");
-        copy_into(&examples, &repository.join("examples").join(name));
-        copy_into(copy.path(), &repository.join("php"));
-        let file = examples.join(name).join("outboard.toml");
+    fn with(name: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -> Example {
+        let (copy, folder) = copied(name);
+        let file = folder.join("outboard.toml");
         let text = fs::read_to_string(&file).expect("an example has a configuration");
         let listen = "listen = \"127.0.0.1:8080\"";
         assert!(text.contains(listen), "{} says where it listens", file.display());
         let text = text.replace(listen, "listen = \"127.0.0.1:0\"");
         fs::write(&file, text + "\n[pool]\nmin = 1\nmax = 1\nspare = 0\n").expect("a copy of ours");
+        for (file, content) in files {
+            fs::write(folder.join(file), content).expect("a copy of ours");
+        }
 
         let mut launch = Launch::new(&Server::binary().to_string_lossy())
             .arg("serve")
@@ -70,6 +70,17 @@ impl Example {
             panic!("{} is answered by {text:?}: {error}\n{}", request.target, self.child.output())
         })
     }
+}
+
+/// A copy of an example and, where it looks for it, of the Composer package.
+#[track_caller]
+fn copied(name: &str) -> (Scratch, PathBuf) {
+    let copy = Scratch::new("example");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let examples = copy.folder("examples");
+    copy_into(&examples, &repository.join("examples").join(name));
+    copy_into(copy.path(), &repository.join("php"));
+    (copy, examples.join(name))
 }
 
 #[track_caller]
@@ -134,7 +145,7 @@ fn mysql_is_asked_by_pdo_and_mysqli_from_one_process() {
         ("MYSQL_USER", MariaDb::USER),
         ("MYSQL_PASSWORD", MariaDb::PASSWORD),
     ];
-    let example = Example::with("mysql-without-blocking", &variables);
+    let example = Example::with("mysql-without-blocking", &variables, &[]);
     let worker = &example.json(&Request::get("/quick"), 200)["worker"];
     for target in ["/pdo", "/mysqli"] {
         let answer = example.json(&Request::get(target), 200);
@@ -161,7 +172,8 @@ fn streaming_sends_each_event_when_it_is_made() {
     let request = Request::get("/events?count=2&every=900");
     stream.send(&request.to_bytes("localhost")).expect("the server reads");
     let head = stream.head().expect("the answer has begun");
-    assert_eq!(head.header("Content-Type"), Some("text/event-stream"));
+    let kind = head.header("Content-Type").unwrap_or_default();
+    assert!(kind.starts_with("text/event-stream"), "{kind}");
     let event = stream.chunk().expect("an event comes").expect("it is not the end");
     let event = String::from_utf8_lossy(&event);
     assert!(event.starts_with("event: tick\nid: 1\ndata: {\"number\":1,"), "{event}");
@@ -207,6 +219,43 @@ fn symfony_worker_resets_its_services_and_keeps_sessions_apart() {
     ada.get("/notes/1").expect(200).saying(r#"{"number":1,"text":"a rope"}"#);
     ben.get("/notes/1").expect(404);
     ben.send(&Request::form("/notes", &[("text", " ")])).expect(422);
+}
+
+/// What Composer's `vendor/autoload_runtime.php` does, with `APP_RUNTIME=Outboard\Symfony\Runtime`.
+const AUTOLOAD_RUNTIME: &str = r#"<?php
+require dirname(__DIR__) . '/src/autoload.php';
+require_once 'Symfony/Component/Runtime/autoload.php';
+$app = static fn (array $context) => new App\Kernel($context['APP_ENV'], false);
+$runtime = new Outboard\Symfony\Runtime(['disable_dotenv' => true, 'outboard_loop_max' => 2]);
+[$app, $arguments] = $runtime->getResolver($app)->resolve();
+exit($runtime->getRunner($app(...$arguments))->run());
+"#;
+
+#[test]
+fn symfony_runtime_stays_for_as_many_requests_as_it_is_told() {
+    let files = [("public/index.php", AUTOLOAD_RUNTIME)];
+    let example = Example::with("symfony-worker", &[], &files);
+    let answers = [0, 1, 0].map(|before| {
+        let answer = example.json(&Request::get("/worker"), 200);
+        assert_eq!(answer["requests_before"], before);
+        answer["worker"].clone()
+    });
+    assert_eq!(answers[0], answers[1]);
+    assert_ne!(answers[1], answers[2]);
+}
+
+#[test]
+fn symfony_workers_front_controller_answers_under_php_fpm() {
+    let (copy, folder) = copied("symfony-worker");
+    let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(copy.path()).status();
+    assert!(open.expect("chmod is there").success());
+    let app = App::at(folder.join("public")).env("APP_ENV", "prod");
+    let php_fpm = FpmStack::start(&app);
+    let mut ada = Client::new(php_fpm.address());
+    ada.follow(&Request::form("/notes", &[("text", "a rope")])).expect(200).holding(">a rope</a>");
+    for _ in 0..2 {
+        ada.get("/worker").expect(200).holding("\"requests_before\":0,");
+    }
 }
 
 #[test]
