@@ -63,9 +63,16 @@ impl Gate {
     /// Returns once the service has said something that does not go through.
     #[track_caller]
     pub fn wait_until_holding(&self) {
+        self.wait_until_holding_on(1);
+    }
+
+    /// Returns once that is so on several connections.
+    #[track_caller]
+    pub fn wait_until_holding_on(&self, connections: usize) {
         let (state, changed) = &*self.state;
         let state = state.lock().expect("no holder panics");
-        let waited = changed.wait_timeout_while(state, PATIENCE, |state| state.holding == 0);
+        let is_less = |state: &mut State| state.holding < connections;
+        let waited = changed.wait_timeout_while(state, PATIENCE, is_less);
         assert!(!waited.expect("no holder panics").1.timed_out(), "nobody asked the service");
     }
 

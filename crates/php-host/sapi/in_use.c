@@ -111,11 +111,31 @@ static const zend_execute_data *waiting_in(const use *holder)
 	return NULL;
 }
 
+/* A line of PHP code. */
+typedef struct {
+	const char *file;
+	uint32_t line;
+} place;
+
+/* The innermost line of PHP code of a coroutine that waits. */
+static place place_of(const zend_execute_data *frame)
+{
+	place innermost = {"(unknown)", 0};
+	while (frame && !(frame->func && ZEND_USER_CODE(frame->func->type) && frame->opline)) {
+		frame = frame->prev_execute_data;
+	}
+	if (frame) {
+		innermost.file = ZSTR_VAL(frame->func->op_array.filename);
+		innermost.line = frame->opline->lineno;
+	}
+	return innermost;
+}
+
 /* Throws to the running coroutine what it needs to know of the one that waits there. */
 ZEND_COLD void outboard_refuse(const zend_execute_data *there)
 {
-	outboard_place at = outboard_place_of(there);
-	outboard_place here = outboard_place_of(EG(current_execute_data));
+	place at = place_of(there);
+	place here = place_of(EG(current_execute_data));
 	if (!EG(exception)) {
 		zend_throw_exception_ex(outboard_connection_in_use, 0,
 			"this connection is in use: one coroutine waits on it at %s:%u, another wants it at "

@@ -103,16 +103,6 @@ const zend_execute_data *outboard_frame_at(uint32_t coroutine);
 bool outboard_is_cancelled(void);
 void outboard_throw_if_cancelled(void);
 
-/* waiting.c */
-
-/* A line of PHP code. */
-typedef struct {
-	const char *file;
-	uint32_t line;
-} outboard_place;
-
-outboard_place outboard_place_of(const zend_execute_data *frame);
-
 /* in_use.c */
 void outboard_in_use_startup(void);
 void outboard_refuse(const zend_execute_data *there);

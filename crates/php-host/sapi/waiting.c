@@ -76,38 +76,23 @@ static void end_blocking(enum call call, int64_t since_us)
 	}
 }
 
-/* The innermost line of PHP code of a coroutine that waits. */
-outboard_place outboard_place_of(const zend_execute_data *frame)
-{
-	outboard_place place = {"(unknown)", 0};
-	while (frame && !(frame->func && ZEND_USER_CODE(frame->func->type) && frame->opline)) {
-		frame = frame->prev_execute_data;
-	}
-	if (frame) {
-		place.file = ZSTR_VAL(frame->func->op_array.filename);
-		place.line = frame->opline->lineno;
-	}
-	return place;
-}
+enum waited { CAME, LATE, TAKEN, IMPOSSIBLE };
 
-enum waited { CAME, LATE, IMPOSSIBLE };
-
-/* Suspends until one of the descriptors is ready or the time is over; below 0 there is no end. */
-static enum waited wait_for(enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
+/*
+ * Suspends until one of the descriptors is ready or the time is over; below 0 there is no end.
+ * Where another coroutine waits for one of them, `other` is that one.
+ */
+static enum waited wait_unless_taken(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us, uint64_t *other)
 {
-	uint64_t other = 0;
 	int saved_errno = errno;
 	if (outboard_is_cancelled()) {
 		outboard_throw_if_cancelled();
 		return LATE;
 	}
-	int refused = outboard_rs_wait(outboard_events, outboard_waiter(), fds, count, timeout_us, &other);
-	if (refused) {
-		if (other) {
-			outboard_refuse(outboard_frame_of(other));
-			errno = EBUSY;
-		}
-		return IMPOSSIBLE;
+	*other = 0;
+	if (outboard_rs_wait(outboard_events, outboard_waiter(), fds, count, timeout_us, other)) {
+		return *other ? TAKEN : IMPOSSIBLE;
 	}
 	outboard_rs_count_wait(outboard_events, call, -1);
 	uint64_t self = outboard_waiter();
@@ -118,6 +103,19 @@ static enum waited wait_for(enum call call, struct pollfd *fds, size_t count, in
 		outboard_throw_if_cancelled();
 	}
 	return cancelled ? LATE : CAME;
+}
+
+/* The same for who would read or write: what another waits for is refused. */
+static enum waited wait_for(enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
+{
+	uint64_t other;
+	enum waited waited = wait_unless_taken(call, fds, count, timeout_us, &other);
+	if (waited == TAKEN) {
+		outboard_refuse(outboard_frame_of(other));
+		errno = EBUSY;
+		return IMPOSSIBLE;
+	}
+	return waited;
 }
 
 static enum waited wait_for_one(enum call call, int fd, short events, int64_t timeout_us)
@@ -132,15 +130,39 @@ static int poll_real(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return real(fds, count, timeout_ms);
 }
 
+/*
+ * Asking what is ready takes nothing from another who asks the same, such as two requests that
+ * share a multi handle of curl. The kernel is asked again and again then: it tells one of them.
+ */
+static enum waited wait_among_others(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
+{
+	int64_t until_us = timeout_us < 0 ? INT64_MAX : now_us() + timeout_us;
+	int64_t pause_us = 500;
+	uint64_t other;
+	enum waited waited;
+	for (;;) {
+		int64_t left_us = until_us == INT64_MAX ? -1 : until_us - now_us();
+		waited = wait_unless_taken(call, fds, count, left_us < -1 ? 0 : left_us, &other);
+		if (waited != TAKEN) {
+			return waited;
+		}
+		waited = wait_for(call, NULL, 0, pause_us);
+		if (waited != CAME || poll_real(fds, count, 0) != 0 || now_us() >= until_us) {
+			return waited;
+		}
+		pause_us = pause_us < 8000 ? pause_us * 2 : 8000;
+	}
+}
+
 static int poll_waiting(struct pollfd *fds, nfds_t count, int64_t timeout_us)
 {
 	int ready = poll_real(fds, count, 0);
 	if (ready != 0 || timeout_us == 0) {
 		return ready;
 	}
-	if (wait_for(POLL, fds, count, timeout_us) == IMPOSSIBLE) {
-		return EG(exception) ? -1
-			: poll_real(fds, count, timeout_us < 0 ? -1 : (int) ((timeout_us + 999) / 1000));
+	if (wait_among_others(POLL, fds, count, timeout_us) == IMPOSSIBLE) {
+		return poll_real(fds, count, timeout_us < 0 ? -1 : (int) ((timeout_us + 999) / 1000));
 	}
 	return poll_real(fds, count, 0);
 }
@@ -212,14 +234,11 @@ int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *t
 	if (ready != 0) {
 		return ready;
 	}
-	enum waited waited = wait_for(SELECT, fds, collect(count, sets, fds), timeout_us);
+	enum waited waited = wait_among_others(SELECT, fds, collect(count, sets, fds), timeout_us);
 	for (int i = 0; i < 3; i++) {
 		if (given[i]) {
 			*given[i] = copies[i];
 		}
-	}
-	if (waited == IMPOSSIBLE && EG(exception)) {
-		return -1;
 	}
 	return select_real(count, in, out, except, waited == IMPOSSIBLE ? time : &none);
 }

@@ -186,3 +186,23 @@ pub(crate) fn shared(row: &'static Row) {
         assert_eq!(asking.join().unwrap(), expected[1]);
     });
 }
+
+/// Two coroutines may share it: both get their answers.
+pub(crate) fn by_two(row: &'static Row) {
+    let stage = Stage::of(row);
+    let (worker, at) = (Worker::start(), stage.at());
+    let expected = open_and_ask(&worker, row, &at);
+    worker.step(row.script, "open", &at);
+    stage.gate.shut();
+    thread::scope(|scope| {
+        let ask = || worker.step(row.script, "ask", &at);
+        let first = scope.spawn(ask);
+        stage.gate.wait_until_holding();
+        let second = scope.spawn(ask);
+        stage.gate.wait_until_holding_on(2);
+        worker.expect_service();
+        stage.gate.open();
+        assert_eq!(first.join().unwrap(), expected[1]);
+        assert_eq!(second.join().unwrap(), expected[1]);
+    });
+}

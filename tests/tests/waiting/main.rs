@@ -25,6 +25,7 @@ rows! {
     Http {
         curl_exec "curl_exec" curl_exec: answers others time_out refused bad_name closing cancelled deadline shared;
         curl_multi "curl_multi_exec, curl_multi_select" curl_multi: answers others time_out refused bad_name closing cancelled deadline;
+        curl_multi_shared "curl_multi_*, one handle for all requests" curl_multi_shared: answers others time_out refused bad_name closing cancelled deadline by_two;
         file_get_contents "file_get_contents" file_get_contents: answers others time_out refused bad_name closing cancelled deadline;
         fopen "fopen, fgets, stream_get_contents" fopen: answers others time_out refused bad_name closing cancelled deadline;
         fsockopen "fsockopen" fsockopen: answers others time_out refused bad_name closing cancelled deadline shared;

@@ -25,7 +25,7 @@ const COLUMNS: &[(&str, &[(&str, &str)])] = &[
     ("peer closes", &[("closing", "yes")]),
     ("`cancel()`", &[("cancelled", "yes")]),
     ("deadline", &[("deadline", "yes")]),
-    ("a second user", &[("shared", "is refused")]),
+    ("a second user", &[("shared", "is refused"), ("by_two", "is served too")]),
 ];
 
 #[test]
