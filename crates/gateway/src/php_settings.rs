@@ -46,7 +46,7 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
             config::Isolation::Fork => Isolation::Fork,
         },
         frankenphp: worker.frankenphp,
-        state_doctor: false,
+        state_report: worker.state_report.clone(),
     })
 }
 

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Reload(AdminArguments),
     /// Finish what has begun and stop. SIGTERM does the same.
     Stop(AdminArguments),
+    /// Find what is wrong with an application.
+    Doctor(DoctorArguments),
     /// Print the JSON schema of the configuration file.
     Schema,
 }
@@ -67,6 +69,45 @@ pub(crate) struct CheckArguments {
     /// Print mistakes as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    #[command(subcommand)]
+    pub(crate) examination: Examination,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Examination {
+    /// Name what requests leave behind in a worker, by file and line.
+    ///
+    /// Boots the application in worker mode, sends the requests twice, and compares what each
+    /// round finds: globals, static properties and variables, what closures have captured,
+    /// constants, handlers, ini values, environment, open resources. Exit code 0: nothing was
+    /// left, 1: something was, or a request failed, 2: a mistake in arguments or configuration.
+    State(StateArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateArguments {
+    /// The folder of the application: with outboard.toml, worker.php or a front controller.
+    #[arg(required_unless_present = "config", conflicts_with = "config")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The configuration file; its first app in worker mode is examined.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A request to send, by method and path. May be given more than once.
+    #[arg(long, short, value_name = "METHOD PATH", default_value = "GET /")]
+    pub(crate) request: Vec<String>,
+    /// Pass over what begins with this, such as `App\Cache::$`. May be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ignore: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The PHP host to use instead of the one beside this program.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) php_host: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

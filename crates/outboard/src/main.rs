@@ -8,6 +8,7 @@
 mod admin_client;
 mod check;
 mod cli;
+mod doctor;
 mod reload;
 mod serve;
 mod status;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments, &terminal),
         Command::Reload(arguments) => reload::run(&arguments, &terminal),
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
+        Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Schema => check::print_schema(),
     }
 }

@@ -63,7 +63,7 @@ fn loader(arguments: &ServeArguments) -> Load {
 }
 
 /// The host that was built with this gateway.
-fn host_beside_us() -> PathBuf {
+pub(crate) fn host_beside_us() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     own.parent().unwrap_or(Path::new(".")).join("outboard-php")
 }

@@ -377,6 +377,7 @@ static void answer(const outboard_event *event)
 	outboard_visit *visit;
 	visits++;
 	zend_try {
+		outboard_doctor_examine();
 		outboard_visit_begin(event->request, event->exchange);
 	} zend_catch {
 		broken = true;
@@ -418,6 +419,7 @@ void outboard_forked(void)
 void outboard_main_visit(const outboard_event *event)
 {
 	visits++;
+	outboard_doctor_examine();
 	outboard_visit_begin(event->request, event->exchange);
 	main_script.visit = outboard_active_visit;
 	main_script.visit->coroutines = 1;

@@ -102,7 +102,8 @@ void outboard_backtrace_of(int pid);
 bool outboard_time_limit_start(void);
 
 /* resident.c */
-bool outboard_resident_run(const char *script, void *events, bool functions, uint32_t concurrency);
+bool outboard_resident_run(const char *script, void *events, bool functions, uint32_t concurrency,
+	const char *state_report);
 
 /* What a resident script's worker is to do next; Rust's Event. */
 enum outboard_event_kind {

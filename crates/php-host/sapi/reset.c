@@ -638,6 +638,20 @@ void outboard_reset_forked(void)
 	RANDOM_G(combined_lcg_seeded) = false;
 }
 
+/* As php_url_scanner_ex_deactivate in url_scanner_ex.re, which is not exported. */
+static void reset_rewriting(void)
+{
+	url_adapt_state_ex_t *scanner = &BG(url_adapt_output_ex);
+	zval result;
+	call_if_there("output_reset_rewrite_vars", NULL, &result);
+	zval_ptr_dtor(&result);
+	smart_str_free(&scanner->result);
+	smart_str_free(&scanner->buf);
+	smart_str_free(&scanner->tag);
+	smart_str_free(&scanner->arg);
+	scanner->active = 0;
+}
+
 static void reset_streams(uint32_t made)
 {
 	if (made & WRAPPERS) {
@@ -696,8 +710,7 @@ void outboard_reset_after(outboard_visit *visit)
 		zval_ptr_dtor(&result);
 	}
 	if (made & REWRITING) {
-		call_if_there("output_reset_rewrite_vars", NULL, &result);
-		zval_ptr_dtor(&result);
+		reset_rewriting();
 	}
 	if (made & SEED) {
 		outboard_reset_forked();

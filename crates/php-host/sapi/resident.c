@@ -188,12 +188,14 @@ static void end_one_shot(void)
  * Runs the script until it ends. False when it ended without a call for a request, or in a state
  * that cannot be trusted.
  */
-bool outboard_resident_run(const char *script, void *events, bool frankenphp, uint32_t concurrency)
+bool outboard_resident_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
+	const char *state_report)
 {
 	volatile bool sound = false;
 	outboard_concurrency = concurrency;
 	outboard_events = events;
 	outboard_frankenphp = frankenphp;
+	outboard_doctor_startup(state_report);
 	if (frankenphp) {
 		add_frankenphp();
 	}

@@ -70,6 +70,10 @@ void outboard_reset_baseline(void);
 void outboard_reset_forked(void);
 void outboard_reset_after(outboard_visit *visit);
 
+/* doctor.c */
+void outboard_doctor_startup(const char *path);
+void outboard_doctor_examine(void);
+
 /* coroutine.c */
 
 /* Why a wait is over. */

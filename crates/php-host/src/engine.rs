@@ -199,6 +199,7 @@ unsafe extern "C" {
         events: *mut c_void,
         frankenphp: bool,
         concurrency: u32,
+        state_report: *const c_char,
     ) -> bool;
     fn outboard_time_limit_start() -> bool;
     fn outboard_backtrace_install(signal_number: i32);
@@ -375,10 +376,12 @@ pub(crate) unsafe fn run_resident(
     events: *mut c_void,
     frankenphp: bool,
     concurrency: u32,
+    state_report: Option<&CStr>,
 ) -> bool {
+    let state_report = state_report.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: this function's contract; the C side catches bailouts, and switches between stacks
     // only in calls of its own, so a Rust frame is left and entered in order.
-    unsafe { outboard_resident_run(script.as_ptr(), events, frankenphp, concurrency) }
+    unsafe { outboard_resident_run(script.as_ptr(), events, frankenphp, concurrency, state_report) }
 }
 
 const _: () = {

@@ -51,6 +51,8 @@ pub(crate) fn snapshot(script: &WorkerScript, forking: Forking) -> Forking {
 
 fn run(script: &WorkerScript, resident: &mut Resident) -> bool {
     let Ok(path) = CString::new(script.script.as_os_str().as_bytes()) else { return false };
+    let report = script.state_report.as_ref();
+    let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     // SAFETY: `resident` is used by the callbacks alone until this returns.
     unsafe {
         engine::run_resident(
@@ -58,6 +60,7 @@ fn run(script: &WorkerScript, resident: &mut Resident) -> bool {
             (&raw mut *resident).cast(),
             script.frankenphp,
             script.concurrency.max(1),
+            report.as_deref(),
         )
     }
 }

@@ -57,8 +57,8 @@ pub struct WorkerScript {
     pub isolation: Isolation,
     /// Whether the functions of FrankenPHP's convention are there as well.
     pub frankenphp: bool,
-    /// Whether what survives a request is looked for and logged.
-    pub state_doctor: bool,
+    /// Where the state that each request finds is written down, for `outboard doctor state`.
+    pub state_report: Option<PathBuf>,
 }
 
 /// What keeps a worker's requests apart.

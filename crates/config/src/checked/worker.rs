@@ -27,6 +27,9 @@ pub struct Worker {
     pub isolation: Isolation,
     /// Whether the functions of FrankenPHP's convention are there as well.
     pub frankenphp: bool,
+    /// Where the state that each request finds is written down. In no configuration file: set by
+    /// `outboard doctor state`.
+    pub state_report: Option<PathBuf>,
 }
 
 /// What keeps one request from the next.
@@ -83,6 +86,7 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -
         concurrency: raw.concurrency,
         isolation,
         frankenphp: raw.frankenphp,
+        state_report: None,
     }
 }
 

@@ -90,7 +90,7 @@ pub fn settings_of_worker(script: PathBuf) -> HostSettings {
         concurrency: 1,
         isolation: Isolation::Reset,
         frankenphp: true,
-        state_doctor: false,
+        state_report: None,
     };
     let mut settings = settings();
     settings.ini.extend(ini(&[("display_errors", "0"), ("html_errors", "0")]));

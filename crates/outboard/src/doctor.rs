@@ -1,0 +1,81 @@
+//! `outboard doctor state`: runs an application's requests twice and says what they left behind.
+//!
+//! The PHP host writes down the state that each request finds (`sapi/doctor.c`); [`findings`]
+//! compares. Invariants: one worker answers everything, in order; nothing of the server stays
+//! when the command ends.
+
+mod app;
+mod findings;
+mod report;
+
+use crate::cli::{DoctorArguments, Examination, StateArguments};
+use crate::serve::host_beside_us;
+use crate::terminal::Terminal;
+use app::{Examined, Failure};
+use findings::Finding;
+use std::process::ExitCode;
+
+pub(crate) fn run(arguments: &DoctorArguments, terminal: &Terminal) -> ExitCode {
+    let Examination::State(state) = &arguments.examination;
+    match examine(state) {
+        Ok(examined) => tell(state, &examined, terminal),
+        Err(Failure::Mistake(message)) => terminal.fail(&message, 2),
+        Err(Failure::Config(diagnostics)) => {
+            eprint!("{}", diagnostics.render(terminal.color_err));
+            ExitCode::from(2)
+        }
+        Err(Failure::Server(message)) => terminal.fail(&message, 1),
+    }
+}
+
+/// What came of it.
+struct Outcome {
+    findings: Vec<Finding>,
+    /// Requests that were answered with 500 or above, with the status.
+    failed: Vec<(String, u16)>,
+}
+
+fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
+    let requests: Vec<app::Request> =
+        arguments.request.iter().map(|text| app::Request::parse(text)).collect::<Result<_, _>>()?;
+    let host = arguments.php_host.clone().unwrap_or_else(host_beside_us);
+    let config = app::config(arguments.dir.as_deref(), arguments.config.as_deref())?;
+    let Examined { report, statuses } = app::examine(config, host, &requests)?;
+    let snapshots = report::snapshots(&report);
+    let found = findings::compare(&snapshots, requests.len()).ok_or_else(|| {
+        Failure::Server("the worker has not told of its state: it did not answer".into())
+    })?;
+    let is_wanted = |finding: &Finding| {
+        !arguments.ignore.iter().any(|ignored| finding.name.starts_with(ignored.as_str()))
+    };
+    let failed = requests.iter().zip(statuses).filter(|(_, status)| *status >= 500);
+    Ok(Outcome {
+        findings: found.into_iter().filter(is_wanted).collect(),
+        failed: failed.map(|(request, status)| (request.to_string(), status)).collect(),
+    })
+}
+
+fn tell(arguments: &StateArguments, outcome: &Outcome, terminal: &Terminal) -> ExitCode {
+    if arguments.json {
+        let failed: Vec<_> = outcome
+            .failed
+            .iter()
+            .map(|(request, status)| serde_json::json!({"request": request, "status": status}))
+            .collect();
+        let findings: Vec<_> = outcome.findings.iter().map(Finding::json).collect();
+        println!("{:#}", serde_json::json!({"findings": findings, "failed": failed}));
+    } else {
+        for (request, status) in &outcome.failed {
+            println!("{request} was answered with {status}");
+        }
+        for finding in &outcome.findings {
+            println!("{}", finding.text(terminal));
+        }
+        match outcome.findings.len() {
+            0 => println!("clean: the requests left nothing behind"),
+            1 => println!("1 thing survived the requests"),
+            count => println!("{count} things survived the requests"),
+        }
+    }
+    ExitCode::from(u8::from(!outcome.findings.is_empty() || !outcome.failed.is_empty()))
+}

@@ -1,0 +1,196 @@
+//! The application under examination: its configuration with one worker on a port of its own, the
+//! server that runs it, and the requests.
+
+use outboard_config::{AccessLog, Config, Count, Diagnostics, Isolation, LogTarget, Mode, Worker};
+use outboard_gateway::server::{Options, serve};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+
+/// Why nothing was found out.
+pub(super) enum Failure {
+    /// In the arguments.
+    Mistake(String),
+    Config(Diagnostics),
+    /// The server did not start, or did not answer.
+    Server(String),
+}
+
+/// A request to send.
+pub(super) struct Request {
+    method: String,
+    path: String,
+}
+
+impl Request {
+    /// From "GET /path".
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let words: Vec<&str> = text.split(' ').collect();
+        match words[..] {
+            [method, path] if path.starts_with('/') => {
+                Ok(Self { method: method.to_owned(), path: path.to_owned() })
+            }
+            _ => Err(Failure::Mistake(format!("\"{text}\" is no request: write \"GET /path\""))),
+        }
+    }
+
+    /// Sends it on a connection of its own and returns the status.
+    fn send(&self, address: &str) -> io::Result<u16> {
+        let mut stream = TcpStream::connect(address)?;
+        let Self { method, path } = self;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        let line = String::from_utf8_lossy(&answer[..answer.len().min(12)]).into_owned();
+        line.split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .ok_or_else(|| io::Error::other("the server closed the connection without an answer"))
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+/// The configuration of the app that is to be examined, alone.
+pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, Failure> {
+    let beside = dir.map(|dir| dir.join("outboard.toml")).filter(|file| file.exists());
+    let mut config = match (file.or(beside.as_deref()), dir) {
+        (Some(file), _) => Config::load(file).map_err(Failure::Config)?,
+        (None, dir) => of_folder(dir.unwrap_or(Path::new(".")))?,
+    };
+    config.apps.retain(|app| matches!(app.mode, Mode::Worker(_)));
+    config.apps.truncate(1);
+    let Some(app) = config.apps.first_mut() else {
+        let message = "no app is in worker mode: in classic mode nothing is left behind";
+        return Err(Failure::Mistake(message.into()));
+    };
+    app.hosts.clear();
+    app.pool.min = Count::Fixed(1);
+    app.pool.max = Count::Fixed(1);
+    app.pool.loopback_slots = 0;
+    app.pool.recycle_requests = None;
+    app.pool.recycle_memory_bytes = None;
+    app.log.access = AccessLog { to: LogTarget::Off, ..app.log.access.clone() };
+    let alone = Config::for_directory(&app.root, "127.0.0.1:0").map_err(Failure::Config)?;
+    config.listeners = alone.listeners;
+    Ok(config)
+}
+
+/// A folder without a configuration: its worker.php, or else its front controller.
+fn of_folder(dir: &Path) -> Result<Config, Failure> {
+    let mut config = Config::for_directory(dir, "127.0.0.1:0").map_err(Failure::Config)?;
+    for app in &mut config.apps {
+        let scripts = [dir.join("worker.php"), app.root.join("index.php")];
+        let Some(script) = scripts.into_iter().find(|script| script.is_file()) else {
+            let message =
+                format!("{} has neither outboard.toml nor worker.php nor index.php", dir.display());
+            return Err(Failure::Mistake(message));
+        };
+        app.front_controller = None;
+        app.mode = Mode::Worker(Worker {
+            script: std::path::absolute(&script).unwrap_or(script),
+            concurrency: 1,
+            isolation: Isolation::Reset,
+            frankenphp: true,
+            state_report: None,
+        });
+    }
+    Ok(config)
+}
+
+/// What the requests led to.
+pub(super) struct Examined {
+    pub(super) report: String,
+    /// Of the first round.
+    pub(super) statuses: Vec<u16>,
+}
+
+/// Sends the requests twice, and the first of them once more to see what the second round left.
+pub(super) fn examine(
+    mut config: Config,
+    host_binary: PathBuf,
+    requests: &[Request],
+) -> Result<Examined, Failure> {
+    let folder = Folder::new().map_err(|error| Failure::Server(error.to_string()))?;
+    let report = folder.0.join("report");
+    write_for_all(&report).map_err(|error| Failure::Server(error.to_string()))?;
+    for app in &mut config.apps {
+        if let Mode::Worker(worker) = &mut app.mode {
+            worker.state_report = Some(report.clone());
+        }
+    }
+    let address = start(config, host_binary, &folder.0.join("admin.sock"))?;
+    let mut statuses = Vec::new();
+    for request in requests.iter().chain(requests).chain(requests.first()) {
+        let status = request
+            .send(&address)
+            .map_err(|error| Failure::Server(format!("{request}: {error}")))?;
+        statuses.push(status);
+    }
+    statuses.truncate(requests.len());
+    let report = std::fs::read(&report).map_err(|error| Failure::Server(error.to_string()))?;
+    Ok(Examined { report: String::from_utf8_lossy(&report).into_owned(), statuses })
+}
+
+/// PHP may run as another user.
+fn write_for_all(path: &Path) -> io::Result<()> {
+    std::fs::write(path, "")?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))
+}
+
+/// Serves in a thread until the process ends; where.
+fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, Failure> {
+    let (told, news) = mpsc::channel();
+    let ready = told.clone();
+    let admin = admin.to_owned();
+    std::thread::spawn(move || {
+        let again = config.clone();
+        let options = Options {
+            load: Arc::new(move || Ok(again.clone())),
+            admin_socket: Some(admin),
+            host_binary,
+            ready: Box::new(move |facts| {
+                // The other end waits for it.
+                let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
+            }),
+        };
+        if let Err(error) = serve(config, options) {
+            let _ = told.send(Err(error.to_string()));
+        }
+    });
+    match news.recv() {
+        Ok(Ok(listener)) => {
+            Ok(listener.trim_start_matches("http://").trim_end_matches('/').to_owned())
+        }
+        Ok(Err(message)) => Err(Failure::Server(message)),
+        Err(_) => Err(Failure::Server("the server ended".into())),
+    }
+}
+
+/// A folder for the report, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("outboard-doctor-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is in the way of nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
