@@ -12,6 +12,7 @@
 #include "ext/random/php_random.h"
 #include "ext/standard/basic_functions.h"
 #include "ext/standard/file.h"
+#include "zend_smart_str.h"
 #include <locale.h>
 #include <sys/file.h>
 #include <sys/stat.h>

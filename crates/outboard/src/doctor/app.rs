@@ -159,6 +159,7 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             load: Arc::new(move || Ok(again.clone())),
             admin_socket: Some(admin),
             host_binary,
+            protocols: Vec::new(),
             ready: Box::new(move |facts| {
                 // The other end waits for it.
                 let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
