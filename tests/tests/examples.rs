@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{
-    Child, Client, Connection, Launch, MariaDb, Multipart, Request, Scratch, Server,
+    App, Child, Client, Connection, FpmStack, Launch, MariaDb, Multipart, Request, Scratch, Server,
+    Site,
 };
 use serde_json::{Value, json};
 use std::fs;
