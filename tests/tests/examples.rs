@@ -4,6 +4,7 @@
 
 use outboard_e2e::{
     App, Child, Client, Connection, FpmStack, Launch, MariaDb, Multipart, Request, Scratch, Server,
+    Site,
 };
 use serde_json::{Value, json};
 use std::fs;
