@@ -194,13 +194,14 @@ impl Client {
             request.url.is_https().then_some(Wish { verify: request.verify, http2: request.http2 });
         let way = match self.known_way(host, wish, may_pool) {
             Some(way) => way,
-            None => self.open(request, host, wish, may_pool, deadline).await?,
+            // Rare, and much larger than the rest: not a part of every call.
+            None => Box::pin(self.open(request, host, wish, may_pool, deadline)).await?,
         };
         match way {
             Way::Http1(connection) => Self::exchange(request, connection, deadline).await,
             Way::Http2(shared) => {
-                let exchange = with_deadline(deadline.at_ms, shared.exchange(request)).await;
-                match exchange {
+                let exchange = Box::pin(shared.exchange(request));
+                match with_deadline(deadline.at_ms, exchange).await {
                     Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
                     Ok(Ok((facts, body))) => Ok((facts, Body::Http2(body))),
                     Ok(Err(http2::Broken::Connection(error))) => {

@@ -95,6 +95,16 @@ async fn failure(client: &Rc<Client>, request: Request) -> Kind {
 }
 
 #[test]
+fn a_call_is_small_enough_to_be_moved() {
+    on_loop(|client| async move {
+        let url = Url::parse(b"http://127.0.0.1:1/").unwrap();
+        // A call is moved into its task; what is rare and large is on the heap when it is needed.
+        let call = client.send(Request::get(url));
+        assert!(size_of_val(&call) < 3_000, "{}", size_of_val(&call));
+    });
+}
+
+#[test]
 fn requests_go_over_the_connection_that_is_there() {
     on_loop(|client| async move {
         let chunked =
