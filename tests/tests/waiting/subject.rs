@@ -1,11 +1,12 @@
 //! Who takes the steps of a row: php-cli, which blocks, or a worker.
 
 use outboard_e2e::{Client, Configured, Docroot, Names, Request, Response};
+use regex::Regex;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 /// What a step is told: names and values.
 pub(crate) type At = Vec<(String, String)>;
@@ -48,7 +49,7 @@ impl Subject for Reference {
         writeln!(stdin, "{}", Value::from(step)).expect("php-cli reads");
         let mut line = String::new();
         stdout.read_line(&mut line).expect("php-cli writes text");
-        undated(&line, at)
+        outcome_of(&line)
     }
 }
 
@@ -115,7 +116,7 @@ impl Worker {
 impl Subject for Worker {
     #[track_caller]
     fn step(&self, script: &str, verb: &str, at: &At) -> Value {
-        undated(&self.get(&self.target("/step", script, verb, at)).text(), at)
+        outcome_of(&self.get(&self.target("/step", script, verb, at)).text())
     }
 }
 
@@ -141,9 +142,16 @@ fn configuration(deadline: &str) -> String {
     )
 }
 
-/// The outcome without what changes from run to run: how long a call took, and pointers.
-fn undated(line: &str, _at: &At) -> Value {
-    let took = regex::Regex::new(r"after \d+ (ms|milliseconds)").expect("it is valid");
-    let text = took.replace_all(line, "after N $1");
+/// The outcome without what changes from run to run: how long a call took, and whether phpredis
+/// notices the end of a connection before it reads (it connects again then) or while it does.
+fn outcome_of(line: &str) -> Value {
+    static TOOK: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"after \d+ (ms|milliseconds)").expect("it is valid"));
+    static LOST: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"read error on connection to [0-9.:]+|AUTH failed while reconnecting")
+            .expect("it is valid")
+    });
+    let text = TOOK.replace_all(line, "after N $1");
+    let text = LOST.replace_all(&text, "connection lost");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
