@@ -4,24 +4,31 @@ use crate::admin_client::{ask, default_socket};
 use crate::cli::AdminArguments;
 use crate::terminal::Terminal;
 use serde_json::Value;
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
     let socket = arguments.admin.clone().unwrap_or_else(default_socket);
     match ask(&socket, "GET", "/status") {
         Err(message) => terminal.fail(&message, 1),
-        Ok(answer) if arguments.json => {
-            println!("{:#}", answer.body);
-            ExitCode::SUCCESS
-        }
+        Ok(answer) if arguments.json => show(&format!("{:#}\n", answer.body)),
         Ok(answer) => {
-            print_server(&answer.body, terminal);
+            let mut page = String::new();
+            // Writing to a String does not fail.
+            let _ = put_server(&mut page, &answer.body, terminal);
             for pool in list(&answer.body["pools"]) {
-                print_pool(pool, terminal);
+                let _ = put_pool(&mut page, pool, terminal);
             }
-            ExitCode::SUCCESS
+            show(&page)
         }
     }
+}
+
+/// Prints it; a reader that has seen enough (`| head`) is no mistake.
+fn show(page: &str) -> ExitCode {
+    let _ = std::io::stdout().write_all(page.as_bytes());
+    ExitCode::SUCCESS
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -32,37 +39,41 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn print_server(status: &Value, terminal: &Terminal) {
+fn put_server(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Result {
     let state = if status["draining"] == true { "STOPPING" } else { "RUNNING" };
-    println!(
+    writeln!(
+        page,
         "{} {}  pid {}  up {}  generation {}",
         terminal.bold(&format!("outboard {}", text(&status["version"]))),
         terminal.bold(state),
         status["pid"],
         duration(status["uptime_s"].as_u64().unwrap_or(0)),
         status["generation"]
-    );
+    )?;
     let listeners: Vec<_> = list(&status["listeners"]).iter().map(text).collect();
-    println!("listening    {}", listeners.join(", "));
-    println!("connections  {} open, {} accepted", status["connections"], status["accepted"]);
+    writeln!(page, "listening    {}", listeners.join(", "))?;
+    writeln!(page, "connections  {} open, {} accepted", status["connections"], status["accepted"])?;
     let answers = status["answers"].as_object().map_or_else(String::new, |answers| {
         let each = answers.iter().map(|(class, count)| format!("{class} {count}"));
         each.collect::<Vec<_>>().join(", ")
     });
-    println!("requests     {} ({answers})", status["requests"]);
+    writeln!(page, "requests     {} ({answers})", status["requests"])?;
     for reason in list(&status["reasons"]) {
-        println!(
+        writeln!(
+            page,
             "  {:>8} × {} ({})",
             text(&reason["count"]),
             text(&reason["reason"]),
             reason["status"]
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn print_pool(pool: &Value, terminal: &Terminal) {
-    println!();
-    println!(
+fn put_pool(page: &mut String, pool: &Value, terminal: &Terminal) -> fmt::Result {
+    writeln!(page)?;
+    writeln!(
+        page,
         "{} {}  {}  PHP {}  {} to {} workers, {} in flight, {} waiting",
         terminal.bold(&format!("app {}", text(&pool["app"]))),
         text(&pool["phase"]),
@@ -72,8 +83,9 @@ fn print_pool(pool: &Value, terminal: &Terminal) {
         pool["max"],
         pool["in_flight"],
         pool["queue_length"]
-    );
-    println!(
+    )?;
+    writeln!(
+        page,
         "  requests {}, queued {}, rejected {}, crashes {}, deadlines {}, recycled {}",
         pool["requests"],
         pool["queued"],
@@ -81,14 +93,16 @@ fn print_pool(pool: &Value, terminal: &Terminal) {
         pool["crashes"],
         pool["deadlines"],
         pool["recycled"]
-    );
-    println!("  {}", terminal.dim(&text(&pool["sizing"])));
-    println!(
+    )?;
+    writeln!(page, "  {}", terminal.dim(&text(&pool["sizing"])))?;
+    writeln!(
+        page,
         "  {:>8}  {:<8} {:>9} {:>9} {:>9} {:>9}  REQUEST",
         "PID", "STATE", "FOR", "IN FLIGHT", "SERVED", "MEMORY"
-    );
+    )?;
     for worker in list(&pool["workers"]) {
-        println!(
+        writeln!(
+            page,
             "  {:>8}  {:<8} {:>6} ms {:>9} {:>9} {:>5} MiB  {}",
             text(&worker["pid"]),
             text(&worker["state"]),
@@ -97,10 +111,10 @@ fn print_pool(pool: &Value, terminal: &Terminal) {
             text(&worker["served"]),
             worker["memory_bytes"].as_u64().unwrap_or(0) >> 20,
             worker["request"].as_str().unwrap_or("")
-        );
+        )?;
     }
-    print_waits(list(&pool["waits"]));
-    print_routes(list(&pool["routes"]));
+    put_waits(page, list(&pool["waits"]))?;
+    put_routes(page, list(&pool["routes"]))
 }
 
 /// "worker ×8", "worker, fork", "classic".
@@ -113,45 +127,50 @@ fn mode(pool: &Value) -> String {
     }
 }
 
-fn print_waits(waits: &[Value]) {
+fn put_waits(page: &mut String, waits: &[Value]) -> fmt::Result {
     if waits.is_empty() {
-        return;
+        return Ok(());
     }
-    println!("  {:<8} {:>10} {:>10} {:>13}", "WAITS", "SUSPENDED", "BLOCKED", "BLOCKED FOR");
+    writeln!(page, "  {:<8} {:>10} {:>10} {:>13}", "WAITS", "SUSPENDED", "BLOCKED", "BLOCKED FOR")?;
     for wait in waits {
-        println!(
+        writeln!(
+            page,
             "  {:<8} {:>10} {:>10} {:>10} ms",
             text(&wait["call"]),
             text(&wait["suspended"]),
             text(&wait["blocked"]),
             text(&wait["blocked_ms"])
-        );
+        )?;
     }
+    Ok(())
 }
 
 /// Those with the highest peaks.
-fn print_routes(routes: &[Value]) {
+fn put_routes(page: &mut String, routes: &[Value]) -> fmt::Result {
     if routes.is_empty() {
-        return;
+        return Ok(());
     }
     let kib = |value: &Value| value.as_i64().unwrap_or(0) / 1024;
-    println!(
+    writeln!(
+        page,
         "  {:>9} {:>13} {:>13} {:>13}  ROUTE",
         "REQUESTS", "MEAN PEAK", "HIGHEST PEAK", "GROWTH"
-    );
+    )?;
     for route in routes.iter().take(MOST_ROUTES_SHOWN) {
-        println!(
+        writeln!(
+            page,
             "  {:>9} {:>9} KiB {:>9} KiB {:>9} KiB  {}",
             text(&route["requests"]),
             kib(&route["mean_peak_bytes"]),
             kib(&route["max_peak_bytes"]),
             kib(&route["growth_bytes"]),
             text(&route["route"])
-        );
+        )?;
     }
     if routes.len() > MOST_ROUTES_SHOWN {
-        println!("  … and {} more, with --json", routes.len() - MOST_ROUTES_SHOWN);
+        writeln!(page, "  … and {} more, with --json", routes.len() - MOST_ROUTES_SHOWN)?;
     }
+    Ok(())
 }
 
 /// Routes on the screen.

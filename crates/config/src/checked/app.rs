@@ -116,7 +116,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
     let at = |key: &'static str| [&base[..], &[key]].concat();
     let root = desk.folder(&at("root"), &raw.root);
     let php = php::php(&raw.php, &at("php"), desk);
-    let mode = worker::mode(raw, &root, &base, desk);
+    let mode = worker::mode(raw, &root, &php, &base, desk);
     let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
         own.as_ref().or(general.as_ref()).map(|text: &crate::scalar::PlainText| text.0.clone())
     };

@@ -314,3 +314,12 @@ fn a_worker_without_the_mode_or_a_front_controller_with_it_is_a_mistake() {
     let text = format!("{APP}mode = \"worker\"\nfront_controller = \"/app.php\"\n");
     assert_mistake(&text, Kind::Conflict, 4, "no front controller in worker mode");
 }
+
+#[test]
+fn a_worker_script_that_would_be_served_as_a_file_is_a_mistake() {
+    let text = format!("{APP}mode = \"worker\"\nworker.script = \"public/app.worker\"\n");
+    assert_mistake(&text, Kind::Conflict, 4, "would be served as a file");
+    for fine in ["public/app.php", "app.worker"] {
+        site(&format!("mode = \"worker\"\nworker.script = \"{fine}\"\n"));
+    }
+}

@@ -1,6 +1,6 @@
 //! How an app's requests are answered: by a script each, or by one that stays.
 
-use super::Desk;
+use super::{Desk, Php};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -42,7 +42,13 @@ pub enum Isolation {
 }
 
 /// `place` is the app's.
-pub(super) fn mode(raw: &raw::App, root: &Path, place: &[&str], desk: &mut Desk<'_>) -> Mode {
+pub(super) fn mode(
+    raw: &raw::App,
+    root: &Path,
+    php: &Php,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> Mode {
     let at = |keys: &[&'static str]| [place, keys].concat();
     match raw.mode {
         raw::Mode::Classic => {
@@ -62,7 +68,9 @@ pub(super) fn mode(raw: &raw::App, root: &Path, place: &[&str], desk: &mut Desk<
                     .hint("the worker's script gets what no file answers: take this out");
                 desk.key(&at(&["front_controller"]), Kind::Conflict, fault);
             }
-            Mode::Worker(worker(&raw.worker, root, &at(&["worker"]), desk))
+            let worker = worker(&raw.worker, root, &at(&["worker"]), desk);
+            check_secret(&worker.script, root, php, &at(&["worker", "script"]), desk);
+            Mode::Worker(worker)
         }
     }
 }
@@ -87,6 +95,20 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -
         isolation,
         frankenphp: raw.frankenphp,
         state_report: None,
+    }
+}
+
+/// A script below the root that does not look like one would be sent to whoever asks for it.
+fn check_secret(script: &Path, root: &Path, php: &Php, place: &[&str], desk: &mut Desk<'_>) {
+    let name = script.as_os_str().as_encoded_bytes();
+    let is_php = php.extensions.iter().any(|extension| name.ends_with(extension.as_bytes()));
+    if script.starts_with(root) && !is_php {
+        let message = format!("`{}` would be served as a file", script.display());
+        let hint = format!(
+            "give it a name that ends with `{}`, or put it outside of the root",
+            php.extensions.first().map_or(".php", String::as_str)
+        );
+        desk.value(place, Kind::Conflict, Fault::new(message).hint(hint));
     }
 }
 

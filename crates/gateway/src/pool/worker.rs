@@ -34,8 +34,10 @@ const QUICK_BEFORE_AHEAD: u32 = 3;
 /// A request that took no longer than this was quick.
 const QUICK_MS: u64 = 1;
 /// A client that does not take its answer stops a worker that has its request alone as soon as its
-/// buffer is full, and one with others only at so many times that.
+/// buffer is full. With others in the worker it may take more: so many buffers for all of them, and
+/// a few for each.
 const SHARED_PATIENCE: usize = 64;
+const LEAST_PATIENCE: usize = 4;
 /// Of what a starting worker says, so much is kept to be told if it does not start.
 const LAST_WORDS_BYTES: usize = 2048;
 
@@ -488,7 +490,10 @@ impl Worker {
     /// Whether frames are left in the ring because a connection has not taken earlier ones.
     pub(crate) fn is_stalled(&mut self) -> bool {
         let Some(tag) = self.stalled_by else { return false };
-        let patience = if self.concurrency > 1 { SHARED_PATIENCE } else { 1 };
+        let patience = match self.concurrency {
+            1 => 1,
+            _ => (SHARED_PATIENCE / self.in_flight().max(1)).max(LEAST_PATIENCE),
+        };
         let is_full = self.leases.get(tag).is_some_and(|lease| lease.exchange.is_full(patience));
         if !is_full {
             self.stalled_by = None;
