@@ -12,6 +12,7 @@
 #include "ext/random/php_random.h"
 #include "ext/standard/basic_functions.h"
 #include "ext/standard/file.h"
+#include "zend_smart_str.h"
 #include <locale.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -647,8 +648,6 @@ static void reset_rewriting(void)
 	zval_ptr_dtor(&result);
 	smart_str_free(&scanner->result);
 	smart_str_free(&scanner->buf);
-	smart_str_free(&scanner->tag);
-	smart_str_free(&scanner->arg);
 	scanner->active = 0;
 }
 
