@@ -648,8 +648,6 @@ static void reset_rewriting(void)
 	zval_ptr_dtor(&result);
 	smart_str_free(&scanner->result);
 	smart_str_free(&scanner->buf);
-	smart_str_free(&scanner->tag);
-	smart_str_free(&scanner->arg);
 	scanner->active = 0;
 }
 
