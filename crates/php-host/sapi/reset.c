@@ -67,8 +67,21 @@ static void note_ini(void)
 	} ZEND_HASH_FOREACH_END();
 }
 
+/*
+ * Where sessions are kept: applications say so once, in the request that first needs one
+ * (Symfony's session.handler.native_file), and the next would not find it.
+ */
+static bool is_session_store(const zend_string *name)
+{
+	return zend_string_equals_literal(name, "session.save_path")
+		|| zend_string_equals_literal(name, "session.save_handler");
+}
+
 static bool is_as_booted(const zend_ini_entry *entry)
 {
+	if (is_session_store(entry->name)) {
+		return true;
+	}
 	zend_string *was = zend_hash_find_ptr(&baseline_ini, entry->name);
 	return was && entry->value && zend_string_equals(was, entry->value);
 }
