@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = files![
     "fork/public/index.php",
     "mixed/worker.php",
     "symfony/app.php",
+    "symfony/fork.php",
     "symfony/public/index.php",
     "symfony/src/Kernel.php",
     "symfony/src/Page.php",

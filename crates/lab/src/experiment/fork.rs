@@ -44,7 +44,7 @@ fn symfony(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
     let workers = lab.php_processes();
     let setups = [
         Setup::classic(lab, &fixture.public()).named(CLASSIC),
-        Setup::fork(&fixture, "public/index.php", workers).named(FORK),
+        Setup::fork(&fixture, "fork.php", workers).named(FORK),
         Setup::worker(&fixture, "worker.php", workers, 1).named(WORKER),
     ];
     let fpm = nginx::with_fpm(lab, &fixture.public())?;
