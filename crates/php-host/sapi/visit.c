@@ -19,6 +19,9 @@ static const char *const spelled[OUTBOARD_SUPERGLOBALS] = {
 static outboard_visit *unused;
 static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
+/* The copies of the input that filter_input() reads; sapi_activate forgets them unfreed. */
+static char *filter_arrays;
+static size_t filter_bytes;
 static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
 
 /* A session of the boot ends; save handlers that it has set are for all requests. */
@@ -40,6 +43,20 @@ static void end_session_of_boot(void)
 	PS(mod_user_class_name) = class;
 }
 
+/*
+ * ext/filter/filter.c does not export its globals, but its ini entry names them: its second argument
+ * is their address, its first the offset of the setting, which stands behind the arrays.
+ */
+static void find_filter_arrays(void)
+{
+	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("filter.default"));
+	size_t bytes = entry ? (size_t) entry->mh_arg1 : 0;
+	if (entry && entry->mh_arg2 && bytes <= OUTBOARD_FILTER_BYTES) {
+		filter_arrays = entry->mh_arg2;
+		filter_bytes = bytes;
+	}
+}
+
 /* At the first call for a request: what is there now is the script's own. */
 void outboard_visit_startup(void)
 {
@@ -49,6 +66,7 @@ void outboard_visit_startup(void)
 	}
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
+	find_filter_arrays();
 	outboard_active_visit = &outboard_boot_visit;
 	if (session_module) {
 		end_session_of_boot();
@@ -80,6 +98,9 @@ static void take_out(outboard_state *state)
 	memcpy(&state->sapi, &sapi_globals, sizeof(sapi_globals));
 	memcpy(&state->output, &output_globals, sizeof(output_globals));
 	memcpy(&state->session, &ps_globals, sizeof(ps_globals));
+	if (filter_bytes > 0) {
+		memcpy(state->filter, filter_arrays, filter_bytes);
+	}
 	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
 	ZVAL_COPY_VALUE(&state->error_handler, &EG(user_error_handler));
 	state->error_handler_reporting = EG(user_error_handler_error_reporting);
@@ -105,6 +126,9 @@ static void put_in(const outboard_state *state)
 	memcpy(&sapi_globals, &state->sapi, sizeof(sapi_globals));
 	memcpy(&output_globals, &state->output, sizeof(output_globals));
 	memcpy(&ps_globals, &state->session, sizeof(ps_globals));
+	if (filter_bytes > 0) {
+		memcpy(filter_arrays, state->filter, filter_bytes);
+	}
 	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &state->error_handler);
 	EG(user_error_handler_error_reporting) = state->error_handler_reporting;

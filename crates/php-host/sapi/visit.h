@@ -11,11 +11,15 @@
 /* The superglobals that a visit has for itself. */
 #define OUTBOARD_SUPERGLOBALS 7
 
+/* Room for the arrays that the filter extension keeps of a request's input. */
+#define OUTBOARD_FILTER_BYTES 256
+
 /* What the engine keeps once a process and each visit must have for itself. */
 typedef struct {
 	sapi_globals_struct sapi;
 	zend_output_globals output;
 	php_ps_globals session;
+	char filter[OUTBOARD_FILTER_BYTES];
 	zval http_globals[6];
 	zval superglobals[OUTBOARD_SUPERGLOBALS];
 	zval error_handler;
