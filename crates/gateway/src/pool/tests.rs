@@ -25,7 +25,7 @@ fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         concurrency,
         isolation,
         frankenphp: true,
-        state_doctor: false,
+        state_report: None,
     };
     let host = HostSettings {
         app: "site".into(),
