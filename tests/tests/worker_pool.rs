@@ -154,8 +154,7 @@ fn a_worker_that_cannot_be_told_is_killed_at_the_deadline() {
     let (pid, _) = who(&site);
     let worker = Process::of(pid);
     site.client().get("/forever").expect(504);
-    let place = site.logs(&["a worker is killed", "worker.php"]);
-    assert!(place.contains("deadline"), "{place}");
+    site.logs(&["a worker is killed", "deadline"]);
     worker.wait_until_gone();
     let (successor, _) = who(&site);
     assert_ne!(successor, pid);
