@@ -67,7 +67,17 @@ fn differences<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<&'a Place> 
         .filter(|(place, entry)| is_different(before.get(place), entry))
         .map(|(place, _)| place);
     let gone = before.keys().filter(|place| !after.contains_key(place) && is_state(place));
-    changed.chain(gone).collect()
+    let all: Vec<&Place> = changed.chain(gone).collect();
+    let roots: Vec<&Place> =
+        all.iter().copied().filter(|place| depth(place, before, after) == 0).collect();
+    // Below a place that is the same nothing differs: what was just loaded has its parts as well.
+    let is_below_a_root =
+        |place: &Place| roots.iter().any(|root| is_part(place, root) || std::ptr::eq(*root, place));
+    all.into_iter().filter(|place| is_below_a_root(place)).collect()
+}
+
+fn depth(place: &Place, before: &Snapshot, after: &Snapshot) -> usize {
+    after.get(place).or_else(|| before.get(place)).map_or(0, |entry| entry.depth)
 }
 
 /// What goes away by itself: closures, and what was in a value that is told of anyway.
@@ -86,14 +96,7 @@ fn is_different(before: Option<&Entry>, after: &Entry) -> bool {
 
 /// Those below which nothing else differs, a few of each place.
 fn innermost<'a>(differences: &BTreeSet<&'a Place>) -> Vec<&'a Place> {
-    let has_inner = |outer: &Place| {
-        differences.iter().any(|inner| {
-            inner.kind == outer.kind
-                && inner.declared_at == outer.declared_at
-                && inner.number == outer.number
-                && is_below(&inner.name, &outer.name)
-        })
-    };
+    let has_inner = |outer: &Place| differences.iter().any(|inner| is_part(inner, outer));
     let mut told: Vec<&Place> = Vec::new();
     for place in differences.iter().filter(|place| !has_inner(place)) {
         let of_same = told.iter().filter(|other| root(&other.name) == root(&place.name)).count();
@@ -102,6 +105,13 @@ fn innermost<'a>(differences: &BTreeSet<&'a Place>) -> Vec<&'a Place> {
         }
     }
     told
+}
+
+fn is_part(inner: &Place, outer: &Place) -> bool {
+    inner.kind == outer.kind
+        && inner.declared_at == outer.declared_at
+        && inner.number == outer.number
+        && is_below(&inner.name, &outer.name)
 }
 
 fn is_below(inner: &str, outer: &str) -> bool {
@@ -174,7 +184,9 @@ mod tests {
     #[test]
     fn what_was_loaded_with_its_declared_value_is_nothing() {
         let line = "0\tstatic property\tA::$b\ta.php:2\t01\t1\t01\n";
+        let with_part = format!("{line}1\tstatic property\tA::$b['c']\ta.php:2\t05\t5\t\n");
         assert_eq!(report(["", line, line]), []);
+        assert_eq!(report(["", &with_part, &with_part]), []);
         let changed = "0\tstatic property\tA::$b\ta.php:2\t02\t2\t01\n";
         let found = report(["", changed, changed]);
         assert_eq!((found.len(), found[0].keeps_changing), (1, false));
