@@ -125,6 +125,16 @@ fn the_environment() {
     );
 }
 
+/// Applications say it once, in the request that first needs a session.
+#[test]
+fn where_sessions_are_kept_is_remembered() {
+    let body = "if ($at === 'change') { ini_set('session.save_path', '/once'); } return ini_get('session.save_path');";
+    let mut app = Resident::new(&serve(body));
+    assert_ne!(app.get("probe"), "/once");
+    assert_eq!(app.get("change"), "/once");
+    assert_eq!(app.get("probe"), "/once");
+}
+
 #[test]
 fn ini_values() {
     put_back("", "ini_set('precision', '3')", "[ini_get('precision'), 1/3]");
@@ -159,7 +169,7 @@ fn ini_values() {
     put_back("", "gc_disable()", "gc_enabled()");
     put_back(
         "",
-        "foreach (ini_get_all(null, false) as $name => $v) { if (str_starts_with($name, 'date.') || str_starts_with($name, 'session.') || str_starts_with($name, 'mbstring.')) @ini_set($name, '1'); }",
+        "foreach (ini_get_all(null, false) as $name => $v) { if (!str_starts_with($name, 'session.save_') && (str_starts_with($name, 'date.') || str_starts_with($name, 'session.') || str_starts_with($name, 'mbstring.'))) @ini_set($name, '1'); }",
         "array_filter(ini_get_all(null, false), fn ($n) => str_starts_with($n, 'date.') || str_starts_with($n, 'session.') || str_starts_with($n, 'mbstring.'), ARRAY_FILTER_USE_KEY)",
     );
 }
