@@ -10,7 +10,7 @@
 /// ([`outboard_ring::control::BACKTRACE_SIGNAL`]).
 pub const ASK_AGAIN_AFTER_MS: u64 = 50;
 /// After the first wish for a backtrace, the worker is killed in any case.
-pub const KILL_AFTER_MS: u64 = 300;
+pub const KILL_AFTER_MS: u64 = 100;
 
 /// After it was told to end a request, a worker that has not done so is killed.
 pub const CANCEL_GRACE_MS: u64 = 250;
