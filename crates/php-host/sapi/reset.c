@@ -68,18 +68,30 @@ static void note_ini(void)
 }
 
 /*
- * Where sessions are kept: applications say so once, in the request that first needs one
- * (Symfony's session.handler.native_file), and the next would not find it.
+ * Applications say once where sessions are kept, in the request that first needs one (Symfony's
+ * session.handler.native_file); the next would not find it.
  */
-static bool is_session_store(const zend_string *name)
+static bool is_session_path(const zend_string *name)
 {
-	return zend_string_equals_literal(name, "session.save_path")
-		|| zend_string_equals_literal(name, "session.save_handler");
+	return zend_string_equals_literal(name, "session.save_path");
+}
+
+/* At the beginning of a request, whose session state is that of the boot. */
+void outboard_reset_session_path(void)
+{
+	static zend_ini_entry *entry;
+	if (!entry) {
+		entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("session.save_path"));
+	}
+	if (entry && entry->modified && entry->on_modify && entry->value) {
+		entry->on_modify(entry, entry->value, entry->mh_arg1, entry->mh_arg2, entry->mh_arg3,
+			PHP_INI_STAGE_RUNTIME);
+	}
 }
 
 static bool is_as_booted(const zend_ini_entry *entry)
 {
-	if (is_session_store(entry->name)) {
+	if (is_session_path(entry->name)) {
 		return true;
 	}
 	zend_string *was = zend_hash_find_ptr(&baseline_ini, entry->name);

@@ -254,6 +254,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	php_output_activate();
 	sapi_activate();
 	import_superglobals();
+	outboard_reset_session_path();
 	if (session_module && PS(auto_start)) {
 		php_session_start();
 	}

@@ -71,6 +71,7 @@ void outboard_visit_abandon(void);
 /* reset.c */
 void outboard_reset_startup(void);
 void outboard_reset_baseline(void);
+void outboard_reset_session_path(void);
 void outboard_reset_forked(void);
 void outboard_reset_after(outboard_visit *visit);
 

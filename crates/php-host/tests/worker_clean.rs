@@ -169,7 +169,7 @@ fn ini_values() {
     put_back("", "gc_disable()", "gc_enabled()");
     put_back(
         "",
-        "foreach (ini_get_all(null, false) as $name => $v) { if (!str_starts_with($name, 'session.save_') && (str_starts_with($name, 'date.') || str_starts_with($name, 'session.') || str_starts_with($name, 'mbstring.'))) @ini_set($name, '1'); }",
+        "foreach (ini_get_all(null, false) as $name => $v) { if ($name !== 'session.save_path' && (str_starts_with($name, 'date.') || str_starts_with($name, 'session.') || str_starts_with($name, 'mbstring.'))) @ini_set($name, '1'); }",
         "array_filter(ini_get_all(null, false), fn ($n) => str_starts_with($n, 'date.') || str_starts_with($n, 'session.') || str_starts_with($n, 'mbstring.'), ARRAY_FILTER_USE_KEY)",
     );
 }
