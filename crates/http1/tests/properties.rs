@@ -260,7 +260,10 @@ proptest! {
         if let Ok(HeadStatus::Complete { head_len }) = head.parse(&bytes, &HEAD_LIMITS) {
             let mut fields = [httparse::EMPTY_HEADER; 6];
             let mut other = httparse::Request::new(&mut fields);
-            prop_assert_eq!(other.parse(&bytes), Ok(httparse::Status::Complete(head_len)));
+            let parsed = other.parse(&bytes);
+            // A later minor version is taken as the highest one known (RFC 9110 2.5); not there.
+            prop_assume!(parsed != Err(httparse::Error::Version));
+            prop_assert_eq!(parsed, Ok(httparse::Status::Complete(head_len)));
             prop_assert_eq!(other.method.map(str::as_bytes), Some(head.method(&bytes)));
             prop_assert_eq!(other.path.map(str::as_bytes), Some(head.target(&bytes)));
             let others = other.headers.iter().map(|field| (field.name.as_bytes(), field.value));
