@@ -142,16 +142,22 @@ fn configuration(deadline: &str) -> String {
     )
 }
 
-/// The outcome without what changes from run to run: how long a call took, and whether phpredis
-/// notices the end of a connection before it reads (it connects again then) or while it does.
+/// The outcome without what changes from run to run: how long a call took, how far libcurl had come
+/// when its time was over, and whether phpredis notices the end of a connection before it reads (it
+/// connects again then) or while it does.
 fn outcome_of(line: &str) -> Value {
     static TOOK: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"after \d+ (ms|milliseconds)").expect("it is valid"));
+    static LATE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(SSL connection|Connection|Operation|Resolving) (timed out|timeout)[^"]*"#)
+            .expect("it is valid")
+    });
     static LOST: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"read error on connection to [0-9.:]+|AUTH failed while reconnecting")
             .expect("it is valid")
     });
     let text = TOOK.replace_all(line, "after N $1");
+    let text = LATE.replace_all(&text, "timed out");
     let text = LOST.replace_all(&text, "connection lost");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
