@@ -24,21 +24,29 @@ static char *filter_arrays;
 static size_t filter_bytes;
 static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
 
+/* Save handlers in PHP: an array in 8.2, named members since, zvals in a row in either. */
+#define SESSION_HANDLERS (sizeof(ps_globals.mod_user_names) / sizeof(zval))
+
+static zval *session_handler(php_ps_globals *session, size_t at)
+{
+	return (zval *) &session->mod_user_names + at;
+}
+
 /* A session of the boot ends; save handlers that it has set are for all requests. */
 static void end_session_of_boot(void)
 {
-	zval handlers[PS_NUM_APIS];
+	zval handlers[SESSION_HANDLERS];
 	zend_string *class = PS(mod_user_class_name);
-	for (int i = 0; i < PS_NUM_APIS; i++) {
-		ZVAL_COPY(&handlers[i], &PS(mod_user_names).names[i]);
+	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
+		ZVAL_COPY(&handlers[i], session_handler(&ps_globals, i));
 	}
 	if (class) {
 		zend_string_addref(class);
 	}
 	session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
 	session_module->request_startup_func(MODULE_PERSISTENT, session_module->module_number);
-	for (int i = 0; i < PS_NUM_APIS; i++) {
-		ZVAL_COPY_VALUE(&PS(mod_user_names).names[i], &handlers[i]);
+	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
+		ZVAL_COPY_VALUE(session_handler(&ps_globals, i), &handlers[i]);
 	}
 	PS(mod_user_class_name) = class;
 }
@@ -194,8 +202,8 @@ static void prepare(outboard_visit *visit)
 		zend_stack_push(&state->error_handlers_reporting,
 			(int *) boot->error_handlers_reporting.elements + i);
 	}
-	for (int i = 0; i < PS_NUM_APIS; i++) {
-		Z_TRY_ADDREF(state->session.mod_user_names.names[i]);
+	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
+		Z_TRY_ADDREF_P(session_handler(&state->session, i));
 	}
 	if (state->session.mod_user_class_name) {
 		zend_string_addref(state->session.mod_user_class_name);
