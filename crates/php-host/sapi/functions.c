@@ -1,5 +1,5 @@
 /*
- * The PHP functions that the host adds. functions.stub.php documents them for PHP.
+ * The PHP functions that the host adds in any mode. php/stubs documents them for PHP.
  */
 #include "shim.h"
 #include <syslog.h>

@@ -30,8 +30,6 @@ final class KernelRunner
 
     private bool $busy = false;
 
-    private string|false $sessionPath = false;
-
     /** @param int $loopMax requests until the script ends by itself; 0: the server decides */
     public function __construct(
         private readonly HttpKernelInterface $kernel,
@@ -68,7 +66,6 @@ final class KernelRunner
             );
         }
         $this->busy = true;
-        $this->keepSessionPath();
         $_SERVER += $this->environment;
         if ($this->host->isWorker()) {
             $_SERVER['APP_RUNTIME_MODE'] = 'web=1&worker=1';
@@ -90,23 +87,11 @@ final class KernelRunner
                 $this->kernel->terminate($request, $response);
             }
             if ($this->host->isWorker()) {
-                $this->sessionPath = ini_get('session.save_path');
                 $this->boot();
                 gc_collect_cycles();
             }
         } finally {
             $this->busy = false;
-        }
-    }
-
-    /**
-     * Symfony's NativeFileSessionHandler says where sessions lie by ini_set(), once, when the first
-     * request makes it. The server takes settings of a request back, and this one would be missed.
-     */
-    private function keepSessionPath(): void
-    {
-        if ($this->sessionPath !== false && $this->sessionPath !== ini_get('session.save_path')) {
-            ini_set('session.save_path', $this->sessionPath);
         }
     }
 
