@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 32 * 1024;
 const LEAST_PIECE_BYTES: usize = 4096;
 
 /// Requests that may lie ahead in a ring.
-const MOST_AHEAD: usize = 12;
+const MOST_AHEAD: usize = 128;
 const _: () = assert!(MOST_AHEAD + 2 <= LEASES);
 /// So many requests in a row must have been quick before any is put ahead.
 const QUICK_BEFORE_AHEAD: u32 = 3;
