@@ -23,9 +23,9 @@ PHP_FUNCTION(outboard_finish_request)
 }
 
 static void add_request_header(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *target)
+	zend_string *name, const char *value, size_t value_len, void *target)
 {
-	sapi_add_request_header(name, (unsigned int) name_len, (char *) value,
+	sapi_add_request_header(ZSTR_VAL(name), (unsigned int) ZSTR_LEN(name), (char *) value,
 		(unsigned int) value_len, target);
 }
 

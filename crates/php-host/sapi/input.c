@@ -11,10 +11,9 @@ size_t outboard_read_post(char *buffer, size_t len)
 	return SG(server_context) ? outboard_rs_read_body(SG(server_context), buffer, len) : 0;
 }
 
-static void find_cookies(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *arg)
+static void find_cookies(zend_string *name, const char *value, size_t value_len, void *arg)
 {
-	if (name_len == sizeof("HTTP_COOKIE") - 1 && memcmp(name, "HTTP_COOKIE", name_len) == 0) {
+	if (zend_string_equals_literal(name, "HTTP_COOKIE")) {
 		(void) value_len;
 		*(char **) arg = strdup(value);
 	}

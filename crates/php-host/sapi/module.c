@@ -3,7 +3,7 @@
  * Called by the zygote once; everything here runs before the first fork, except for the request
  * hooks at the end.
  */
-#include "shim.h"
+#include "filter.h"
 #include "ext/spl/spl_exceptions.h"
 #include <dlfcn.h>
 
@@ -78,6 +78,7 @@ static PHP_MINIT_FUNCTION(outboard)
 {
 	(void) type;
 	REGISTER_INI_ENTRIES();
+	outboard_variables_startup();
 	outboard_user_ini_startup();
 	/* Before opcache's post-startup, which wraps what it finds (ZendAccelerator.c). */
 	outboard_script_hook();
@@ -183,6 +184,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 		return false;
 	}
 	outboard_variables_hook();
+	outboard_filter_startup();
 	outboard_time_limit_hook();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;

@@ -31,9 +31,10 @@ void outboard_input_forget(void);
 
 /* variables.c */
 typedef void (*outboard_visitor)(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *arg);
+	zend_string *name, const char *value, size_t value_len, void *arg);
 void outboard_variables_each(outboard_visitor visit, void *arg);
 void outboard_variables_each_header(outboard_visitor visit, void *arg);
+void outboard_variables_startup(void);
 void outboard_variables_hook(void);
 void outboard_register_server_variables(zval *target);
 char *outboard_getenv(const char *name, size_t name_len);

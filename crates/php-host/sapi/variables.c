@@ -2,10 +2,42 @@
  * $_SERVER and getenv(): the variables that nginx with Debian's fastcgi_params, and php-fpm's
  * own additions, give an application; in the order in which they appear there.
  */
-#include "shim.h"
+#include "filter.h"
 
 #define NAME_MAX_BYTES 256
+/* As many as a browser's request has, so that $_SERVER does not grow step by step. */
+#define USUAL_VARIABLES 48
 #define JOINED_MAX_BYTES 65536
+
+/* In no order: where they stand in $_SERVER is said where they are visited. */
+#define NAMES(X) \
+	X(REDIRECT_STATUS) X(SERVER_NAME) X(SERVER_PORT) X(SERVER_ADDR) X(REMOTE_USER) \
+	X(REMOTE_PORT) X(REMOTE_ADDR) X(SERVER_SOFTWARE) X(GATEWAY_INTERFACE) X(HTTPS) \
+	X(REQUEST_SCHEME) X(SERVER_PROTOCOL) X(DOCUMENT_ROOT) X(DOCUMENT_URI) X(REQUEST_URI) \
+	X(SCRIPT_NAME) X(CONTENT_LENGTH) X(CONTENT_TYPE) X(REQUEST_METHOD) X(QUERY_STRING) \
+	X(SCRIPT_FILENAME) X(PATH_INFO) X(PATH_TRANSLATED) X(REQUEST_ID) X(FCGI_ROLE) X(PHP_SELF) \
+	X(OUTBOARD_WORKER) X(FRANKENPHP_WORKER)
+
+#define AS_ENUM(name) NAME_##name,
+#define AS_STRING(name) spelled[NAME_##name] = zend_string_init_interned(#name, strlen(#name), true);
+enum { NAMES(AS_ENUM) NAME_COUNT };
+static zend_string *spelled[NAME_COUNT];
+
+/*
+ * Variables of headers that were seen before, by their spelling in the request. As the first to
+ * come stays, nobody can make a worker grow.
+ */
+#define KNOWN_HEADERS 64
+static struct known_header {
+	zend_string *header;
+	zend_string *variable;
+} known_headers[KNOWN_HEADERS];
+
+/* Before the engine's start-up is over: what is interned then lives as long as the process. */
+void outboard_variables_startup(void)
+{
+	NAMES(AS_STRING)
+}
 
 static bool same_name(const outboard_str *a, const outboard_str *b)
 {
@@ -28,16 +60,16 @@ const outboard_str *outboard_header(const char *name, size_t name_len)
 }
 
 /*
- * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; 0 when the header is left out. As nginx: only letters,
+ * "X-Real-Ip" becomes "HTTP_X_REAL_IP"; NULL when the header is left out. As nginx: only letters,
  * digits and hyphens, because X_Real_Ip would become the same variable and be forged. `Proxy`
  * never gets in (httpoxy, CVE-2016-5385).
  */
-static size_t variable_name(const outboard_str *header, char *name)
+static zend_string *spell_variable(const outboard_str *header, bool permanent)
 {
+	char name[NAME_MAX_BYTES + 6] = "HTTP_";
 	if (header->len > NAME_MAX_BYTES || names(header, "proxy", 5)) {
-		return 0;
+		return NULL;
 	}
-	memcpy(name, "HTTP_", 5);
 	for (size_t i = 0; i < header->len; i++) {
 		unsigned char c = (unsigned char) header->ptr[i];
 		if (c >= 'a' && c <= 'z') {
@@ -45,12 +77,35 @@ static size_t variable_name(const outboard_str *header, char *name)
 		} else if (c == '-') {
 			c = '_';
 		} else if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))) {
-			return 0;
+			return NULL;
 		}
 		name[5 + i] = (char) c;
 	}
-	name[5 + header->len] = '\0';
-	return 5 + header->len;
+	return zend_string_init(name, 5 + header->len, permanent);
+}
+
+/* To be released by the caller. */
+static zend_string *variable_name(const outboard_str *header)
+{
+	if (header->len == 0 || header->len > NAME_MAX_BYTES) {
+		return NULL;
+	}
+	size_t at = header->len * 7 + (unsigned char) header->ptr[0] * 3
+		+ (unsigned char) header->ptr[header->len - 1];
+	struct known_header *known = &known_headers[at % KNOWN_HEADERS];
+	if (!known->header) {
+		known->variable = spell_variable(header, true);
+		known->header = zend_string_init(header->ptr, header->len, true);
+		if (known->variable) {
+			zend_string_hash_val(known->variable);
+			GC_ADD_FLAGS(known->variable, IS_STR_INTERNED | IS_STR_PERMANENT);
+		}
+		return known->variable;
+	}
+	if (zend_string_equals_cstr(known->header, header->ptr, header->len)) {
+		return known->variable;
+	}
+	return spell_variable(header, false);
 }
 
 /*
@@ -101,21 +156,23 @@ static enum repetition repetition_of(size_t index)
 void outboard_variables_each_header(outboard_visitor visit, void *arg)
 {
 	const outboard_request *request = outboard_current;
-	char name[NAME_MAX_BYTES + 6];
 	for (size_t i = request->header_count; i-- > 0;) {
 		const outboard_pair *header = &request->headers[i];
-		size_t name_len = variable_name(&header->name, name);
-		enum repetition repetition = name_len ? repetition_of(i) : REPEATED;
+		zend_string *name = variable_name(&header->name);
+		enum repetition repetition = name ? repetition_of(i) : REPEATED;
 		if (repetition == ALONE) {
-			visit(name, name_len, header->value.ptr, header->value.len, arg);
+			visit(name, header->value.ptr, header->value.len, arg);
 		} else if (repetition == FIRST_OF_MANY) {
 			static char joined[JOINED_MAX_BYTES];
-			visit(name, name_len, joined, join_lines(i, joined), arg);
+			visit(name, joined, join_lines(i, joined), arg);
+		}
+		if (name) {
+			zend_string_release(name);
 		}
 	}
 }
 
-#define VISIT(name, value, value_len) visit(name, sizeof(name) - 1, value, value_len, arg)
+#define VISIT(name, value, value_len) visit(spelled[NAME_##name], value, value_len, arg)
 #define VISIT_TEXT(name, text) VISIT(name, text, sizeof(text) - 1)
 #define VISIT_STR(name, field) VISIT(name, request->field.ptr, request->field.len)
 
@@ -138,30 +195,30 @@ static void visit_path_translated(outboard_visitor visit, void *arg)
 	}
 	memcpy(path, request->document_root.ptr, root);
 	memcpy(path + root, request->path_info.ptr, info + 1);
-	VISIT("PATH_TRANSLATED", path, root + info);
+	VISIT(PATH_TRANSLATED, path, root + info);
 }
 
 static void visit_connection(outboard_visitor visit, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	char number[24];
-	VISIT_TEXT("REDIRECT_STATUS", "200");
-	VISIT_STR("SERVER_NAME", server_name);
-	VISIT("SERVER_PORT", number, print_port(number, sizeof(number), request->server_port));
-	VISIT_STR("SERVER_ADDR", server_addr);
+	VISIT_TEXT(REDIRECT_STATUS, "200");
+	VISIT_STR(SERVER_NAME, server_name);
+	VISIT(SERVER_PORT, number, print_port(number, sizeof(number), request->server_port));
+	VISIT_STR(SERVER_ADDR, server_addr);
 	const char *user = SG(request_info).auth_user;
-	VISIT("REMOTE_USER", user ? user : "", user ? strlen(user) : 0);
-	VISIT("REMOTE_PORT", number, print_port(number, sizeof(number), request->remote_port));
-	VISIT_STR("REMOTE_ADDR", remote_addr);
+	VISIT(REMOTE_USER, user ? user : "", user ? strlen(user) : 0);
+	VISIT(REMOTE_PORT, number, print_port(number, sizeof(number), request->remote_port));
+	VISIT_STR(REMOTE_ADDR, remote_addr);
 	/* Applications look for the names of servers that they know; WordPress writes permalinks
 	 * without index.php for Apache and nginx only, and here nginx's rules hold. */
-	VISIT_TEXT("SERVER_SOFTWARE", "outboard/" OUTBOARD_VERSION " (like nginx)");
-	VISIT_TEXT("GATEWAY_INTERFACE", "CGI/1.1");
+	VISIT_TEXT(SERVER_SOFTWARE, "outboard/" OUTBOARD_VERSION " (like nginx)");
+	VISIT_TEXT(GATEWAY_INTERFACE, "CGI/1.1");
 	if (names(&request->scheme, "https", 5)) {
-		VISIT_TEXT("HTTPS", "on");
+		VISIT_TEXT(HTTPS, "on");
 	}
-	VISIT_STR("REQUEST_SCHEME", scheme);
-	VISIT_STR("SERVER_PROTOCOL", protocol);
+	VISIT_STR(REQUEST_SCHEME, scheme);
+	VISIT_STR(SERVER_PROTOCOL, protocol);
 }
 
 static void visit_target(outboard_visitor visit, void *arg)
@@ -169,22 +226,22 @@ static void visit_target(outboard_visitor visit, void *arg)
 	const outboard_request *request = outboard_current;
 	char number[24] = "";
 	int digits = 0;
-	VISIT_STR("DOCUMENT_ROOT", document_root);
-	VISIT_STR("DOCUMENT_URI", document_uri);
-	VISIT_STR("REQUEST_URI", uri);
-	VISIT_STR("SCRIPT_NAME", script_name);
+	VISIT_STR(DOCUMENT_ROOT, document_root);
+	VISIT_STR(DOCUMENT_URI, document_uri);
+	VISIT_STR(REQUEST_URI, uri);
+	VISIT_STR(SCRIPT_NAME, script_name);
 	if (request->content_length >= 0) {
 		digits = snprintf(number, sizeof(number), "%lld", (long long) request->content_length);
 	}
-	VISIT("CONTENT_LENGTH", number, (size_t) digits);
-	VISIT_STR("CONTENT_TYPE", content_type);
-	VISIT_STR("REQUEST_METHOD", method);
-	VISIT_STR("QUERY_STRING", query);
-	VISIT_STR("SCRIPT_FILENAME", script_filename);
-	VISIT_STR("PATH_INFO", path_info);
+	VISIT(CONTENT_LENGTH, number, (size_t) digits);
+	VISIT_STR(CONTENT_TYPE, content_type);
+	VISIT_STR(REQUEST_METHOD, method);
+	VISIT_STR(QUERY_STRING, query);
+	VISIT_STR(SCRIPT_FILENAME, script_filename);
+	VISIT_STR(PATH_INFO, path_info);
 	visit_path_translated(visit, arg);
-	VISIT_STR("REQUEST_ID", request_id);
-	VISIT_TEXT("FCGI_ROLE", "RESPONDER");
+	VISIT_STR(REQUEST_ID, request_id);
+	VISIT_TEXT(FCGI_ROLE, "RESPONDER");
 }
 
 /* A later variable replaces an earlier one: the configuration has the last word. */
@@ -196,15 +253,26 @@ void outboard_variables_each(outboard_visitor visit, void *arg)
 	visit_target(visit, arg);
 	for (size_t i = 0; i < request->param_count; i++) {
 		const outboard_pair *param = &request->params[i];
-		visit(param->name.ptr, param->name.len, param->value.ptr, param->value.len, arg);
+		zend_string *name = zend_string_init(param->name.ptr, param->name.len, false);
+		visit(name, param->value.ptr, param->value.len, arg);
+		zend_string_release(name);
 	}
 }
 
-static void register_plain(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *target)
+/*
+ * As php_register_variable_ex would, which parses each name as that of a form's field. Only those
+ * of the configuration could look like one.
+ */
+static void register_plain(zend_string *name, const char *value, size_t value_len, void *arg)
 {
-	(void) name_len;
-	php_register_variable_safe(name, value, value_len, target);
+	zval *target = arg;
+	zval text;
+	if (!ZSTR_IS_INTERNED(name) && strpbrk(ZSTR_VAL(name), " .[")) {
+		php_register_variable_safe(ZSTR_VAL(name), value, value_len, target);
+		return;
+	}
+	ZVAL_STRINGL_FAST(&text, value, value_len);
+	zend_hash_update(Z_ARRVAL_P(target), name, &text);
 }
 
 struct filtered {
@@ -212,15 +280,24 @@ struct filtered {
 	int source; /* PARSE_SERVER or PARSE_ENV */
 };
 
-/* ext/filter keeps its own copy for filter_input(); as php-fpm. */
-static void register_filtered(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *arg)
+/* With a filter for all input; as php-fpm. */
+static void register_filtered(zend_string *name, const char *value, size_t value_len, void *arg)
 {
 	struct filtered *filtered = arg;
 	char *text = (char *) value;
-	(void) name_len;
-	if (sapi_module.input_filter(filtered->source, name, &text, value_len, &value_len)) {
-		php_register_variable_safe(name, text, value_len, filtered->target);
+	const char *text_name = ZSTR_VAL(name);
+	if (sapi_module.input_filter(filtered->source, text_name, &text, value_len, &value_len)) {
+		php_register_variable_safe(text_name, text, value_len, filtered->target);
+	}
+}
+
+static void register_each(zval *target, int source)
+{
+	if (outboard_filter_changes_input()) {
+		struct filtered filtered = {target, source};
+		outboard_variables_each(register_filtered, &filtered);
+	} else {
+		outboard_variables_each(register_plain, target);
 	}
 }
 
@@ -231,20 +308,18 @@ static void import_environment(zval *target)
 {
 	import_process_environment(target);
 	if (outboard_events) {
-		register_plain("OUTBOARD_WORKER", sizeof("OUTBOARD_WORKER") - 1, "1", 1, target);
+		register_plain(spelled[NAME_OUTBOARD_WORKER], "1", 1, target);
 		if (outboard_frankenphp) {
-			register_plain("FRANKENPHP_WORKER", sizeof("FRANKENPHP_WORKER") - 1, "1", 1, target);
+			register_plain(spelled[NAME_FRANKENPHP_WORKER], "1", 1, target);
 		}
 	}
 	if (!outboard_current) {
 		return;
 	}
 	if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_SERVER])) {
-		struct filtered filtered = {target, PARSE_SERVER};
-		outboard_variables_each(register_filtered, &filtered);
+		register_each(target, PARSE_SERVER);
 	} else if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
-		struct filtered filtered = {target, PARSE_ENV};
-		outboard_variables_each(register_filtered, &filtered);
+		register_each(target, PARSE_ENV);
 	} else {
 		outboard_variables_each(register_plain, target);
 	}
@@ -262,6 +337,7 @@ void outboard_variables_hook(void)
 void outboard_register_server_variables(zval *target)
 {
 	const outboard_request *request = outboard_current;
+	zend_hash_extend(Z_ARRVAL_P(target), USUAL_VARIABLES, false);
 	import_environment(target);
 	if (!request) {
 		return;
@@ -269,11 +345,20 @@ void outboard_register_server_variables(zval *target)
 	char self[PATH_MAX];
 	size_t script = request->script_name.len;
 	size_t info = request->path_info.len;
+	bool filtering = outboard_filter_changes_input();
 	if (script + info < sizeof(self)) {
 		struct filtered filtered = {target, PARSE_SERVER};
+		zend_string *name = spelled[NAME_PHP_SELF];
 		memcpy(self, request->script_name.ptr, script);
 		memcpy(self + script, request->path_info.ptr, info + 1);
-		register_filtered("PHP_SELF", sizeof("PHP_SELF") - 1, self, script + info, &filtered);
+		if (filtering) {
+			register_filtered(name, self, script + info, &filtered);
+		} else {
+			register_plain(name, self, script + info, target);
+		}
+	}
+	if (!filtering) {
+		outboard_filter_keep_server(target);
 	}
 }
 
@@ -283,11 +368,10 @@ struct lookup {
 	char *value;
 };
 
-static void match(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *arg)
+static void match(zend_string *name, const char *value, size_t value_len, void *arg)
 {
 	struct lookup *lookup = arg;
-	if (name_len == lookup->name_len && memcmp(name, lookup->name, name_len) == 0) {
+	if (zend_string_equals_cstr(name, lookup->name, lookup->name_len)) {
 		static char found[JOINED_MAX_BYTES];
 		size_t len = value_len < sizeof(found) ? value_len : sizeof(found) - 1;
 		memcpy(found, value, len);

@@ -19,9 +19,6 @@ static const char *const spelled[OUTBOARD_SUPERGLOBALS] = {
 static outboard_visit *unused;
 static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
-/* The copies of the input that filter_input() reads; sapi_activate forgets them unfreed. */
-static char *filter_arrays;
-static size_t filter_bytes;
 static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
 
 /* Save handlers in PHP: an array in 8.2, named members since, zvals in a row in either. */
@@ -51,20 +48,6 @@ static void end_session_of_boot(void)
 	PS(mod_user_class_name) = class;
 }
 
-/*
- * ext/filter/filter.c does not export its globals, but its ini entry names them: its second argument
- * is their address, its first the offset of the setting, which stands behind the arrays.
- */
-static void find_filter_arrays(void)
-{
-	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("filter.default"));
-	size_t bytes = entry ? (size_t) entry->mh_arg1 : 0;
-	if (entry && entry->mh_arg2 && bytes <= OUTBOARD_FILTER_BYTES) {
-		filter_arrays = entry->mh_arg2;
-		filter_bytes = bytes;
-	}
-}
-
 /* At the first call for a request: what is there now is the script's own. */
 void outboard_visit_startup(void)
 {
@@ -74,7 +57,6 @@ void outboard_visit_startup(void)
 	}
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
-	find_filter_arrays();
 	outboard_active_visit = &outboard_boot_visit;
 	if (session_module) {
 		end_session_of_boot();
@@ -106,8 +88,9 @@ static void take_out(outboard_state *state)
 	memcpy(&state->sapi, &sapi_globals, sizeof(sapi_globals));
 	memcpy(&state->output, &output_globals, sizeof(output_globals));
 	memcpy(&state->session, &ps_globals, sizeof(ps_globals));
-	if (filter_bytes > 0) {
-		memcpy(state->filter, filter_arrays, filter_bytes);
+	/* The copies of the input that filter_input() reads; sapi_activate forgets them unfreed. */
+	if (outboard_filter) {
+		state->filter = *outboard_filter;
 	}
 	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
 	ZVAL_COPY_VALUE(&state->error_handler, &EG(user_error_handler));
@@ -134,8 +117,8 @@ static void put_in(const outboard_state *state)
 	memcpy(&sapi_globals, &state->sapi, sizeof(sapi_globals));
 	memcpy(&output_globals, &state->output, sizeof(output_globals));
 	memcpy(&ps_globals, &state->session, sizeof(ps_globals));
-	if (filter_bytes > 0) {
-		memcpy(filter_arrays, state->filter, filter_bytes);
+	if (outboard_filter) {
+		*outboard_filter = state->filter;
 	}
 	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &state->error_handler);
@@ -157,17 +140,21 @@ static void put_in(const outboard_state *state)
 	outboard_current_result = state->result;
 }
 
+/* The rest of the active one's state was taken out. */
+static void take_turn(outboard_visit *visit)
+{
+	exchange_superglobals(outboard_active_visit->state.superglobals, visit->state.superglobals);
+	put_in(&visit->state);
+	outboard_active_visit = visit;
+}
+
 /* Makes it the active one. */
 void outboard_visit_enter(outboard_visit *visit)
 {
-	outboard_visit *before = outboard_active_visit;
-	if (visit == before) {
-		return;
+	if (visit != outboard_active_visit) {
+		take_out(&outboard_active_visit->state);
+		take_turn(visit);
 	}
-	take_out(&before->state);
-	exchange_superglobals(before->state.superglobals, visit->state.superglobals);
-	put_in(&visit->state);
-	outboard_active_visit = visit;
 }
 
 static void copy_zval_stack(zend_stack *to, const zend_stack *from)
@@ -254,7 +241,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	}
 	take_out(&outboard_boot_visit.state);
 	prepare(visit);
-	outboard_visit_enter(visit);
+	take_turn(visit);
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;

@@ -5,21 +5,18 @@
 #ifndef OUTBOARD_VISIT_H
 #define OUTBOARD_VISIT_H
 
-#include "shim.h"
+#include "filter.h"
 #include "ext/session/php_session.h"
 
 /* The superglobals that a visit has for itself. */
 #define OUTBOARD_SUPERGLOBALS 7
-
-/* Room for the arrays that the filter extension keeps of a request's input. */
-#define OUTBOARD_FILTER_BYTES 256
 
 /* What the engine keeps once a process and each visit must have for itself. */
 typedef struct {
 	sapi_globals_struct sapi;
 	zend_output_globals output;
 	php_ps_globals session;
-	char filter[OUTBOARD_FILTER_BYTES];
+	outboard_filter_inputs filter;
 	zval http_globals[6];
 	zval superglobals[OUTBOARD_SUPERGLOBALS];
 	zval error_handler;
