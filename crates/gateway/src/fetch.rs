@@ -4,7 +4,7 @@
 //! is known by its worker and the worker's own number for it; completions go to the worker that
 //! asked; what nobody waits for any more is dropped with its connection.
 
-use crate::pool::operations::{Asker, Operations, WorkerId};
+use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
@@ -143,29 +143,37 @@ async fn run(client: &Rc<Client>, asker: &Asker, id: Tag, request: Request) {
 }
 
 async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), Error> {
+    let mut piece = Vec::new();
+    let mut more = response.read(&mut piece).await?;
     let head = FetchedHead {
         status: response.status,
         http_version: response.http_version,
         url: response.url.as_str().as_bytes(),
         headers: &response.headers,
     };
+    if !more && piece.len() <= PIECE_BYTES {
+        // A worker that has gone waits for nothing.
+        let _ = asker.send(&Completion { id, part: Part::Whole(head, &piece) });
+        return Ok(());
+    }
     if asker.send(&Completion { id, part: Part::Head(head) }).is_err() {
         return Ok(());
     }
-    let mut piece = Vec::new();
-    let mut more = true;
-    while more {
-        more = response.read(&mut piece).await?;
+    loop {
         let body = Completion { id, part: Part::Body(&piece) };
         if !piece.is_empty() && asker.send(&body).is_err() {
             return Ok(());
         }
-        piece.clear();
-        if more && asker.room().await.is_err() {
+        if !more {
+            break;
+        }
+        if asker.room().await.is_err() {
             return Ok(());
         }
+        piece.clear();
+        more = response.read(&mut piece).await?;
     }
-    // A worker that has gone waits for nothing.
+    // As above.
     let _ = asker.send(&Completion { id, part: Part::End });
     Ok(())
 }

@@ -142,6 +142,8 @@ pub(crate) struct Pool {
     phase_changed: Event,
     gateway_doorbell: Doorbell,
     scratch: RefCell<Vec<u8>>,
+    /// Room for a completion.
+    completion: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
     /// Operations that were asked for during the present look.
     asked: RefCell<Vec<(Asker, Vec<u8>)>>,

@@ -117,19 +117,6 @@ function fetch_as(string $url, array $options): \Outboard\FetchResponse
     if (count($answer) === 2) {
         throw new \Outboard\FetchException("$url: $answer[1]", FAILURES[$answer[0]] ?? 'protocol', $url);
     }
-    [$status, $version, $from, $head, $content] = $answer;
-    return new \Outboard\FetchResponse($status, $version === 2 ? '2' : '1.1', $from, header_lists($head), $content);
-}
-
-/** @return array<string, list<string>> */
-function header_lists(string $lines): array
-{
-    $headers = [];
-    foreach (explode("\n", $lines) as $line) {
-        $colon = strpos($line, ':');
-        if ($colon !== false) {
-            $headers[strtolower(substr($line, 0, $colon))][] = ltrim(substr($line, $colon + 1));
-        }
-    }
-    return $headers;
+    [$status, $version, $from, $headers, $content] = $answer;
+    return new \Outboard\FetchResponse($status, $version === 2 ? '2' : '1.1', $from, $headers, $content);
 }

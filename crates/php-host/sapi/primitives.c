@@ -296,7 +296,40 @@ static zend_string *copied(const outboard_str *text)
 	return zend_string_init(text->ptr, text->len, false);
 }
 
-/* [status, HTTP version, URL, header lines, body], or [failure, message]. */
+/* Lists of values by name in lower case. */
+static void give_headers(zval *target, const outboard_str *lines)
+{
+	const char *line = lines->ptr;
+	const char *end = lines->ptr + lines->len;
+	zval headers;
+	array_init(&headers);
+	while (line < end) {
+		const char *line_end = memchr(line, '\n', (size_t) (end - line));
+		line_end = line_end ? line_end : end;
+		const char *colon = memchr(line, ':', (size_t) (line_end - line));
+		if (colon) {
+			const char *value = colon + 1;
+			while (value < line_end && (*value == ' ' || *value == '\t')) {
+				value++;
+			}
+			zend_string *name = zend_string_alloc((size_t) (colon - line), false);
+			zend_str_tolower_copy(ZSTR_VAL(name), line, ZSTR_LEN(name));
+			zend_ulong number;
+			zval *values = ZEND_HANDLE_NUMERIC(name, number)
+				? zend_hash_index_lookup(Z_ARRVAL(headers), number)
+				: zend_hash_lookup(Z_ARRVAL(headers), name);
+			if (Z_TYPE_P(values) != IS_ARRAY) {
+				array_init_size(values, 1);
+			}
+			add_next_index_stringl(values, value, (size_t) (line_end - value));
+			zend_string_release(name);
+		}
+		line = line_end + 1;
+	}
+	add_next_index_zval(target, &headers);
+}
+
+/* [status, HTTP version, URL, headers, body], or [failure, message]. */
 static void give(zval *target, const outboard_fetched *fetched)
 {
 	array_init_size(target, 5);
@@ -308,7 +341,7 @@ static void give(zval *target, const outboard_fetched *fetched)
 	add_next_index_long(target, fetched->status);
 	add_next_index_long(target, fetched->http_version);
 	add_next_index_str(target, copied(&fetched->url));
-	add_next_index_str(target, copied(&fetched->headers));
+	give_headers(target, &fetched->headers);
 	add_next_index_str(target, copied(&fetched->body));
 }
 

@@ -4,6 +4,7 @@
 //! as in C, checked at start-up; every call below is made on the process's only thread; the C side
 //! lets no longjmp out.
 
+use crate::fetches::Fetched;
 use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Outcome;
@@ -177,6 +178,29 @@ pub(crate) struct RawFetched {
     pub(crate) url: Str,
     pub(crate) headers: Str,
     pub(crate) body: Str,
+}
+
+impl From<Fetched<'_>> for RawFetched {
+    fn from(fetched: Fetched<'_>) -> Self {
+        match fetched {
+            Fetched::Answer(head, body) => Self {
+                failure: 0,
+                status: head.status,
+                http_version: head.http_version,
+                url: head.url.into(),
+                headers: head.headers.into(),
+                body: body.into(),
+            },
+            Fetched::Failed(failure, why) => Self {
+                failure: failure as i32,
+                status: 0,
+                http_version: 0,
+                url: [][..].into(),
+                headers: [][..].into(),
+                body: why.into(),
+            },
+        }
+    }
 }
 
 unsafe extern "C" {

@@ -190,7 +190,7 @@ impl Events {
                     self.queue.extend(self.seat(tag).map(Event::Cancel));
                 }
                 Some(Notice::Completion(payload)) => {
-                    let woken = self.fetches.take_in(&payload)?;
+                    let woken = self.fetches.take_in(payload)?;
                     self.queue.extend(woken.map(Event::Wake));
                 }
             }

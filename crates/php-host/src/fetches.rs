@@ -5,19 +5,41 @@
 
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};
-use outboard_ring::operation::{Call, Completion, Failure, FetchCall, Operation, Part};
+use outboard_ring::operation::{
+    Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
+};
 use outboard_ring::spsc::Corrupt;
 
 /// What has come of a fetch.
 #[derive(Debug, Default)]
-pub(crate) struct Fetched {
-    pub(crate) status: u16,
-    pub(crate) http_version: u8,
-    pub(crate) url: Vec<u8>,
-    pub(crate) headers: Vec<u8>,
-    /// The body; or, after a failure, why.
-    pub(crate) body: Vec<u8>,
-    pub(crate) failure: Option<Failure>,
+struct Answer {
+    /// The completion with the head; a small body is in it as well.
+    head: Vec<u8>,
+    /// A larger body; or, after a failure, why.
+    body: Vec<u8>,
+    failure: Option<Failure>,
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) enum Fetched<'a> {
+    /// Head and body.
+    Answer(FetchedHead<'a>, &'a [u8]),
+    /// Why there is none.
+    Failed(Failure, &'a [u8]),
+}
+
+impl Answer {
+    fn view(&self) -> Option<Fetched<'_>> {
+        if let Some(failure) = self.failure {
+            return Some(Fetched::Failed(failure, &self.body));
+        }
+        match Completion::decode(&self.head).ok()?.part {
+            Part::Whole(head, body) => Some(Fetched::Answer(head, body)),
+            Part::Head(head) => Some(Fetched::Answer(head, &self.body)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +49,7 @@ struct Fetch {
     complete: bool,
     /// The coroutine to be woken.
     waiter: u64,
-    answer: Fetched,
+    answer: Answer,
 }
 
 /// See the module.
@@ -101,22 +123,22 @@ impl Fetches {
     }
 
     /// Takes in what the gateway says; the coroutine to be woken, if its answer is complete.
-    pub(crate) fn take_in(&mut self, payload: &[u8]) -> Result<Option<u64>, Corrupt> {
-        let completion = Completion::decode(payload)?;
+    pub(crate) fn take_in(&mut self, payload: Vec<u8>) -> Result<Option<u64>, Corrupt> {
+        let completion = Completion::decode(&payload)?;
         let Some(fetch) = self.present(completion.id) else { return Ok(None) };
         let answer = &mut fetch.answer;
         match completion.part {
-            Part::Head(head) => {
-                answer.status = head.status;
-                answer.http_version = head.http_version;
-                answer.url = head.url.to_vec();
-                answer.headers = head.headers.to_vec();
+            Part::Head(_) => {
+                answer.head = payload;
                 return Ok(None);
             }
             Part::Body(bytes) => {
                 answer.body.extend_from_slice(bytes);
                 return Ok(None);
             }
+            Part::Whole(..) => answer.head = payload,
+            // The gateway's fault: there is no answer without a head.
+            Part::End if answer.head.is_empty() => answer.failure = Some(Failure::Protocol),
             Part::End => {}
             Part::Failed { failure, message } => {
                 answer.failure = Some(failure);
@@ -128,8 +150,8 @@ impl Fetches {
     }
 
     /// The answer, once it is complete.
-    pub(crate) fn answer(&mut self, id: u64) -> Option<&Fetched> {
-        self.present(tag_of(id)).filter(|fetch| fetch.complete).map(|fetch| &fetch.answer)
+    pub(crate) fn answer(&mut self, id: u64) -> Option<Fetched<'_>> {
+        self.present(tag_of(id)).filter(|fetch| fetch.complete)?.answer.view()
     }
 
     /// Has this coroutine woken: its name is another in each wait.
@@ -145,7 +167,7 @@ impl Fetches {
         let Some(fetch) = self.present(tag) else { return Ok(()) };
         let complete = fetch.complete;
         fetch.in_use = false;
-        fetch.answer = Fetched::default();
+        fetch.answer = Answer::default();
         self.free.push(tag.slot);
         if complete {
             return Ok(());

@@ -164,9 +164,12 @@ pub struct Completion<'a> {
     pub part: Part<'a>,
 }
 
-/// What came of an operation, in this order: a head, bodies, an end; or a failure at any time.
+/// What came of an operation: all of it at once; or in this order a head, bodies, an end; or a
+/// failure at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'a> {
+    /// A head and all of a body that is small.
+    Whole(FetchedHead<'a>, &'a [u8]),
     /// The answer's head.
     Head(FetchedHead<'a>),
     /// Bytes of its body.
@@ -193,6 +196,23 @@ pub struct FetchedHead<'a> {
     pub url: &'a [u8],
     /// Header lines `Name: value`, each ended by a newline.
     pub headers: &'a [u8],
+}
+
+impl<'a> FetchedHead<'a> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.http_version);
+        out.extend_from_slice(&self.status.to_le_bytes());
+        put_text(out, self.url);
+        put_text(out, self.headers);
+    }
+
+    fn decode(rest: &mut &'a [u8]) -> Result<Self, Corrupt> {
+        let http_version = take(rest, 1)?[0];
+        let status = take_u16(rest)?;
+        let url = take_text(rest)?;
+        let headers = take_text(rest)?;
+        Ok(Self { status, http_version, url, headers })
+    }
 }
 
 /// Why an operation failed.
@@ -240,18 +260,21 @@ const HEAD: u8 = 1;
 const BODY: u8 = 2;
 const END: u8 = 3;
 const FAILED: u8 = 4;
+const WHOLE: u8 = 5;
 
 impl<'a> Completion<'a> {
     /// Appends the payload to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_tag(out, self.id);
         match &self.part {
+            Part::Whole(head, body) => {
+                out.push(WHOLE);
+                head.encode(out);
+                out.extend_from_slice(body);
+            }
             Part::Head(head) => {
                 out.push(HEAD);
-                out.push(head.http_version);
-                out.extend_from_slice(&head.status.to_le_bytes());
-                put_text(out, head.url);
-                put_text(out, head.headers);
+                head.encode(out);
             }
             Part::Body(bytes) => {
                 out.push(BODY);
@@ -274,13 +297,8 @@ impl<'a> Completion<'a> {
         let mut rest = payload;
         let id = take_tag(&mut rest)?;
         let part = match take(&mut rest, 1)?[0] {
-            HEAD => {
-                let http_version = take(&mut rest, 1)?[0];
-                let status = take_u16(&mut rest)?;
-                let url = take_text(&mut rest)?;
-                let headers = take_text(&mut rest)?;
-                Part::Head(FetchedHead { status, http_version, url, headers })
-            }
+            WHOLE => Part::Whole(FetchedHead::decode(&mut rest)?, rest),
+            HEAD => Part::Head(FetchedHead::decode(&mut rest)?),
             BODY => Part::Body(rest),
             END => Part::End,
             FAILED => {

@@ -141,6 +141,7 @@ impl Pool {
             phase_changed: Event::default(),
             gateway_doorbell,
             scratch: RefCell::default(),
+            completion: RefCell::default(),
             operations: RefCell::new(Rc::new(NoOperations)),
             asked: RefCell::default(),
             left: RefCell::default(),

@@ -15,7 +15,9 @@ use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 /// Longest body of one completion; longer ones are cut into several.
-const PIECE_BYTES: usize = 32 * 1024;
+pub(crate) const PIECE_BYTES: usize = 32 * 1024;
+/// Longest head of one completion, beside a body or without.
+const HEAD_MAX_BYTES: usize = 32 * 1024;
 
 /// Carries out what workers ask for.
 pub(crate) trait Operations: fmt::Debug {
@@ -73,15 +75,18 @@ impl Asker {
     }
 
     fn push(&self, pool: &Pool, completion: &Completion<'_>) -> Result<(), Gone> {
-        let mut payload = Vec::new();
+        let mut payload = pool.completion.take();
+        payload.clear();
         completion.encode(&mut payload);
-        if payload.len() > PIECE_BYTES + 64 {
+        if payload.len() > PIECE_BYTES + HEAD_MAX_BYTES {
             let (failure, message) = (Failure::TooLarge, "the answer's head is too long");
             let part = Part::Failed { failure, message };
             payload.clear();
             Completion { id: completion.id, part }.encode(&mut payload);
         }
-        pool.complete(self.worker, self.request, payload)
+        let sent = pool.complete(self.worker, self.request, &payload);
+        pool.completion.replace(payload);
+        sent
     }
 
     /// Waits until all that was sent to the worker is in its ring.
@@ -141,7 +146,7 @@ impl Pool {
         self.left.borrow_mut().push(worker);
     }
 
-    fn complete(&self, id: WorkerId, request: Tag, payload: Vec<u8>) -> Result<(), Gone> {
+    fn complete(&self, id: WorkerId, request: Tag, payload: &[u8]) -> Result<(), Gone> {
         let mut members = self.members.borrow_mut();
         let worker = members.find(id).ok_or(Gone)?;
         if let Err(corrupt) = worker.send(FrameKind::Completion, request, payload) {

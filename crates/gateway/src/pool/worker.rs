@@ -266,15 +266,21 @@ impl Worker {
         &mut self,
         kind: FrameKind,
         tag: Tag,
-        payload: Vec<u8>,
+        payload: &[u8],
     ) -> Result<(), Corrupt> {
-        self.unsent_frames.push_back((kind, tag, payload));
+        let is_sent =
+            self.unsent_frames.is_empty() && self.process.channel.push(kind, tag, &[payload])?;
+        if is_sent {
+            self.publish();
+            return Ok(());
+        }
+        self.unsent_frames.push_back((kind, tag, payload.to_vec()));
         self.pump()
     }
 
     /// Tells it to end a request.
     pub(crate) fn cancel(&mut self, tag: Tag) -> Result<(), Corrupt> {
-        self.send(FrameKind::Cancel, tag, Vec::new())?;
+        self.send(FrameKind::Cancel, tag, &[])?;
         self.process.doorbell.ring();
         Ok(())
     }

@@ -295,14 +295,7 @@ unsafe extern "C" fn outboard_rs_fetched(
     unsafe {
         with(events, |resident| {
             let Some(answer) = resident.events().fetches.answer(operation) else { return false };
-            fetched.write(RawFetched {
-                failure: answer.failure.map_or(0, |failure| failure as i32),
-                status: answer.status,
-                http_version: answer.http_version,
-                url: answer.url[..].into(),
-                headers: answer.headers[..].into(),
-                body: answer.body[..].into(),
-            });
+            fetched.write(answer.into());
             true
         })
     }
