@@ -82,7 +82,8 @@ static void activate_host(const outboard_str *server_name)
 void outboard_user_ini_activate(void)
 {
 	const outboard_str *script = &outboard_current->script_filename;
-	char path[PATH_MAX];
+	/* Not on the stack: each coroutine would keep that page of its own. */
+	static char path[PATH_MAX];
 	const char *slash = memrchr(script->ptr, '/', script->len);
 	bool has_name = PG(user_ini_filename) && *PG(user_ini_filename);
 	if (php_ini_has_per_host_config()) {

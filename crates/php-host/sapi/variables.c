@@ -187,7 +187,7 @@ static size_t print_port(char *text, size_t size, uint16_t port)
 static void visit_path_translated(outboard_visitor visit, void *arg)
 {
 	const outboard_request *request = outboard_current;
-	char path[PATH_MAX];
+	static char path[PATH_MAX]; /* as in user_ini.c */
 	size_t root = request->document_root.len;
 	size_t info = request->path_info.len;
 	if (info == 0 || root + info >= sizeof(path)) {
@@ -342,7 +342,7 @@ void outboard_register_server_variables(zval *target)
 	if (!request) {
 		return;
 	}
-	char self[PATH_MAX];
+	static char self[PATH_MAX]; /* as in user_ini.c */
 	size_t script = request->script_name.len;
 	size_t info = request->path_info.len;
 	bool filtering = outboard_filter_changes_input();

@@ -55,7 +55,7 @@ impl Exchange {
             link,
             tag: Tag::default(),
             phase: Phase::Collecting,
-            head: Vec::with_capacity(1024),
+            head: Vec::new(),
             output: Vec::new(),
             body: Body::default(),
             panicked: false,
