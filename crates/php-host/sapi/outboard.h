@@ -155,6 +155,8 @@ typedef struct {
 /* The calls into Rust. `exchange` is what outboard_request_run was given. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
 bool outboard_rs_flush(void *exchange);
+bool outboard_rs_is_paused(void *exchange);
+void outboard_rs_await_client(void *exchange, uint64_t waiter);
 void outboard_rs_head(void *exchange, int status, const char *reason, size_t reason_len);
 void outboard_rs_head_line(void *exchange, const char *line, size_t len);
 bool outboard_rs_finish(void *exchange);

@@ -2,7 +2,36 @@
  * Output and log lines, from PHP to the exchange. Before the first request there is none, and
  * what PHP prints goes to the process's own streams, which the zygote captures at start-up.
  */
-#include "shim.h"
+#include "visit.h"
+
+/*
+ * As php_handle_aborted_connection, whose bailout would leave an engine that can serve nobody
+ * else: a resident script's handler ends as by exit(), its `finally` blocks run.
+ */
+static void client_has_gone(void)
+{
+	const outboard_visit *visit = outboard_events ? outboard_visit_here() : NULL;
+	if (!visit) {
+		php_handle_aborted_connection();
+		return;
+	}
+	PG(connection_status) = PHP_CONNECTION_ABORTED;
+	php_output_set_status(PHP_OUTPUT_DISABLED);
+	if (!PG(ignore_user_abort) && !visit->answered && !EG(exception)) {
+		zend_throw_graceful_exit();
+	}
+}
+
+/* A client that takes nothing holds up its own request, not the others of the worker. */
+static void wait_for_client(void *exchange)
+{
+	while (outboard_events && outboard_rs_is_paused(exchange) && outboard_may_suspend()
+		&& !outboard_is_cancelled()) {
+		outboard_rs_await_client(exchange, outboard_waiter());
+		outboard_suspend();
+	}
+	outboard_throw_if_cancelled();
+}
 
 size_t outboard_ub_write(const char *bytes, size_t len)
 {
@@ -12,7 +41,9 @@ size_t outboard_ub_write(const char *bytes, size_t len)
 	size_t taken = outboard_rs_write(SG(server_context), bytes, len);
 	if (taken < len) {
 		/* May bail out; Rust has returned. */
-		php_handle_aborted_connection();
+		client_has_gone();
+	} else {
+		wait_for_client(SG(server_context));
 	}
 	return taken;
 }
@@ -25,7 +56,9 @@ void outboard_flush(void *exchange)
 	}
 	sapi_send_headers();
 	if (!outboard_rs_flush(exchange)) {
-		php_handle_aborted_connection();
+		client_has_gone();
+	} else {
+		wait_for_client(exchange);
 	}
 }
 

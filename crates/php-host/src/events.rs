@@ -189,6 +189,13 @@ impl Events {
                 Some(Notice::Cancel(tag)) => {
                     self.queue.extend(self.seat(tag).map(Event::Cancel));
                 }
+                Some(Notice::Resume(tag)) => {
+                    // SAFETY: a seat that a tag leads to is in use; the reference ends here.
+                    let waiter = self
+                        .seat(tag)
+                        .and_then(|mut seat| unsafe { seat.as_mut().exchange.take_waiter() });
+                    self.queue.extend(waiter.map(Event::Wake));
+                }
                 Some(Notice::Completion(payload)) => {
                     let woken = self.fetches.take_in(payload)?;
                     self.queue.extend(woken.map(Event::Wake));

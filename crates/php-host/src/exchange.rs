@@ -7,6 +7,7 @@
 //! worker after the request.
 
 use crate::link::{Link, Unsent};
+use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::response::{Done, ResponseHead};
 use outboard_ring::spsc::Corrupt;
@@ -37,6 +38,8 @@ pub(crate) struct Exchange {
     head: Vec<u8>,
     output: Vec<u8>,
     body: Body,
+    /// The coroutine that waits for the client to take what there is.
+    waiter: Option<u64>,
     panicked: bool,
 }
 
@@ -58,6 +61,7 @@ impl Exchange {
             head: Vec::new(),
             output: Vec::new(),
             body: Body::default(),
+            waiter: None,
             panicked: false,
         }
     }
@@ -71,6 +75,7 @@ impl Exchange {
         self.body.unread_bytes = body_bytes;
         self.body.piece.clear();
         self.body.at = 0;
+        self.waiter = None;
     }
 
     /// The request being answered.
@@ -123,6 +128,22 @@ impl Exchange {
         let sent = self.send_output().and_then(|()| self.send(FrameKind::Flush, &[]));
         self.link.borrow_mut().publish();
         self.is_sent(sent)
+    }
+
+    /// Whether the client has not taken what there is, so that more should wait.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.phase != Phase::Finished && self.link.borrow().is_paused(self.tag)
+    }
+
+    /// Has this coroutine woken when the client takes more.
+    pub(crate) fn await_client(&mut self, waiter: u64) {
+        self.link.borrow().count_wait(WaitCall::Client, None);
+        self.waiter = Some(waiter);
+    }
+
+    /// Who waits for that.
+    pub(crate) fn take_waiter(&mut self) -> Option<u64> {
+        self.waiter.take()
     }
 
     /// Completes the answer while the script goes on. False when the client has gone.

@@ -31,6 +31,8 @@ impl From<Corrupt> for Unsent {
 pub(crate) enum Notice {
     /// The time of this request is over.
     Cancel(Tag),
+    /// The client of this request takes its answer again.
+    Resume(Tag),
     /// Payload of a `Completion` frame.
     Completion(Vec<u8>),
 }
@@ -188,6 +190,7 @@ impl Link {
             }
             FrameKind::Stop => self.stop = true,
             FrameKind::Cancel => self.notices.push_back(Notice::Cancel(header.tag)),
+            FrameKind::Resume => self.notices.push_back(Notice::Resume(header.tag)),
             FrameKind::Completion => {
                 self.notices.push_back(Notice::Completion(std::mem::take(frame)));
             }
@@ -199,6 +202,11 @@ impl Link {
     /// Whether the client of this request has gone.
     pub(crate) fn is_aborted(&self, tag: Tag) -> bool {
         self.channel.is_aborted(tag)
+    }
+
+    /// Whether the client of this request takes nothing for now.
+    pub(crate) fn is_paused(&self, tag: Tag) -> bool {
+        self.channel.is_paused(tag)
     }
 
     /// Has the gateway ring the bell from now on; false when there is something to take in.

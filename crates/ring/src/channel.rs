@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
@@ -39,6 +39,7 @@ const OFFERED: u64 = 1;
 const STARTED: u64 = 2;
 const WITHDRAWN: u64 = 3;
 const ABORTED: u64 = 4;
+const PAUSED: u64 = 5;
 
 fn claim(tag: Tag, state: u64) -> u64 {
     u64::from(tag.generation) << 32 | state
@@ -92,11 +93,13 @@ pub enum WaitCall {
     Lock,
     /// An operation of the gateway: `Outboard\fetch()`.
     Gateway,
+    /// A client that does not take its answer as fast as the script makes it.
+    Client,
 }
 
 impl WaitCall {
     /// All of them, in order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Poll,
         Self::Select,
         Self::Sleep,
@@ -107,6 +110,7 @@ impl WaitCall {
         Self::Resolve,
         Self::Lock,
         Self::Gateway,
+        Self::Client,
     ];
 
     /// As `outboard status` calls it.
@@ -122,6 +126,7 @@ impl WaitCall {
             Self::Resolve => "resolve",
             Self::Lock => "flock",
             Self::Gateway => "gateway",
+            Self::Client => "client",
         }
     }
 }
@@ -365,15 +370,30 @@ impl GatewayChannel {
 
     /// Takes an offered request back; false when the worker has started it.
     pub fn withdraw(&self, tag: Tag) -> bool {
-        let word = self.mapping.claim_word(tag);
-        let (offered, withdrawn) = (claim(tag, OFFERED), claim(tag, WITHDRAWN));
         // Either this exchange or the one in `WorkerChannel::start` succeeds, never both.
-        word.compare_exchange(offered, withdrawn, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.turn(tag, OFFERED, WITHDRAWN)
     }
 
     /// Tells the worker that the client of a request that it has started has gone.
     pub fn abort(&self, tag: Tag) {
         self.mapping.claim_word(tag).store(claim(tag, ABORTED), Ordering::Release);
+    }
+
+    /// Tells the worker that the client of a request that it has started takes nothing for now;
+    /// false when that is not how it stands with the request.
+    pub fn pause(&self, tag: Tag) -> bool {
+        self.turn(tag, STARTED, PAUSED)
+    }
+
+    /// Takes that back. A [`FrameKind::Resume`] has to follow: the request may be waiting for it.
+    pub fn resume(&self, tag: Tag) -> bool {
+        self.turn(tag, PAUSED, STARTED)
+    }
+
+    fn turn(&self, tag: Tag, from: u64, to: u64) -> bool {
+        let word = self.mapping.claim_word(tag);
+        let (from, to) = (claim(tag, from), claim(tag, to));
+        word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// How often the worker waited in `call` so far.
@@ -475,6 +495,11 @@ impl WorkerChannel {
     /// Whether the client of the request with this tag has gone.
     pub fn is_aborted(&self, tag: Tag) -> bool {
         self.mapping.claim_word(tag).load(Ordering::Acquire) == claim(tag, ABORTED)
+    }
+
+    /// Whether the client of the request with this tag takes nothing for now.
+    pub fn is_paused(&self, tag: Tag) -> bool {
+        self.mapping.claim_word(tag).load(Ordering::Acquire) == claim(tag, PAUSED)
     }
 
     /// Counts a wait during which the worker did other work.

@@ -21,6 +21,8 @@ pub enum FrameKind {
     Cancel = 4,
     /// Gateway → worker: what became of an operation ([`crate::operation::Completion`]).
     Completion = 5,
+    /// Gateway → worker: the client takes more of this answer again.
+    Resume = 6,
     /// Worker → gateway: booted, ready for the first request. Empty payload.
     Ready = 16,
     /// Worker → gateway: status and header lines ([`crate::response::ResponseHead`]).
@@ -49,6 +51,7 @@ impl FrameKind {
             3 => Self::Stop,
             4 => Self::Cancel,
             5 => Self::Completion,
+            6 => Self::Resume,
             16 => Self::Ready,
             17 => Self::Head,
             18 => Self::Body,

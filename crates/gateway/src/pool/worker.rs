@@ -34,8 +34,8 @@ const QUICK_BEFORE_AHEAD: u32 = 3;
 /// A request that took no longer than this was quick.
 const QUICK_MS: u64 = 1;
 /// A client that does not take its answer stops a worker that has its request alone as soon as its
-/// buffer is full. With others in the worker it may take more: so many buffers for all of them, and
-/// a few for each.
+/// buffer is full. With others in the worker the request is told to wait; one that cannot may take
+/// more: so many buffers for all of them, and a few for each.
 const SHARED_PATIENCE: usize = 64;
 const LEAST_PATIENCE: usize = 4;
 /// Of what a starting worker says, so much is kept to be told if it does not start.
@@ -90,6 +90,8 @@ pub(crate) struct Worker {
     waiting_for_room: Vec<TaskId>,
     /// The request whose client did not take its answer when that was last looked at.
     stalled_by: Option<Tag>,
+    /// Requests that were told to wait for their clients.
+    paused: Vec<Tag>,
     /// Consecutive requests that took next to no time.
     quick: u32,
     /// Whether it is to be woken at the end of the turn.
@@ -123,6 +125,7 @@ impl Worker {
             unsent_frames: VecDeque::new(),
             waiting_for_room: Vec::new(),
             stalled_by: None,
+            paused: Vec::new(),
             quick: 0,
             ring_due: false,
             is_broken: false,
@@ -428,6 +431,9 @@ impl Worker {
     ) -> Result<Option<News>, Corrupt> {
         let mut news = None;
         let mut popped = false;
+        if !self.paused.is_empty() {
+            self.resume_taken()?;
+        }
         while news.is_none() && !self.is_stalled() {
             let Some(header) = self.process.channel.receive(payload)? else { break };
             popped = true;
@@ -460,6 +466,10 @@ impl Worker {
                 let Some(lease) = self.leases.get(tag) else { return Ok(None) };
                 deliver(&lease.exchange, kind, payload)?;
                 if kind == FrameKind::Body {
+                    let is_full = self.concurrency > 1 && lease.exchange.is_full(1);
+                    if is_full && self.process.channel.pause(tag) {
+                        self.paused.push(tag);
+                    }
                     self.stalled_by = Some(tag);
                 }
             }
@@ -491,6 +501,18 @@ impl Worker {
             }
         };
         Ok(Some(News { finished, then }))
+    }
+
+    /// Has those go on whose clients have taken what there was, or have gone.
+    fn resume_taken(&mut self) -> Result<(), Corrupt> {
+        let leases = &self.leases;
+        let is_full = |tag: &Tag| leases.get(*tag).is_some_and(|lease| lease.exchange.is_full(1));
+        let taken: Vec<Tag> = self.paused.extract_if(.., |tag| !is_full(tag)).collect();
+        for tag in taken {
+            self.process.channel.resume(tag);
+            self.send(FrameKind::Resume, tag, &[])?;
+        }
+        Ok(())
     }
 
     /// Whether frames are left in the ring because a connection has not taken earlier ones.

@@ -27,6 +27,26 @@ unsafe extern "C" fn outboard_rs_flush(exchange: *mut c_void) -> bool {
     unsafe { with(exchange, false, |exchange| exchange.flush()) }
 }
 
+/// Whether the client has not taken what there is, so that more should wait.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_is_paused(exchange: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, false, |exchange| exchange.is_paused()) }
+}
+
+/// Has this coroutine woken when it takes more.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_await_client(exchange: *mut c_void, waiter: u64) {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, (), |exchange| exchange.await_client(waiter)) }
+}
+
 /// False when the client has gone.
 ///
 /// # Safety
