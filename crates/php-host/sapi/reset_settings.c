@@ -76,8 +76,7 @@ static void call_assert_options(zval *callback, zval *result)
 	ZVAL_UNDEF(result);
 	zend_function *function =
 		zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("assert_options"));
-	/* Deprecated since 8.3: calling it would complain in the application's name. */
-	if (!function || (function->common.fn_flags & ZEND_ACC_DEPRECATED)) {
+	if (!function) {
 		return;
 	}
 	ZVAL_STRING(&name, "assert_options");
@@ -85,7 +84,11 @@ static void call_assert_options(zval *callback, zval *result)
 	if (callback) {
 		ZVAL_COPY_VALUE(&arguments[1], callback);
 	}
+	/* Deprecated since 8.3: calling it would complain in the application's name. */
+	const uint32_t flags = function->common.fn_flags;
+	function->common.fn_flags &= ~ZEND_ACC_DEPRECATED;
 	call_user_function(NULL, NULL, &name, result, callback ? 2 : 1, arguments);
+	function->common.fn_flags = flags;
 	zval_ptr_dtor(&name);
 }
 
