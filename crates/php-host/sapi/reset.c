@@ -44,6 +44,9 @@ static const struct {
 	{"stream_filter_register", OUTBOARD_FILTERS},
 	{"stream_context_set_default", OUTBOARD_CONTEXT},
 	{"stream_context_get_default", OUTBOARD_CONTEXT},
+	{"stream_context_set_option", OUTBOARD_CONTEXT},
+	{"stream_context_set_options", OUTBOARD_CONTEXT},
+	{"stream_context_set_params", OUTBOARD_CONTEXT},
 	{"output_add_rewrite_var", OUTBOARD_REWRITING},
 	{"mt_srand", OUTBOARD_SEED},
 	{"srand", OUTBOARD_SEED},
@@ -53,8 +56,11 @@ static const struct {
 	{"mysqli_query", OUTBOARD_TRANSACTION},
 	{"mysqli_real_query", OUTBOARD_TRANSACTION},
 	{"mysqli_multi_query", OUTBOARD_TRANSACTION},
+	{"mysqli_execute_query", OUTBOARD_TRANSACTION},
 	{"pg_query", OUTBOARD_TRANSACTION},
 	{"pg_exec", OUTBOARD_TRANSACTION},
+	{"pg_query_params", OUTBOARD_TRANSACTION},
+	{"pg_send_query", OUTBOARD_TRANSACTION},
 };
 #define MARKED (sizeof(marked) / sizeof(marked[0]))
 

@@ -52,9 +52,9 @@ void outboard_note_beginning(zend_execute_data *call, bool is_method);
 void outboard_roll_back(zend_object *connection, bool autocommit);
 
 /* reset_holds.c */
-void outboard_note_transaction(zval *connection, bool autocommit);
+void outboard_hold_transaction(zend_object *connection, bool autocommit, bool keep);
 void outboard_note_lock(zval *file);
 void outboard_forget_holds(void);
-bool outboard_release_holds(const outboard_visit *visit);
+bool outboard_release_holds(outboard_visit *visit);
 
 #endif

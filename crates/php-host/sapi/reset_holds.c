@@ -6,38 +6,46 @@
 #include "ext/standard/file.h"
 #include <sys/file.h>
 
-/* It keeps neither alive: they would be open for longer than the script wants. */
+/* Most are not kept alive: they would be open for longer than the script wants. */
 typedef struct {
 	outboard_visit *visit;
 	const void *what;
 	uint32_t handle;
 	bool autocommit; /* was switched */
+	bool kept;       /* alive until the request's end */
 } hold;
 
 static hold *holds;
 static uint32_t hold_count;
 static uint32_t hold_room;
 
-static void note_hold(const void *what, uint32_t handle, bool autocommit)
+static hold *note_hold(const void *what, uint32_t handle)
 {
 	for (uint32_t i = 0; i < hold_count; i++) {
 		if (holds[i].what == what && holds[i].visit == outboard_active_visit) {
-			holds[i].autocommit |= autocommit;
-			return;
+			return &holds[i];
 		}
 	}
 	if (hold_count == hold_room) {
 		hold_room = hold_room ? hold_room * 2 : 8;
 		holds = perealloc(holds, hold_room * sizeof(*holds), 1);
 	}
-	holds[hold_count++] = (hold) {outboard_active_visit, what, handle, autocommit};
+	holds[hold_count] = (hold) {.visit = outboard_active_visit, .what = what, .handle = handle};
+	return &holds[hold_count++];
 }
 
-void outboard_note_transaction(zval *connection, bool autocommit)
+void outboard_hold_transaction(zend_object *connection, bool autocommit, bool keep)
 {
-	if (connection && Z_TYPE_P(connection) == IS_OBJECT) {
-		outboard_dirt |= OUTBOARD_TRANSACTION;
-		note_hold(Z_OBJ_P(connection), Z_OBJ_HANDLE_P(connection), autocommit);
+	/* Calls that end a transaction may look like such that begin one. */
+	if (outboard_active_visit && outboard_active_visit->is_letting_go) {
+		return;
+	}
+	hold *one = note_hold(connection, connection->handle);
+	outboard_dirt |= OUTBOARD_TRANSACTION;
+	one->autocommit |= autocommit;
+	if (keep && !one->kept) {
+		one->kept = true;
+		GC_ADDREF(connection);
 	}
 }
 
@@ -45,7 +53,7 @@ void outboard_note_lock(zval *file)
 {
 	if (file && Z_TYPE_P(file) == IS_RESOURCE) {
 		outboard_dirt |= OUTBOARD_LOCK;
-		note_hold(Z_RES_P(file), (uint32_t) Z_RES_HANDLE_P(file), false);
+		note_hold(Z_RES_P(file), (uint32_t) Z_RES_HANDLE_P(file));
 	}
 }
 
@@ -72,20 +80,26 @@ static void release_hold(const hold *one)
 		GC_ADDREF(connection);
 		outboard_roll_back(connection, one->autocommit);
 		OBJ_RELEASE(connection);
+		if (one->kept) {
+			OBJ_RELEASE(connection);
+		}
 	} else if (resource && Z_RES_P(resource) == one->what) {
 		unlock(Z_RES_P(resource));
 	}
 }
 
 /* Those of this request; whether others in the same worker have some. */
-bool outboard_release_holds(const outboard_visit *visit)
+bool outboard_release_holds(outboard_visit *visit)
 {
 	uint32_t i = 0;
+	visit->is_letting_go = true;
 	while (i < hold_count) {
 		if (holds[i].visit == visit) {
 			hold one = holds[i];
 			holds[i] = holds[--hold_count];
 			release_hold(&one);
+			/* A connection may have been waited for, and others moved meanwhile. */
+			i = 0;
 		} else {
 			i++;
 		}

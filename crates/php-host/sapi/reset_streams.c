@@ -6,6 +6,8 @@
 #include "ext/standard/file.h"
 
 static zval baseline_context;
+static php_stream_notifier baseline_notifier;
+static bool has_notifier;
 static HashTable baseline_wrappers;
 static HashTable baseline_filters;
 static HashTable baseline_filter_classes;
@@ -69,9 +71,28 @@ static void reset_filters(void)
 
 static void note_context(void)
 {
+	php_stream_context *context = FG(default_context);
 	ZVAL_UNDEF(&baseline_context);
-	if (FG(default_context)) {
-		ZVAL_DUP(&baseline_context, &FG(default_context)->options);
+	if (context) {
+		ZVAL_DUP(&baseline_context, &context->options);
+	}
+	has_notifier = context && context->notifier;
+	if (has_notifier) {
+		baseline_notifier = *context->notifier;
+		Z_TRY_ADDREF(baseline_notifier.ptr);
+	}
+}
+
+static void reset_notifier(php_stream_context *context)
+{
+	if (context->notifier) {
+		php_stream_notification_free(context->notifier);
+		context->notifier = NULL;
+	}
+	if (has_notifier) {
+		context->notifier = php_stream_notification_alloc();
+		*context->notifier = baseline_notifier;
+		Z_TRY_ADDREF(baseline_notifier.ptr);
 	}
 }
 
@@ -81,6 +102,7 @@ static void reset_context(void)
 	if (!context) {
 		return;
 	}
+	reset_notifier(context);
 	zval_ptr_dtor(&context->options);
 	if (Z_ISUNDEF(baseline_context)) {
 		array_init(&context->options);

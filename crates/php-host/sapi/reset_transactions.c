@@ -5,6 +5,9 @@
 #include "reset.h"
 #include <syslog.h>
 
+static zend_class_entry *mysqli_class;
+static zend_class_entry *pgsql_class;
+
 static bool has_method(const zend_object *object, const char *name)
 {
 	return zend_hash_str_exists(&object->ce->function_table, name, strlen(name));
@@ -81,6 +84,52 @@ static bool begins(const zval *statement)
 		|| strncasecmp(text, "set autocommit", 14) == 0;
 }
 
+/*
+ * A persistent connection of mysqli goes back to its pool with its object, and the transaction with
+ * it; others wait for its locks until somebody takes it out. Its own remedy is a setting, which
+ * costs a ROLLBACK each time and so is switched on when a transaction is first seen.
+ */
+static void roll_back_pooled_mysqli(void)
+{
+	static bool is_on;
+	zend_ini_entry *entry = is_on ? NULL : zend_hash_str_find_ptr(EG(ini_directives),
+		ZEND_STRL("mysqli.rollback_on_cached_plink"));
+	if (entry && entry->on_modify) {
+		zend_string *on = zend_string_init("1", 1, false);
+		entry->on_modify(entry, on, entry->mh_arg1, entry->mh_arg2, entry->mh_arg3,
+			PHP_INI_STAGE_RUNTIME);
+		zend_string_release(on);
+	}
+	is_on = true;
+}
+
+/* pgsql has none between requests, so that such an object must stay until the end of its own. */
+static bool is_persistent_pgsql(const zend_object *object)
+{
+	const zend_resource *one;
+	const void *connection;
+	memcpy(&connection, (const char *) object - object->handlers->offset, sizeof(connection));
+	ZEND_HASH_FOREACH_PTR(&EG(persistent_list), one) {
+		if (one->ptr == connection) {
+			return true;
+		}
+	} ZEND_HASH_FOREACH_END();
+	return false;
+}
+
+static void note_transaction(const zval *connection, bool autocommit)
+{
+	if (!connection || Z_TYPE_P(connection) != IS_OBJECT) {
+		return;
+	}
+	zend_object *object = Z_OBJ_P(connection);
+	if (mysqli_class && instanceof_function(object->ce, mysqli_class)) {
+		roll_back_pooled_mysqli();
+	}
+	outboard_hold_transaction(object, autocommit,
+		object->ce == pgsql_class && is_persistent_pgsql(object));
+}
+
 /* The connection is `this` of a method, the first argument of a function; a statement follows. */
 void outboard_note_beginning(zend_execute_data *execute_data, bool is_method)
 {
@@ -93,7 +142,7 @@ void outboard_note_beginning(zend_execute_data *execute_data, bool is_method)
 		bool by_call = strstr(ZSTR_VAL(name), "autocommit") != NULL;
 		bool by_statement = statement && Z_TYPE_P(statement) == IS_STRING
 			&& strncasecmp(Z_STRVAL_P(statement), "set", 3) == 0;
-		outboard_note_transaction(connection, by_call || by_statement);
+		note_transaction(connection, by_call || by_statement);
 	}
 }
 
@@ -110,6 +159,7 @@ static const struct {
 	{"mysqli", "query"},
 	{"mysqli", "real_query"},
 	{"mysqli", "multi_query"},
+	{"mysqli", "execute_query"},
 };
 #define BEGINNERS (sizeof(beginners) / sizeof(beginners[0]))
 
@@ -129,28 +179,42 @@ MARK_METHOD(4)
 MARK_METHOD(5)
 MARK_METHOD(6)
 MARK_METHOD(7)
+MARK_METHOD(8)
 
 static const zif_handler method_marks[BEGINNERS] = {
 	mark_method_0, mark_method_1, mark_method_2, mark_method_3,
-	mark_method_4, mark_method_5, mark_method_6, mark_method_7,
+	mark_method_4, mark_method_5, mark_method_6, mark_method_7, mark_method_8,
 };
 
-static void wrap_method(const char *class, const char *method, zif_handler *next, zif_handler with)
+static zend_class_entry *class_named(const char *name)
 {
-	zend_class_entry *ce = zend_hash_str_find_ptr(CG(class_table), class, strlen(class));
-	zend_function *function =
-		ce ? zend_hash_str_find_ptr(&ce->function_table, method, strlen(method)) : NULL;
-	if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-		*next = function->internal_function.handler;
-		function->internal_function.handler = with;
-	}
+	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
+}
+
+/* Classes below have copies of the methods (zend_duplicate_internal_function). */
+static void wrap_method(size_t at)
+{
+	const char *method = beginners[at].method;
+	zend_class_entry *root = class_named(beginners[at].class);
+	zend_class_entry *one;
+	ZEND_HASH_FOREACH_PTR(CG(class_table), one) {
+		zend_internal_function *function = NULL;
+		if (root && one->type == ZEND_INTERNAL_CLASS && instanceof_function(one, root)) {
+			function = zend_hash_str_find_ptr(&one->function_table, method, strlen(method));
+		}
+		if (function && function->handler != method_marks[at]) {
+			wrapped_methods[at] = function->handler;
+			function->handler = method_marks[at];
+		}
+	} ZEND_HASH_FOREACH_END();
 }
 
 /* Before the script boots. */
 void outboard_transactions_startup(void)
 {
+	mysqli_class = class_named("mysqli");
+	pgsql_class = class_named("pgsql\\connection");
 	for (size_t i = 0; i < BEGINNERS; i++) {
-		wrap_method(beginners[i].class, beginners[i].method, &wrapped_methods[i],
-			method_marks[i]);
+		wrap_method(i);
 	}
 }
