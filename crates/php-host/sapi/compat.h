@@ -43,4 +43,11 @@ extern PHPAPI char *php_ini_opened_path;
 # define OUTBOARD_FORGET_STACK_LIMIT() ((void) 0)
 #endif
 
+/*
+ * Whether zend_fiber_init_context made one: it returns true in 8.2, and in later versions a
+ * zend_result, whose SUCCESS is 0.
+ */
+#define OUTBOARD_IS_MADE(made) \
+	(__builtin_types_compatible_p(__typeof__(made), bool) ? (made) != 0 : (made) == SUCCESS)
+
 #endif

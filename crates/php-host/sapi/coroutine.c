@@ -182,7 +182,8 @@ static coroutine *new_context(void)
 {
 	coroutine *one = pecalloc(1, sizeof(*one), 1);
 	register_coroutine(one);
-	if (!zend_fiber_init_context(&one->context, &kind, run_context, EG(fiber_stack_size))) {
+	if (!OUTBOARD_IS_MADE(
+		zend_fiber_init_context(&one->context, &kind, run_context, EG(fiber_stack_size)))) {
 		return NULL;
 	}
 	one->resume = &one->context;

@@ -161,11 +161,17 @@ static void free_use(zval *entry)
 static ZEND_FUNCTION(taking)
 {
 	const zif_handler original = (zif_handler) execute_data->func->internal_function.reserved[slot];
-	const void *connection = outboard_may_suspend() ? connection_of(execute_data) : NULL;
+	/* Nobody else has what is being made, and PDO's constructor may have freed it meanwhile. */
+	const bool is_making = execute_data->func->common.fn_flags & ZEND_ACC_CTOR;
+	const void *connection =
+		outboard_may_suspend() && !is_making ? connection_of(execute_data) : NULL;
 	const zend_ulong key = (zend_ulong) (uintptr_t) connection;
 	const uint32_t self = (uint32_t) outboard_waiter();
 	if (!connection) {
 		original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+		if (is_making) {
+			end_if_cancelled();
+		}
 		return;
 	}
 	const use *holder = zend_hash_index_find_ptr(&uses, key);

@@ -208,6 +208,7 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 			SG(request_info).no_headers = 1;
 			outboard_coroutine_startup();
 			outboard_in_use_startup();
+			outboard_persistent_startup();
 			outboard_reset_startup();
 			boot(script);
 			outboard_end_main_visit();

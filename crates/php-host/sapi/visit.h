@@ -46,8 +46,8 @@ typedef struct outboard_visit {
 	zend_llist *deferred;   /* callbacks of defer(), or NULL */
 	uint64_t id;            /* of no other visit of this worker */
 	uint32_t coroutines;    /* that work for it */
-	uint32_t dirty;         /* what of the process's state it may have changed: reset.c */
 	bool answered;
+	bool is_letting_go;     /* of what it holds: reset_holds.c */
 	bool cancelled;
 	struct outboard_visit *next; /* in the list of those that are not in use */
 } outboard_visit;
@@ -112,5 +112,8 @@ void outboard_throw_if_cancelled(void);
 /* in_use.c */
 void outboard_in_use_startup(void);
 void outboard_refuse(const zend_execute_data *there);
+
+/* persistent.c */
+void outboard_persistent_startup(void);
 
 #endif

@@ -360,6 +360,21 @@ fn the_default_stream_context() {
         "stream_context_set_default(['http' => ['header' => 'Authorization: secret']])",
         "stream_context_get_options(stream_context_get_default())",
     );
+    put_back(
+        "$default = stream_context_get_default();",
+        "stream_context_set_option($GLOBALS['default'], 'http', 'timeout', 3)",
+        "stream_context_get_options($GLOBALS['default'])",
+    );
+    for boot in [
+        "",
+        "stream_context_set_params(stream_context_get_default(), ['notification' => 'strlen']);",
+    ] {
+        put_back(
+            boot,
+            "stream_context_set_params(stream_context_get_default(), ['notification' => 'trim'])",
+            "stream_context_get_params(stream_context_get_default())",
+        );
+    }
 }
 
 #[test]

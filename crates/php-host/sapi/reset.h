@@ -1,0 +1,60 @@
+/*
+ * What the files of reset share, one block per file. Each notes what requests begin with when the
+ * script has booted, and puts back what `made` says that one has changed.
+ */
+#ifndef OUTBOARD_RESET_H
+#define OUTBOARD_RESET_H
+
+#include "visit.h"
+
+/* What a request may have changed. */
+enum outboard_dirt {
+	OUTBOARD_ENVIRONMENT = 1,
+	OUTBOARD_DIRECTORY = 2,
+	OUTBOARD_UMASK = 4,
+	OUTBOARD_LOCALE = 8,
+	OUTBOARD_TIME_ZONE = 16,
+	OUTBOARD_MBSTRING = 32,
+	OUTBOARD_LIBXML = 64,
+	OUTBOARD_TRANSACTION = 128,
+	OUTBOARD_ASSERTION = 256,
+	OUTBOARD_WRAPPERS = 512,
+	OUTBOARD_FILTERS = 1024,
+	OUTBOARD_CONTEXT = 2048,
+	OUTBOARD_SEED = 4096,
+	OUTBOARD_LOCK = 8192,
+	OUTBOARD_REWRITING = 16384,
+};
+
+/* reset.c: what has been, since the last reset. */
+extern uint32_t outboard_dirt;
+
+/* reset_ini.c */
+void outboard_note_ini(void);
+void outboard_reset_ini(void);
+
+/* reset_process.c */
+void outboard_note_process(void);
+void outboard_reset_process(uint32_t made);
+
+/* reset_settings.c */
+void outboard_call_if_there(const char *function, zval *argument, zval *result);
+void outboard_note_settings(void);
+void outboard_reset_settings(uint32_t made);
+
+/* reset_streams.c */
+void outboard_note_streams(void);
+void outboard_reset_streams(uint32_t made);
+
+/* reset_transactions.c */
+void outboard_transactions_startup(void);
+void outboard_note_beginning(zend_execute_data *call, bool is_method);
+void outboard_roll_back(zend_object *connection, bool autocommit);
+
+/* reset_holds.c */
+void outboard_hold_transaction(zend_object *connection, bool autocommit, bool keep);
+void outboard_note_lock(zval *file);
+void outboard_forget_holds(void);
+bool outboard_release_holds(outboard_visit *visit);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * Ini values: what the script's boot has set, and how requests begin with that again. Called by
+ * reset.c; by visit.c for the path of sessions.
+ */
+#include "reset.h"
+
+static HashTable baseline_ini;
+
+/* The very strings, because extensions point into them (OnUpdateString in zend_ini.c). */
+void outboard_note_ini(void)
+{
+	zend_ini_entry *entry;
+	zend_hash_init(&baseline_ini, 8, NULL, NULL, true);
+	if (!EG(modified_ini_directives)) {
+		return;
+	}
+	ZEND_HASH_FOREACH_PTR(EG(modified_ini_directives), entry) {
+		if (entry->value) {
+			zend_hash_update_ptr(&baseline_ini, entry->name, zend_string_copy(entry->value));
+		}
+	} ZEND_HASH_FOREACH_END();
+}
+
+/*
+ * Applications say once where sessions are kept, in the request that first needs one (Symfony's
+ * session.handler.native_file); the next would not find it.
+ */
+static bool is_session_path(const zend_string *name)
+{
+	return zend_string_equals_literal(name, "session.save_path");
+}
+
+/* At the beginning of a request, whose session state is that of the boot. */
+void outboard_reset_session_path(void)
+{
+	static zend_ini_entry *entry;
+	if (!entry) {
+		entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("session.save_path"));
+	}
+	if (entry && entry->modified && entry->on_modify && entry->value) {
+		entry->on_modify(entry, entry->value, entry->mh_arg1, entry->mh_arg2, entry->mh_arg3,
+			PHP_INI_STAGE_RUNTIME);
+	}
+}
+
+static bool is_as_booted(const zend_ini_entry *entry)
+{
+	if (is_session_path(entry->name)) {
+		return true;
+	}
+	zend_string *was = zend_hash_find_ptr(&baseline_ini, entry->name);
+	return was && entry->value && zend_string_equals(was, entry->value);
+}
+
+/* The stage is one in which no extension refuses (session.c does once the head was sent). */
+static void put_ini_back(zend_string *name)
+{
+	zend_string *was = zend_hash_find_ptr(&baseline_ini, name);
+	if (was) {
+		zend_alter_ini_entry(name, was, PHP_INI_SYSTEM, PHP_INI_STAGE_DEACTIVATE);
+	} else {
+		zend_restore_ini_entry(name, PHP_INI_STAGE_DEACTIVATE);
+	}
+}
+
+/* One at a time: putting a value back may take it out of the list. */
+static zend_ini_entry *changed_ini(void)
+{
+	zend_ini_entry *entry;
+	ZEND_HASH_FOREACH_PTR(EG(modified_ini_directives), entry) {
+		if (!is_as_booted(entry)) {
+			return entry;
+		}
+	} ZEND_HASH_FOREACH_END();
+	return NULL;
+}
+
+void outboard_reset_ini(void)
+{
+	uint32_t left = EG(modified_ini_directives)
+		? zend_hash_num_elements(EG(modified_ini_directives)) : 0;
+	zend_ini_entry *entry;
+	zend_string *name;
+	while (left-- > 0 && (entry = changed_ini())) {
+		put_ini_back(entry->name);
+	}
+	/* What ini_restore() has taken out of the list. */
+	ZEND_HASH_FOREACH_STR_KEY(&baseline_ini, name) {
+		entry = zend_hash_find_ptr(EG(ini_directives), name);
+		if (entry && !is_as_booted(entry)) {
+			put_ini_back(name);
+		}
+	} ZEND_HASH_FOREACH_END();
+}

@@ -1,0 +1,117 @@
+/*
+ * Settings of extensions that are known by functions alone: mbstring, libxml, the time zone,
+ * assertions. Called by reset.c. Invariant: an extension that is not there is left alone.
+ */
+#include "reset.h"
+
+static zval baseline_time_zone;
+static zval baseline_assertion;
+
+/* `result` is undefined when there is no such function. */
+void outboard_call_if_there(const char *function, zval *argument, zval *result)
+{
+	zval name;
+	ZVAL_UNDEF(result);
+	if (zend_hash_str_exists(CG(function_table), function, strlen(function))) {
+		ZVAL_STRING(&name, function);
+		call_user_function(NULL, NULL, &name, result, argument ? 1 : 0, argument);
+		zval_ptr_dtor(&name);
+	}
+}
+
+/* Functions that tell a setting when they are called without arguments, and else change it. */
+static const struct {
+	const char *name;
+	uint32_t dirt;
+} settings[] = {
+	{"mb_internal_encoding", OUTBOARD_MBSTRING},
+	{"mb_http_output", OUTBOARD_MBSTRING},
+	{"mb_language", OUTBOARD_MBSTRING},
+	{"mb_substitute_character", OUTBOARD_MBSTRING},
+	{"mb_detect_order", OUTBOARD_MBSTRING},
+	{"mb_regex_encoding", OUTBOARD_MBSTRING},
+	{"mb_regex_set_options", OUTBOARD_MBSTRING},
+	{"libxml_use_internal_errors", OUTBOARD_LIBXML},
+};
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static zval baseline_settings[SETTINGS];
+
+static void note_told(void)
+{
+	for (size_t i = 0; i < SETTINGS; i++) {
+		outboard_call_if_there(settings[i].name, NULL, &baseline_settings[i]);
+	}
+}
+
+static void reset_told(uint32_t made)
+{
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if ((made & settings[i].dirt) && !Z_ISUNDEF(baseline_settings[i])) {
+			zval result;
+			outboard_call_if_there(settings[i].name, &baseline_settings[i], &result);
+			zval_ptr_dtor(&result);
+		}
+	}
+}
+
+static void reset_libxml(void)
+{
+	zval none;
+	zval result;
+	ZVAL_NULL(&none);
+	outboard_call_if_there("libxml_clear_errors", NULL, &result);
+	zval_ptr_dtor(&result);
+	outboard_call_if_there("libxml_set_external_entity_loader", &none, &result);
+	zval_ptr_dtor(&result);
+}
+
+/* ASSERT_CALLBACK is the one option that is no ini value. */
+#define ASSERT_CALLBACK 2
+
+static void call_assert_options(zval *callback, zval *result)
+{
+	zval name;
+	zval arguments[2];
+	ZVAL_UNDEF(result);
+	zend_function *function =
+		zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("assert_options"));
+	if (!function) {
+		return;
+	}
+	ZVAL_STRING(&name, "assert_options");
+	ZVAL_LONG(&arguments[0], ASSERT_CALLBACK);
+	if (callback) {
+		ZVAL_COPY_VALUE(&arguments[1], callback);
+	}
+	/* Deprecated since 8.3: calling it would complain in the application's name. */
+	const uint32_t flags = function->common.fn_flags;
+	function->common.fn_flags &= ~ZEND_ACC_DEPRECATED;
+	call_user_function(NULL, NULL, &name, result, callback ? 2 : 1, arguments);
+	function->common.fn_flags = flags;
+	zval_ptr_dtor(&name);
+}
+
+void outboard_note_settings(void)
+{
+	outboard_call_if_there("date_default_timezone_get", NULL, &baseline_time_zone);
+	note_told();
+	call_assert_options(NULL, &baseline_assertion);
+}
+
+void outboard_reset_settings(uint32_t made)
+{
+	zval result;
+	reset_told(made);
+	if (made & OUTBOARD_LIBXML) {
+		reset_libxml();
+	}
+	if (made & OUTBOARD_TIME_ZONE) {
+		outboard_call_if_there("date_default_timezone_set", &baseline_time_zone, &result);
+		zval_ptr_dtor(&result);
+	}
+	if (made & OUTBOARD_ASSERTION) {
+		call_assert_options(&baseline_assertion, &result);
+		zval_ptr_dtor(&result);
+	}
+}

@@ -1,0 +1,220 @@
+/*
+ * Open transactions: which calls begin one, and how a connection has it undone. Called by reset.c
+ * when one of its functions runs, by reset_holds.c at a request's end.
+ */
+#include "reset.h"
+#include <syslog.h>
+
+static zend_class_entry *mysqli_class;
+static zend_class_entry *pgsql_class;
+
+static bool has_method(const zend_object *object, const char *name)
+{
+	return zend_hash_str_exists(&object->ce->function_table, name, strlen(name));
+}
+
+static bool call_method(zend_object *of, const char *method, zval *argument)
+{
+	zval object;
+	zval result;
+	zval name;
+	ZVAL_OBJ(&object, of);
+	ZVAL_UNDEF(&result);
+	ZVAL_STRING(&name, method);
+	call_user_function(NULL, &object, &name, &result, argument ? 1 : 0, argument);
+	zval_ptr_dtor(&name);
+	bool is_true = Z_TYPE(result) == IS_TRUE;
+	zval_ptr_dtor(&result);
+	return is_true;
+}
+
+static void roll_back_pgsql(zend_object *connection)
+{
+	zval arguments[2];
+	zval result;
+	zval name;
+	ZVAL_OBJ(&arguments[0], connection);
+	outboard_call_if_there("pg_transaction_status", &arguments[0], &result);
+	if (Z_TYPE(result) == IS_LONG && Z_LVAL(result) != 0) {
+		ZVAL_STRING(&arguments[1], "ROLLBACK");
+		ZVAL_STRING(&name, "pg_query");
+		call_user_function(NULL, NULL, &name, &result, 2, arguments);
+		zval_ptr_dtor(&name);
+		zval_ptr_dtor(&arguments[1]);
+	}
+	zval_ptr_dtor(&result);
+}
+
+/*
+ * Has the connection's own methods undo what the request did not finish. mysqli does not tell
+ * whether there is anything: it is asked to roll back in any case, and only PDO's is logged.
+ */
+void outboard_roll_back(zend_object *connection, bool autocommit)
+{
+	if (has_method(connection, "intransaction")) {
+		if (call_method(connection, "inTransaction", NULL) && !EG(exception)) {
+			call_method(connection, "rollBack", NULL);
+			php_log_err_with_severity(
+				"a request left a transaction open: it was rolled back", LOG_WARNING);
+		}
+	} else if (has_method(connection, "rollback")) {
+		zval on;
+		ZVAL_TRUE(&on);
+		call_method(connection, "rollback", NULL);
+		if (autocommit && !EG(exception)) {
+			call_method(connection, "autocommit", &on);
+		}
+	} else {
+		roll_back_pgsql(connection);
+	}
+	if (EG(exception)) {
+		zend_clear_exception();
+	}
+}
+
+/* Whether a statement opens a transaction, by its first word. */
+static bool begins(const zval *statement)
+{
+	if (Z_TYPE_P(statement) != IS_STRING) {
+		return false;
+	}
+	const char *text = Z_STRVAL_P(statement);
+	text += strspn(text, " \t\r\n(");
+	return strncasecmp(text, "begin", 5) == 0 || strncasecmp(text, "start", 5) == 0
+		|| strncasecmp(text, "set autocommit", 14) == 0;
+}
+
+/*
+ * A persistent connection of mysqli goes back to its pool with its object, and the transaction with
+ * it; others wait for its locks until somebody takes it out. Its own remedy is a setting, which
+ * costs a ROLLBACK each time and so is switched on when a transaction is first seen.
+ */
+static void roll_back_pooled_mysqli(void)
+{
+	static bool is_on;
+	zend_ini_entry *entry = is_on ? NULL : zend_hash_str_find_ptr(EG(ini_directives),
+		ZEND_STRL("mysqli.rollback_on_cached_plink"));
+	if (entry && entry->on_modify) {
+		zend_string *on = zend_string_init("1", 1, false);
+		entry->on_modify(entry, on, entry->mh_arg1, entry->mh_arg2, entry->mh_arg3,
+			PHP_INI_STAGE_RUNTIME);
+		zend_string_release(on);
+	}
+	is_on = true;
+}
+
+/* pgsql has none between requests, so that such an object must stay until the end of its own. */
+static bool is_persistent_pgsql(const zend_object *object)
+{
+	const zend_resource *one;
+	const void *connection;
+	memcpy(&connection, (const char *) object - object->handlers->offset, sizeof(connection));
+	ZEND_HASH_FOREACH_PTR(&EG(persistent_list), one) {
+		if (one->ptr == connection) {
+			return true;
+		}
+	} ZEND_HASH_FOREACH_END();
+	return false;
+}
+
+static void note_transaction(const zval *connection, bool autocommit)
+{
+	if (!connection || Z_TYPE_P(connection) != IS_OBJECT) {
+		return;
+	}
+	zend_object *object = Z_OBJ_P(connection);
+	if (mysqli_class && instanceof_function(object->ce, mysqli_class)) {
+		roll_back_pooled_mysqli();
+	}
+	outboard_hold_transaction(object, autocommit,
+		object->ce == pgsql_class && is_persistent_pgsql(object));
+}
+
+/* The connection is `this` of a method, the first argument of a function; a statement follows. */
+void outboard_note_beginning(zend_execute_data *execute_data, bool is_method)
+{
+	uint32_t at = is_method ? 1 : 2;
+	zval *connection = is_method ? ZEND_THIS
+		: ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
+	zval *statement = ZEND_NUM_ARGS() >= at ? ZEND_CALL_ARG(execute_data, at) : NULL;
+	if (!statement || Z_TYPE_P(statement) != IS_STRING || begins(statement)) {
+		const zend_string *name = execute_data->func->common.function_name;
+		bool by_call = strstr(ZSTR_VAL(name), "autocommit") != NULL;
+		bool by_statement = statement && Z_TYPE_P(statement) == IS_STRING
+			&& strncasecmp(Z_STRVAL_P(statement), "set", 3) == 0;
+		note_transaction(connection, by_call || by_statement);
+	}
+}
+
+/* The methods that may begin a transaction. */
+static const struct {
+	const char *class;
+	const char *method;
+} beginners[] = {
+	{"pdo", "begintransaction"},
+	{"pdo", "exec"},
+	{"pdo", "query"},
+	{"mysqli", "begin_transaction"},
+	{"mysqli", "autocommit"},
+	{"mysqli", "query"},
+	{"mysqli", "real_query"},
+	{"mysqli", "multi_query"},
+	{"mysqli", "execute_query"},
+};
+#define BEGINNERS (sizeof(beginners) / sizeof(beginners[0]))
+
+static zif_handler wrapped_methods[BEGINNERS];
+
+#define MARK_METHOD(at) \
+	static void mark_method_##at(INTERNAL_FUNCTION_PARAMETERS) \
+	{ \
+		outboard_note_beginning(execute_data, true); \
+		wrapped_methods[at](INTERNAL_FUNCTION_PARAM_PASSTHRU); \
+	}
+MARK_METHOD(0)
+MARK_METHOD(1)
+MARK_METHOD(2)
+MARK_METHOD(3)
+MARK_METHOD(4)
+MARK_METHOD(5)
+MARK_METHOD(6)
+MARK_METHOD(7)
+MARK_METHOD(8)
+
+static const zif_handler method_marks[BEGINNERS] = {
+	mark_method_0, mark_method_1, mark_method_2, mark_method_3,
+	mark_method_4, mark_method_5, mark_method_6, mark_method_7, mark_method_8,
+};
+
+static zend_class_entry *class_named(const char *name)
+{
+	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
+}
+
+/* Classes below have copies of the methods (zend_duplicate_internal_function). */
+static void wrap_method(size_t at)
+{
+	const char *method = beginners[at].method;
+	zend_class_entry *root = class_named(beginners[at].class);
+	zend_class_entry *one;
+	ZEND_HASH_FOREACH_PTR(CG(class_table), one) {
+		zend_internal_function *function = NULL;
+		if (root && one->type == ZEND_INTERNAL_CLASS && instanceof_function(one, root)) {
+			function = zend_hash_str_find_ptr(&one->function_table, method, strlen(method));
+		}
+		if (function && function->handler != method_marks[at]) {
+			wrapped_methods[at] = function->handler;
+			function->handler = method_marks[at];
+		}
+	} ZEND_HASH_FOREACH_END();
+}
+
+/* Before the script boots. */
+void outboard_transactions_startup(void)
+{
+	mysqli_class = class_named("mysqli");
+	pgsql_class = class_named("pgsql\\connection");
+	for (size_t i = 0; i < BEGINNERS; i++) {
+		wrap_method(i);
+	}
+}
