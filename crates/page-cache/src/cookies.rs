@@ -4,30 +4,7 @@
 //! that may change the page.
 
 use crate::message::Fields;
-
-/// A name, or the start of names where it ends with `*`. Case counts, as in cookie names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamePattern(Box<str>);
-
-impl NamePattern {
-    /// The pattern written as `text`.
-    pub fn new(text: &str) -> Self {
-        Self(text.into())
-    }
-
-    /// As it was written.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether `name` is meant.
-    pub fn matches(&self, name: &[u8]) -> bool {
-        match self.0.strip_suffix('*') {
-            Some(start) => name.starts_with(start.as_bytes()),
-            None => name == self.0.as_bytes(),
-        }
-    }
-}
+use crate::pattern::NamePattern;
 
 /// Which cookies mean what.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@
 //! | `list`, `structured`, `date` | the syntax of field values |
 //! | `directives`, `targeted` | Cache-Control, and the field that counts instead of it |
 //! | `request_facts`, `cookies` | who asks for what, and what is passed by |
+//! | `preset`, `pattern` | what is known of common applications |
 //! | `storage` | whether a response is kept, and for whom |
 //! | `freshness`, `policy`, `reuse` | how long it lives and when it may be used |
 //! | `vary` | which of several responses answers a request |
@@ -29,7 +30,9 @@ mod freshness;
 mod invalidation;
 mod list;
 mod message;
+mod pattern;
 mod policy;
+mod preset;
 mod range;
 mod reason;
 mod request_facts;
@@ -43,13 +46,15 @@ mod vary;
 
 pub use cache_status::{Missed, Outcome};
 pub use conditions::{Answer, Conditions};
-pub use cookies::{CookieRules, NamePattern, Visitor};
+pub use cookies::{CookieRules, Visitor};
 pub use date::http_date;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
 pub use freshness::{Basis, Freshness};
 pub use invalidation::{Target, invalidated, is_unsafe};
 pub use message::{Exchanged, Field, Fields, Request, Response};
+pub use pattern::NamePattern;
 pub use policy::Policy;
+pub use preset::{PRESETS, Preset};
 pub use range::Ranged;
 pub use reason::Reason;
 pub use request_facts::{Guard, RequestFacts};

@@ -4,9 +4,10 @@
 //! is a [`Reason`] to pass the cache by, in both directions.
 
 use crate::conditions::Conditions;
-use crate::cookies::{CookieRules, NamePattern, Visitor};
+use crate::cookies::{CookieRules, Visitor};
 use crate::directives::RequestDirectives;
 use crate::message::Request;
+use crate::pattern::NamePattern;
 use crate::policy::Policy;
 use crate::reason::Reason;
 use outboard_http1::Method;
@@ -16,7 +17,7 @@ use outboard_http1::Method;
 pub struct Guard {
     /// What cookies mean.
     pub cookies: CookieRules,
-    /// Paths below the app's prefix: exact, or a start that ends with `*`.
+    /// Paths below the app's prefix.
     pub admin_paths: Vec<NamePattern>,
 }
 
