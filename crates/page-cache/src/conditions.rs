@@ -51,6 +51,11 @@ impl<'a> Conditions<'a> {
         conditions
     }
 
+    /// Whether there are any that a stored response can answer.
+    pub fn are_any(&self) -> bool {
+        self.has_if_none_match || self.if_modified_since.is_some() || self.range.is_some()
+    }
+
     /// What to answer with a stored response of status 200 and `size` bytes, which was received
     /// at `received_s` with the Date `date_s`.
     pub fn answer(

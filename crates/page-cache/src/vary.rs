@@ -6,6 +6,7 @@
 //! field's own syntax.
 
 use crate::cookies::{self, CookieRules};
+use crate::entry::allocated;
 use crate::list;
 use crate::message::Fields;
 
@@ -67,6 +68,11 @@ impl Variant {
             push_value(&mut values, request, name, silent, rules);
         }
         *values == *self.values
+    }
+
+    /// What it takes beside its own size, in bytes.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        allocated(self.names.len()) + allocated(self.values.len())
     }
 
     /// The names, in lower case.
