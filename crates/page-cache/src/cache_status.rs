@@ -73,8 +73,8 @@ impl Outcome {
         match self {
             Self::Hit { .. } | Self::Collapsed { .. } | Self::Revalidated { .. } => "HIT",
             Self::Stale { .. } => "STALE",
-            Self::Miss { .. } => "MISS",
-            Self::Bypass(_) => "BYPASS",
+            Self::Miss { stored: Ok(()), .. } => "MISS",
+            Self::Miss { stored: Err(_), .. } | Self::Bypass(_) => "BYPASS",
         }
     }
 

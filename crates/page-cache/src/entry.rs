@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// What a response is stored under: `scheme://authority/path?query`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     pub(crate) bytes: Box<[u8]>,
     pub(crate) path_start: u32,

@@ -77,4 +77,4 @@ pub use validation::{
     Verdict, belongs_into_304, conditional_fields, freshened, head_agrees, is_replaced, verdict,
 };
 pub use validators::Validators;
-pub use vary::{SILENT_NAMES, Variant, VariesByAnything};
+pub use vary::{OVERRIDES, SILENT_NAMES, Variant, VariesByAnything};

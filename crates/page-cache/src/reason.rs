@@ -61,6 +61,10 @@ reasons! {
     TooLarge = "too_large", "The page is larger than the cache keeps.";
     /// The answer was not whole.
     Incomplete = "incomplete", "The answer was not received whole.";
+    /// The script had it sent piece by piece (`flush()`).
+    Streamed = "streamed", "The page was sent piece by piece.";
+    /// The script had a file sent.
+    File = "file", "The page is a file that the server sends by itself.";
     /// A purge came while the answer was made.
     PurgedMeanwhile = "purged_meanwhile", "The page was purged while it was made.";
 }

@@ -17,6 +17,8 @@ pub struct Variant {
     names: Box<str>,
     /// Their normalised values, in order.
     values: Box<[u8]>,
+    /// The [`OVERRIDES`] that the request had; empty for nearly every one.
+    overrides: Box<[u8]>,
 }
 
 /// The response varies by what is not in the request (`*`): it can never be used again.
@@ -27,6 +29,22 @@ pub struct VariesByAnything;
 /// without a word in Vary.
 pub const SILENT_NAMES: [&str; 5] =
     ["accept", "accept-language", "origin", "user-agent", "x-requested-with"];
+
+/// Fields that frameworks take for a part of the URL. Every response is told apart by them, or one
+/// client could have a page stored that others get with links to a host of its choice.
+pub const OVERRIDES: [&str; 11] = [
+    "forwarded",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-proto",
+    "x-forwarded-scheme",
+    "x-forwarded-server",
+    "x-host",
+    "x-http-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+];
 
 impl Variant {
     /// The variant that `response` is, as an answer to `request`. `silent` adds [`SILENT_NAMES`].
@@ -55,11 +73,15 @@ impl Variant {
         for name in &names {
             push_value(&mut values, request, name, silent, rules);
         }
-        Ok(Self { names: names.join(",").into(), values: values.into() })
+        let overrides = overrides(request).into();
+        Ok(Self { names: names.join(",").into(), values: values.into(), overrides })
     }
 
     /// Whether a request with these fields gets this variant.
     pub fn answers(&self, request: Fields<'_>, silent: bool, rules: &CookieRules) -> bool {
+        if *overrides(request) != *self.overrides {
+            return false;
+        }
         if self.names.is_empty() {
             return true;
         }
@@ -72,13 +94,29 @@ impl Variant {
 
     /// What it takes beside its own size, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
-        allocated(self.names.len()) + allocated(self.values.len())
+        allocated(self.names.len()) + allocated(self.values.len()) + allocated(self.overrides.len())
     }
 
     /// The names, in lower case.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.split(',').filter(|name| !name.is_empty())
     }
+}
+
+/// The lines of a request that are [`OVERRIDES`], in order.
+fn overrides(request: Fields<'_>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for (name, value) in request.0 {
+        // All but one begin with `x-`, and few other fields do.
+        let may_be = matches!(name, [b'x' | b'X', b'-', ..]) || name.len() == "forwarded".len();
+        let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+        if may_be && let Some(known) = OVERRIDES.iter().find(|known| is(known)) {
+            for piece in [known.as_bytes(), b":", value, b"\n"] {
+                lines.extend_from_slice(piece);
+            }
+        }
+    }
+    lines
 }
 
 /// Appends the normalised value of a field, told apart from its absence, and its end.

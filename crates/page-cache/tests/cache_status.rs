@@ -29,7 +29,7 @@ fn each_outcome_has_its_words() {
         (
             Outcome::Miss { forward: Missed::Vary, stored: Err(Reason::SetCookie) },
             "fwd=vary-miss; detail=set_cookie",
-            "MISS",
+            "BYPASS",
         ),
         (Outcome::Bypass(Reason::LoginCookie), "fwd=bypass; detail=login_cookie", "BYPASS"),
         (Outcome::Bypass(Reason::Method), "fwd=method; detail=method", "BYPASS"),

@@ -92,6 +92,15 @@ fn silent_pages_are_told_apart_by_what_applications_look_at_in_secret() {
 }
 
 #[test]
+fn what_may_pass_for_a_part_of_the_url_tells_every_page_apart() {
+    assert!(!matches("", "X-Forwarded-Host: evil.test", "", false));
+    assert!(!matches("", "", "X-Forwarded-Host: evil.test", false));
+    assert!(!matches("", "Forwarded: host=a", "Forwarded: host=b", false));
+    assert!(matches("", "X-Forwarded-Proto: https", "x-forwarded-proto: https", false));
+    assert!(matches("", "X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 2.2.2.2", false));
+}
+
+#[test]
 fn no_value_can_pass_for_another_field_or_for_none() {
     assert!(!matches("A, B", "A: 1\nB: 2", "A: 1,2", false));
     assert!(!matches("A, B", "A: x", "B: x", false));
