@@ -8,7 +8,7 @@ use crate::answer::{Asked, Sent};
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
-use crate::{metrics, status};
+use crate::{metrics, page_cache, status};
 use outboard_http1::Method::{Get, Head, Post};
 use serde_json::{Value, json};
 
@@ -25,6 +25,12 @@ pub(crate) async fn answer(connection: &mut Connection) -> Sent {
         _ if connection.listener.serves == Serves::Metrics => nothing_there(),
         (Get | Head, b"/status") => {
             (200, JSON, serde_json::to_vec(&status::of(&gateway)).unwrap_or_default())
+        }
+        (Get | Post, [b'/', b'c', b'a', b'c', b'h', b'e', b'/', verb @ ..]) => {
+            let buffers = connection.buffers();
+            let query = buffers.head.query(&buffers.input).unwrap_or_default();
+            let (code, value) = page_cache::operate(&gateway, asked.method == Post, verb, query);
+            (code, JSON, json_body(&value))
         }
         (Post, b"/reload") => match gateway.wishes.reload_and_hear().await {
             Ok(generation) => (200, JSON, json_body(&json!({"generation": generation}))),

@@ -4,6 +4,7 @@
 
 use crate::generation::Logs;
 use crate::log::{Event, Level};
+use crate::page_cache::PageCache;
 use crate::pool::Pool;
 use outboard_config as config;
 use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
@@ -25,6 +26,8 @@ pub(crate) struct App {
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
     pub(crate) pool: Rc<Pool>,
+    /// Its answers that are kept.
+    pub(crate) page_cache: Option<Rc<PageCache>>,
     /// Its logs.
     pub(crate) logs: Rc<Logs>,
     /// Makes requests to other servers.
@@ -81,12 +84,14 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
+        let page_cache = PageCache::open(&config);
         Ok(Self {
             config,
             files,
             sendfile,
             error_pages,
             pool,
+            page_cache,
             logs,
             upstream,
             document_root,

@@ -32,6 +32,7 @@ mod header_block;
 mod listener;
 mod log;
 mod metrics;
+mod page_cache;
 mod php_head;
 mod php_settings;
 mod pool;

@@ -51,6 +51,7 @@ reasons! {
     Unreadable 403 "unreadable" "The file is not readable for the gateway.";
     MethodNotAllowed 405 "method_not_allowed" "A static file or a composed page answers GET and HEAD only.";
     MethodRefused 405 "method_refused" "CONNECT and TRACE are not served.";
+    PurgeRefused 403 "purge_refused" "PURGE is for the addresses of page_cache.purge_from.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
     BodyTooLarge 413 "body_too_large" "The body is longer than limits.body.";
@@ -73,6 +74,7 @@ reasons! {
     AppDown 503 "app_down" "The app's PHP does not start; see the error log.";
     Draining 503 "draining" "The gateway is stopping.";
     Deadline 504 "deadline" "PHP did not answer before limits.request_deadline.";
+    NotCached 504 "not_cached" "The client wants a stored page only, and there is none.";
     PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";
     UpstreamTimeout 504 "upstream_timeout" "The upstream of a part did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";

@@ -31,7 +31,7 @@ pub(crate) enum Route {
 }
 
 /// A script and what of the request's path is its own.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script {
     /// Its path below the app's root, with a slash first; in worker mode always
     /// [`App::WORKER_NAME`].

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::body::RequestBody;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
+use crate::php_head::PhpHead;
 use crate::prefetch;
 use crate::reason::Reason;
 use crate::receive::{self, Received};
@@ -19,6 +20,8 @@ use crate::route::Script;
 use crate::turn::{Answered, Turn, refuse};
 use frame::Extra;
 use outboard_reactor::now_ms;
+pub(crate) use relay::Begun;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Runs the script and relays its answer.
@@ -28,28 +31,39 @@ pub(crate) async fn answer(
     app: &Rc<App>,
     script: Script,
 ) -> Answered {
-    let received = if script.internal {
-        Received::none()
-    } else {
-        match receive::body(connection, &app.config.limits).await {
-            Ok(received) => received,
-            Err(reason) => return refuse(connection, turn, Some(app), reason).await,
-        }
+    let answered = match begin_answer(connection, turn, app, &script, 0).await {
+        Ok(begun) => begun.send(connection, turn, app, &script).await,
+        Err(reason) => Err(reason),
     };
-    let params = match prefetch::params(connection, turn, app, script.query.as_deref()).await {
-        Ok(params) => params,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
-    };
-    let extra = Extra { params: &params, part: None };
-    let frame = frame::request(connection, turn, app, &script, received.content_length, extra);
-    let lease = match submit(connection, turn, app, frame, received.body) {
-        Ok(lease) => lease,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
-    };
-    match relay::answer(connection, turn, app, &script, &lease.exchange).await {
+    match answered {
         Ok(answered) => answered,
         Err(reason) => refuse(connection, turn, Some(app), reason).await,
     }
+}
+
+/// Runs the script until its head has come, and up to `whole_bytes` of body with it unless the
+/// script has some of it sent before.
+///
+/// # Errors
+/// Why there is no answer.
+pub(crate) async fn begin_answer(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    script: &Script,
+    whole_bytes: usize,
+) -> BeforeHead<Begun> {
+    let received = if script.internal {
+        Received::none()
+    } else {
+        receive::body(connection, &app.config.limits).await?
+    };
+    let params = prefetch::params(connection, turn, app, script.query.as_deref()).await?;
+    let extra = Extra { params: &params, part: None, is_for_cache: whole_bytes > 0 };
+    let frame = frame::request(connection, turn, app, script, received.content_length, extra);
+    let local_peer = connection.ends.local_peer(&connection.stream);
+    let lease = submit(turn.request_id, app, frame, received.body, local_peer)?;
+    relay::begin(connection, turn, app, lease, whole_bytes).await
 }
 
 /// A script that makes a part of a page.
@@ -77,26 +91,54 @@ pub(crate) fn begin(
         internal: true,
     };
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
-    let extra = Extra { params: &params, part: Some(&sub) };
+    let extra = Extra { params: &params, part: Some(&sub), is_for_cache: false };
     let frame = frame::request(connection, turn, app, &script, None, extra);
-    submit(connection, turn, app, frame, RequestBody::empty())
+    let local_peer = connection.ends.local_peer(&connection.stream);
+    submit(turn.request_id, app, frame, RequestBody::empty(), local_peer)
 }
 
-fn submit(
+/// What [`make`] sends to the worker: the present request as a GET for the whole page.
+pub(crate) fn frame_for_cache(
     connection: &Connection,
     turn: &Turn,
     app: &Rc<App>,
+    script: &Script,
+) -> Vec<u8> {
+    let extra = Extra { params: &[], part: None, is_for_cache: true };
+    let script = Script { internal: true, ..script.clone() };
+    frame::request(connection, turn, app, &script, None, extra)
+}
+
+/// Has a page made that no client waits for; `None` for one that is not whole within
+/// `whole_bytes`.
+///
+/// # Errors
+/// Why there is no answer.
+pub(crate) async fn make(
+    app: &Rc<App>,
+    frame: Vec<u8>,
+    request_id: u64,
+    path: &[u8],
+    whole_bytes: usize,
+) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
+    let lease = submit(request_id, app, frame, RequestBody::empty(), None)?;
+    relay::make(app, lease, path, whole_bytes).await
+}
+
+fn submit(
+    request_id: u64,
+    app: &Rc<App>,
     frame: Vec<u8>,
     body: RequestBody,
+    local_peer: Option<SocketAddr>,
 ) -> Result<Lease, Reason> {
     let exchange = Rc::new(Exchange::new(
         frame,
         body,
-        turn.request_id,
+        request_id,
         now_ms(),
         usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),
     ));
-    let local_peer = connection.ends.local_peer(&connection.stream);
     app.pool.submit(exchange.clone(), local_peer)?;
     Ok(Lease { app: app.clone(), exchange })
 }

@@ -14,7 +14,7 @@ use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::reason::Reason;
 use crate::route::{self, Route};
-use crate::{compose, files, script, upgrade};
+use crate::{compose, files, page_cache, script, upgrade};
 use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_reactor::now_ms;
@@ -130,9 +130,17 @@ async fn metrics(connection: &mut Connection, turn: &Turn) -> Answered {
 }
 
 async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: Route) -> Answered {
+    if let Some(cache) = &app.page_cache
+        && page_cache::is_purge(connection, turn)
+    {
+        return page_cache::purge(connection, turn, app, cache).await;
+    }
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
-        Route::Script(found) => script::answer(connection, turn, app, found).await,
+        Route::Script(found) => match &app.page_cache {
+            Some(cache) => page_cache::answer(connection, turn, app, cache, found).await,
+            None => script::answer(connection, turn, app, found).await,
+        },
         Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
             if let Some(hint) = hint {

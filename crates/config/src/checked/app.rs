@@ -1,7 +1,8 @@
 //! An application and how requests find its files.
 
-use super::{Compose, Desk, HeaderRule, Limits, Log, Mode, Php, Pool, Prefetch, Rewrite};
-use super::{compose, headers, limits, log, php, pool, rewrite, worker};
+use super::Rewrite;
+use super::{Compose, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch};
+use super::{compose, headers, limits, log, page_cache, php, pool, rewrite, worker};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -35,6 +36,8 @@ pub struct App {
     pub compose: Vec<Compose>,
     /// What is fetched before a script runs.
     pub prefetch: Vec<Prefetch>,
+    /// How its answers are kept; `None`: not at all.
+    pub page_cache: Option<PageCache>,
     /// Paths that are answered with 404.
     pub deny: Vec<PathPattern>,
     /// Files to send for errors that the server itself answers, by status.
@@ -131,6 +134,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),
         rewrites: rewrites(raw, &at("rewrite"), desk),
         headers: raw.headers.iter().map(headers::rule).collect(),
+        page_cache: page_cache::page_cache(&raw.page_cache, &at("page_cache"), desk),
         deny: raw.deny.clone(),
         error_pages: error_pages(raw, &root, &at("error_pages"), desk),
         static_files: static_files(&raw.static_files, &at("static"), desk),

@@ -129,7 +129,7 @@ pub(super) fn check_socket_path(path: &Path, place: &[&str], desk: &mut Desk<'_>
     }
 }
 
-fn forwarding(proxies: &[Peer], headers: &[ForwardedHeader]) -> Forwarding {
+pub(super) fn forwarding(proxies: &[Peer], headers: &[ForwardedHeader]) -> Forwarding {
     let network = |peer: &Peer| match peer {
         Peer::Network(network) => Some(*network),
         Peer::Unix => None,

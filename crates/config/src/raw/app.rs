@@ -1,6 +1,8 @@
 //! `[app.NAME]`: an application and how requests find its files.
 
-use super::{Compose, Log, Mode, OneOrMany, Php, Pool, Prefetch, RequestLimits, Worker};
+use super::{
+    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, RequestLimits, Worker,
+};
 use crate::scalar::{
     Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
@@ -53,6 +55,9 @@ pub(crate) struct App {
     pub(crate) compose: Vec<Compose>,
     /// What is fetched from upstreams before a script runs.
     pub(crate) prefetch: Vec<Prefetch>,
+    /// Answers that are kept: `"off"`, `"auto"`, `"on"`, or a table.
+    #[schemars(extend("x-alias" = ["fastcgi_cache", "proxy_cache", "cache"]))]
+    pub(crate) page_cache: PageCacheEntry,
     /// Paths that are answered with 404.
     #[schemars(extend("x-alias" = ["Deny", "Require", "allow"]))]
     pub(crate) deny: Vec<PathPattern>,
@@ -198,6 +203,7 @@ impl Default for App {
             headers: Vec::new(),
             compose: Vec::new(),
             prefetch: Vec::new(),
+            page_cache: PageCacheEntry::default(),
             deny: Vec::new(),
             error_pages: BTreeMap::new(),
             static_files: StaticFiles::default(),

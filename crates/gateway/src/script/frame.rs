@@ -16,6 +16,8 @@ pub(super) struct Extra<'a> {
     /// The part of a page that it makes: what the client says about the whole answer is then not
     /// for the script.
     pub(super) part: Option<&'a SubRequest<'a>>,
+    /// Whether the page cache wants the whole page, whatever the client has of it already.
+    pub(super) is_for_cache: bool,
 }
 
 /// Encodes the present request for the worker.
@@ -88,6 +90,8 @@ pub(super) fn request(
     let headers = head.headers(input).filter(|(name, _)| !name.contains(&b'_'));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && concerns_whole_answer(name)));
+    let headers =
+        headers.filter(|(name, _)| !(extra.is_for_cache && outboard_page_cache::is_replaced(name)));
     // The application builds its links from the host that the client asked the proxy for. One in
     // the target counts before the header (RFC 9112 3.2.2).
     let headers = headers.map(|(name, value)| match stated_host {

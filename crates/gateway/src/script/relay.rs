@@ -1,6 +1,6 @@
 //! From the worker's frames to the client's bytes.
 
-use super::{BeforeHead, sendfile};
+use super::{BeforeHead, Lease, sendfile};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::connection::Connection;
@@ -14,31 +14,100 @@ use outboard_http1::LAST_CHUNK;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Waits for the answer and relays it.
-pub(super) async fn answer(
+/// An answer whose head has come.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// The head, under the app's rules unless a file is to be sent.
+    pub(crate) head: PhpHead,
+    arrived: Arrived,
+    lease: Lease,
+}
+
+/// Waits for the head, and for the rest as long as that has no more than `whole_bytes` and PHP
+/// does not want it sent.
+pub(super) async fn begin(
     connection: &mut Connection,
     turn: &Turn,
     app: &Rc<App>,
-    script: &Script,
-    exchange: &Rc<Exchange>,
-) -> BeforeHead<Answered> {
-    let mut arrived = collect(connection, exchange).await?;
+    lease: Lease,
+    whole_bytes: usize,
+) -> BeforeHead<Begun> {
+    let mut arrived = collect(connection, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
     let mut head = PhpHead::read(&payload).map_err(|bad| {
         app.log_text(Level::Error, turn.request_id, &bad.why);
         Reason::BadResponse
     })?;
-    if let Some(order) = head.sendfile.take() {
-        return sendfile::answer(connection, turn, app, script, head, order).await;
-    }
-    if !app.config.headers.is_empty() {
+    if head.sendfile.is_none() && !app.config.headers.is_empty() {
         let path = connection.buffers().path.clone();
         head.headers.apply(&app.config.headers, app.below_prefix(&path));
     }
-    match arrived.end {
-        Some(End::Failed(reason)) => Err(reason),
-        Some(End::Complete) => Ok(whole(connection, turn, &head, &arrived.body).await),
-        None => Ok(stream(connection, turn, app, &head, arrived, exchange).await),
+    while arrived.end.is_none() && !arrived.flush && arrived.body.len() < whole_bytes {
+        let more = next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?;
+        arrived.body.extend_from_slice(&more.body);
+        arrived.flush |= more.flush;
+        arrived.end = more.end;
+    }
+    Ok(Begun { head, arrived, lease })
+}
+
+/// Waits for all of an answer that no client waits for.
+pub(super) async fn make(
+    app: &App,
+    lease: Lease,
+    path: &[u8],
+    whole_bytes: usize,
+) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
+    let mut whole = Arrived::default();
+    while whole.end.is_none() {
+        let more = std::future::poll_fn(|_| match lease.exchange.take() {
+            Some(arrived) => Poll::Ready(arrived),
+            None => Poll::Pending,
+        })
+        .await;
+        whole.head = whole.head.or(more.head);
+        whole.body.extend_from_slice(&more.body);
+        whole.end = more.end;
+        if whole.body.len() > whole_bytes {
+            return Ok(None);
+        }
+    }
+    if let Some(End::Failed(reason)) = whole.end {
+        return Err(reason);
+    }
+    let payload = whole.head.ok_or(Reason::BadResponse)?;
+    let mut head = PhpHead::read(&payload).map_err(|_| Reason::BadResponse)?;
+    if head.sendfile.is_some() {
+        return Ok(None);
+    }
+    head.headers.apply(&app.config.headers, app.below_prefix(path));
+    Ok(Some((head, whole.body)))
+}
+
+impl Begun {
+    /// The body, if all of it has come.
+    pub(crate) fn whole_body(&self) -> Option<&[u8]> {
+        let is_whole = self.head.sendfile.is_none() && self.arrived.end == Some(End::Complete);
+        is_whole.then_some(&self.arrived.body)
+    }
+
+    /// Relays it.
+    pub(crate) async fn send(
+        self,
+        connection: &mut Connection,
+        turn: &Turn,
+        app: &Rc<App>,
+        script: &Script,
+    ) -> BeforeHead<Answered> {
+        let Self { mut head, arrived, lease } = self;
+        if let Some(order) = head.sendfile.take() {
+            return sendfile::answer(connection, turn, app, script, head, order).await;
+        }
+        match arrived.end {
+            Some(End::Failed(reason)) => Err(reason),
+            Some(End::Complete) => Ok(whole(connection, turn, &head, &arrived.body).await),
+            None => Ok(stream(connection, turn, app, &head, arrived, &lease.exchange).await),
+        }
     }
 }
 

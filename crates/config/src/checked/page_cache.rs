@@ -1,0 +1,112 @@
+//! Answers that are kept.
+
+use super::Desk;
+use super::Forwarding;
+use super::listen;
+use crate::diagnostic::Kind;
+use crate::raw::{self, PageCacheEntry, PageCacheMode};
+use crate::scalar::{Fault, PlainText};
+
+/// How an app's answers are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageCache {
+    /// Memory of all that is kept.
+    pub budget_bytes: u64,
+    /// How long an anonymous answer is kept that says nothing; 0 for not at all.
+    pub silent_s: u32,
+    /// How much longer an answer is used while a new one is made.
+    pub stale_while_revalidate_s: u32,
+    /// How much longer an answer is used when a new one cannot be made.
+    pub stale_if_error_s: u32,
+    /// How long a request waits for another that asks for the same.
+    pub wait_ms: u64,
+    /// The longest body that is kept.
+    pub body_max_bytes: u64,
+    /// Whether the directives of requests count.
+    pub heeds_requests: bool,
+    /// Which applications are known to be served; `None`: those whose files are there.
+    pub presets: Option<Vec<String>>,
+    /// Further patterns of cookies that make a page personal.
+    pub login_cookies: Vec<String>,
+    /// Further patterns of cookies that change nothing.
+    pub harmless_cookies: Vec<String>,
+    /// Further patterns of paths that are never kept.
+    pub never: Vec<String>,
+    /// Whose `PURGE` requests are obeyed.
+    pub purge_from: Forwarding,
+}
+
+/// The applications that presets know.
+pub const PRESET_NAMES: [&str; 8] =
+    ["wordpress", "woocommerce", "drupal", "mediawiki", "joomla", "laravel", "symfony", "phpbb"];
+
+/// `None` when it is off.
+pub(super) fn page_cache(
+    raw: &PageCacheEntry,
+    place: &[&str],
+    desk: &mut Desk<'_>,
+) -> Option<PageCache> {
+    let table = match raw {
+        PageCacheEntry::Mode(mode) => &raw::PageCache { mode: *mode, ..raw::PageCache::default() },
+        PageCacheEntry::Table(table) => table,
+    };
+    let presets = presets(&table.presets, &[place, &["presets"]].concat(), desk);
+    check_paths(&table.never, &[place, &["never"]].concat(), desk);
+    let silent_ms = match (table.mode, &table.silent) {
+        (PageCacheMode::Off, _) => return None,
+        (_, Some(silent)) => silent.0,
+        (PageCacheMode::Auto, None) => 1_000,
+        (PageCacheMode::On, None) => 60_000,
+    };
+    let texts = |list: &[PlainText]| list.iter().map(|text| text.0.clone()).collect();
+    Some(PageCache {
+        budget_bytes: table.budget.0,
+        silent_s: seconds(silent_ms),
+        stale_while_revalidate_s: seconds(
+            table.stale_while_revalidate.as_ref().map_or(silent_ms, |period| period.0),
+        ),
+        stale_if_error_s: seconds(table.stale_if_error.0),
+        wait_ms: table.wait.0,
+        body_max_bytes: table.max_body.0,
+        heeds_requests: table.heed_requests,
+        presets,
+        login_cookies: texts(&table.login_cookies),
+        harmless_cookies: texts(&table.harmless_cookies),
+        never: texts(&table.never),
+        purge_from: listen::forwarding(&table.purge_from, &[]),
+    })
+}
+
+/// Whole seconds, as lifetimes are counted in HTTP; a part of one is one.
+fn seconds(ms: u64) -> u32 {
+    u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX).min(1 << 31)
+}
+
+fn presets(names: &[PlainText], place: &[&str], desk: &mut Desk<'_>) -> Option<Vec<String>> {
+    let mut chosen = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        match name.0.as_str() {
+            "auto" if names.len() == 1 => return None,
+            "none" if names.len() == 1 => {}
+            known if PRESET_NAMES.contains(&known) => chosen.push(known.to_owned()),
+            other => {
+                let step = index.to_string();
+                let fault = Fault::new(format!("no preset is called `{other}`"))
+                    .hint(format!("\"auto\" or \"none\" alone, or some of {PRESET_NAMES:?}"));
+                desk.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
+            }
+        }
+    }
+    Some(chosen)
+}
+
+fn check_paths(paths: &[PlainText], place: &[&str], desk: &mut Desk<'_>) {
+    for (index, path) in paths.iter().enumerate() {
+        if !path.0.starts_with(['/', '*']) {
+            let step = index.to_string();
+            let fault = Fault::new(format!("`{}` is no path", path.0))
+                .hint("paths start with a slash: never = [\"/account/*\"]");
+            desk.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `page_cache` of an app: answers that are kept.
+
+use crate::scalar::{ByteSize, Peer, Period, PlainText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether answers are kept: the mode alone, or a table.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum PageCacheEntry {
+    /// The mode alone.
+    Mode(PageCacheMode),
+    /// A table.
+    Table(PageCache),
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum PageCacheMode {
+    /// Nothing.
+    Off,
+    /// What says itself how long it may be kept, and for a second what says nothing and is for
+    /// nobody in particular.
+    Auto,
+    /// The same, but a minute for what says nothing.
+    On,
+}
+
+/// Answers that are kept, so that PHP makes them once for many visitors.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PageCache {
+    /// How much is kept.
+    pub(crate) mode: PageCacheMode,
+    /// Memory of all that is kept, indices included.
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
+    pub(crate) budget: ByteSize,
+    /// How long an answer is kept that says nothing about it; absent: as `mode` has it; 0: not at
+    /// all. What says something is kept as long as it says.
+    #[schemars(extend("x-alias" = ["fastcgi_cache_valid", "default_ttl"]))]
+    pub(crate) silent: Option<Period>,
+    /// How much longer an answer is used while a new one is made, unless it says so itself;
+    /// absent: as long as `silent`.
+    #[schemars(extend("x-alias" = ["fastcgi_cache_background_update", "grace"]))]
+    pub(crate) stale_while_revalidate: Option<Period>,
+    /// How much longer an answer is used when a new one cannot be made, unless it says so itself.
+    #[schemars(extend("x-alias" = ["fastcgi_cache_use_stale"]))]
+    pub(crate) stale_if_error: Period,
+    /// How long a request waits for another that asks for the same before it is answered by itself.
+    #[schemars(extend("x-alias" = ["fastcgi_cache_lock_timeout"]))]
+    pub(crate) wait: Period,
+    /// The longest body that is kept.
+    pub(crate) max_body: ByteSize,
+    /// Whether clients may ask for something newer (`Cache-Control: no-cache` and the like).
+    pub(crate) heed_requests: bool,
+    /// Applications whose cookies and paths are known: `"auto"` finds out by the files of the root,
+    /// `"none"`, or names such as `"wordpress"`.
+    pub(crate) presets: Vec<PlainText>,
+    /// Further cookies that say that a page is personal; `*` stands for anything.
+    #[schemars(extend("x-alias" = ["fastcgi_cache_bypass", "fastcgi_no_cache"]))]
+    pub(crate) login_cookies: Vec<PlainText>,
+    /// Further cookies that change nothing in a page.
+    pub(crate) harmless_cookies: Vec<PlainText>,
+    /// Further paths that are never kept; `*` stands for anything.
+    pub(crate) never: Vec<PlainText>,
+    /// Peers whose `PURGE` requests are obeyed.
+    pub(crate) purge_from: Vec<Peer>,
+}
+
+impl Default for PageCacheEntry {
+    fn default() -> Self {
+        Self::Mode(PageCacheMode::Off)
+    }
+}
+
+impl Default for PageCache {
+    fn default() -> Self {
+        PageCache {
+            mode: PageCacheMode::Auto,
+            budget: ByteSize(64 << 20),
+            silent: None,
+            stale_while_revalidate: None,
+            stale_if_error: Period(600_000),
+            wait: Period(10_000),
+            max_body: ByteSize(4 << 20),
+            heed_requests: true,
+            presets: vec![PlainText("auto".to_owned())],
+            login_cookies: Vec::new(),
+            harmless_cookies: Vec::new(),
+            never: Vec::new(),
+            purge_from: Vec::new(),
+        }
+    }
+}

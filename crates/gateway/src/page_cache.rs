@@ -1,0 +1,494 @@
+//! The page cache of an app: what is answered from it, what is kept in it, and what passes it by.
+//!
+//! Called by the turn for every request that leads to a script. The rules and the store are
+//! `outboard_page_cache`'s; here they meet connections, workers and time. Invariants: whatever the
+//! cache does not answer is answered as without it; a page is kept only if it came whole; each
+//! answer says what the cache had to do with it.
+//!
+//! A cache belongs to the generation that its pages were made by: a reload begins with an empty
+//! one, so that no page of an old release outlives it.
+
+mod flights;
+mod operate;
+mod serve;
+
+use crate::app::App;
+use crate::connection::Connection;
+use crate::log::Wall;
+use crate::php_head::PhpHead;
+use crate::reason::Reason;
+use crate::route::Script;
+use crate::script;
+use crate::turn::{Answered, Turn, label, refuse};
+use flights::{Flight, Flights, Lead, Part};
+use outboard_config as config;
+use outboard_http1::Method;
+use outboard_page_cache::{
+    self as rules, Control, Entry, Exchanged, Field, Fields, Found, Guard, Key, Missed,
+    NamePattern, Outcome, Policy, Preset, Purge, Request, RequestDirectives, RequestFacts,
+    Response, Reuse, Selector, Shared, Stamp, Store, Target, Visitor,
+};
+use outboard_reactor::{now_ms, spawn, with_deadline};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+pub(crate) use operate::{is_purge, operate, purge};
+
+/// What an app keeps.
+#[derive(Debug)]
+pub(crate) struct PageCache {
+    policy: Policy,
+    guard: Guard,
+    presets: Vec<&'static str>,
+    wait_ms: u64,
+    purge_from: config::Forwarding,
+    /// Whether a page can be made anew without the connection that asked for it.
+    refreshes_behind: bool,
+    store: RefCell<Store>,
+    flights: Rc<Flights>,
+    counts: Counts,
+}
+
+/// Answers by what the cache had to do with them.
+#[derive(Debug, Default)]
+struct Counts {
+    hit: Cell<u64>,
+    stale: Cell<u64>,
+    miss: Cell<u64>,
+    bypass: Cell<u64>,
+}
+
+/// Seconds since 1970.
+fn now_s() -> u64 {
+    Wall::now().unix_s()
+}
+
+impl PageCache {
+    /// The cache that is configured for an app, empty.
+    pub(crate) fn open(app: &config::App) -> Option<Rc<Self>> {
+        let configured = app.page_cache.as_ref()?;
+        let presets: Vec<&'static Preset> = match &configured.presets {
+            None => Preset::recognised(|file| app.root.join(file).exists()).collect(),
+            Some(names) => {
+                let named = names.iter().filter_map(|name| Preset::named(name));
+                Preset::named("generic").into_iter().chain(named).collect()
+            }
+        };
+        let mut guard = Guard::of(presets.iter().copied());
+        let patterns = |texts: &[String]| -> Vec<NamePattern> {
+            texts.iter().map(|text| NamePattern::new(text)).collect()
+        };
+        guard.cookies.login.extend(patterns(&configured.login_cookies));
+        guard.cookies.harmless.extend(patterns(&configured.harmless_cookies));
+        guard.admin_paths.extend(patterns(&configured.never));
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let policy = Policy {
+            silent_s: configured.silent_s,
+            // Last-Modified alone says little about pages: they live no longer than silent ones.
+            heuristic_max_s: configured.silent_s,
+            stale_while_revalidate_s: configured.stale_while_revalidate_s,
+            stale_if_error_s: configured.stale_if_error_s,
+            heeds_requests: configured.heeds_requests,
+            body_max_bytes: bytes(configured.body_max_bytes),
+            ..Policy::STANDARD
+        };
+        Some(Rc::new(Self {
+            policy,
+            guard,
+            presets: presets.iter().map(|preset| preset.name).collect(),
+            wait_ms: configured.wait_ms,
+            purge_from: configured.purge_from.clone(),
+            refreshes_behind: app.prefetch.is_empty(),
+            store: RefCell::new(Store::new(bytes(configured.budget_bytes))),
+            flights: Rc::default(),
+            counts: Counts::default(),
+        }))
+    }
+
+    fn count(&self, outcome: Outcome) {
+        let count = match outcome.word() {
+            "HIT" => &self.counts.hit,
+            "STALE" => &self.counts.stale,
+            "MISS" => &self.counts.miss,
+            _ => &self.counts.bypass,
+        };
+        count.set(count.get() + 1);
+    }
+}
+
+/// What the cache says about a request.
+enum Consulted {
+    /// Answer with this.
+    Serve { entry: Shared, outcome: Outcome, refresh: Option<Key> },
+    /// It is not the cache's business.
+    Bypass(rules::Reason),
+    /// Have it made.
+    Make(Wanted),
+    /// The client wants nothing made (`only-if-cached`).
+    Nothing,
+}
+
+/// A page that is to be made.
+struct Wanted {
+    key: Key,
+    missed: Missed,
+    /// What is stored and cannot be used as it is.
+    stale: Option<Shared>,
+    directives: RequestDirectives,
+    /// Whether others may get what is made: then one is made for all.
+    is_shared: bool,
+    is_head: bool,
+}
+
+/// Answers a request that leads to a script.
+pub(crate) async fn answer(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    cache: &Rc<PageCache>,
+    script: Script,
+) -> Answered {
+    let until_ms = now_ms() + cache.wait_ms;
+    let mut has_waited = false;
+    loop {
+        let wanted = match cache.consult(connection, turn, app, has_waited) {
+            Consulted::Serve { entry, outcome, refresh } => {
+                if let Some(key) = refresh {
+                    cache.refresh_behind(connection, turn, app, &script, key);
+                }
+                cache.count(outcome);
+                return serve::entry(connection, turn, &entry, outcome).await;
+            }
+            Consulted::Bypass(reason) => {
+                return pass(connection, turn, app, cache, &script, reason).await;
+            }
+            Consulted::Nothing => {
+                return refuse(connection, turn, Some(app), Reason::NotCached).await;
+            }
+            Consulted::Make(wanted) => wanted,
+        };
+        let part = if wanted.is_shared { cache.flights.join(&wanted.key) } else { Part::Alone };
+        let lead = match part {
+            Part::Lead(lead) => Some(lead),
+            Part::Alone => None,
+            Part::Wait(flight) => match wait(connection, &flight, until_ms).await {
+                Waited::Over => {
+                    has_waited = true;
+                    continue;
+                }
+                Waited::Gone => {
+                    return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                }
+                Waited::TooLong => match cache.stand_in(&wanted) {
+                    Some((entry, outcome)) => {
+                        cache.count(outcome);
+                        return serve::entry(connection, turn, &entry, outcome).await;
+                    }
+                    None => None,
+                },
+            },
+        };
+        return make(connection, turn, app, cache, &script, wanted, lead).await;
+    }
+}
+
+/// How waiting for somebody else's page ended.
+enum Waited {
+    Over,
+    TooLong,
+    Gone,
+}
+
+async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited {
+    let over = poll_fn(|_| {
+        if flight.poll_over().is_ready() {
+            return Poll::Ready(Waited::Over);
+        }
+        connection.stream.source().poll_hangup().map(|()| Waited::Gone)
+    });
+    with_deadline(until_ms, over).await.unwrap_or(Waited::TooLong)
+}
+
+impl PageCache {
+    /// Looks a request up. `has_waited` says that a page was just made for it.
+    fn consult(
+        &self,
+        connection: &mut Connection,
+        turn: &Turn,
+        app: &App,
+        has_waited: bool,
+    ) -> Consulted {
+        let buffers = connection.buffers();
+        let (head, input) = (&buffers.head, &buffers.input);
+        let fields: Vec<Field<'_>> = head.headers(input).collect();
+        let fields = Fields(&fields);
+        let path = app.below_prefix(&buffers.path);
+        let request = Request { method: turn.asked.method, path, fields };
+        let facts = match RequestFacts::read(request, &self.guard, &self.policy) {
+            Ok(facts) => facts,
+            Err(reason) => return Consulted::Bypass(reason),
+        };
+        let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+        let key = Key::new(turn.forwarded.https, host, &head.origin_form(input));
+        let found = self.store.borrow_mut().find(&key, |entry| {
+            let is_silent = entry.audience() == rules::Audience::Anonymous;
+            entry.audience().admits(&facts).is_ok()
+                && entry.variant().answers(fields, is_silent, &self.guard.cookies)
+        });
+        let (stale, missed) = match found {
+            Found::Nothing => (None, Missed::Uri),
+            Found::OtherVariants => (None, Missed::Vary),
+            Found::Entry(entry) => match rules::reuse(entry.times(), &facts.directives, now_s()) {
+                Reuse::Fresh { remaining_s, .. } => {
+                    let outcome = match has_waited {
+                        true => Outcome::Collapsed { remaining_s },
+                        false => Outcome::Hit { remaining_s },
+                    };
+                    return Consulted::Serve { entry, outcome, refresh: None };
+                }
+                Reuse::Stale { remaining_s, refresh, .. } if !refresh || self.refreshes_behind => {
+                    let outcome = Outcome::Stale { remaining_s, after_error: false };
+                    let refresh = refresh.then_some(key);
+                    return Consulted::Serve { entry, outcome, refresh };
+                }
+                Reuse::Stale { .. } | Reuse::Validate(rules::Forward::Stale) => {
+                    (Some(entry), Missed::Stale)
+                }
+                Reuse::Validate(rules::Forward::Request) if has_waited => {
+                    // What was made while this request waited is as new as it can be.
+                    let remaining_s = entry.times().remaining_s(now_s());
+                    let outcome = Outcome::Collapsed { remaining_s };
+                    return Consulted::Serve { entry, outcome, refresh: None };
+                }
+                Reuse::Validate(rules::Forward::Request) => (Some(entry), Missed::Request),
+            },
+        };
+        if facts.directives.only_if_cached {
+            return Consulted::Nothing;
+        }
+        let is_anonymous = facts.visitor == Visitor::Anonymous && !facts.has_authorization;
+        Consulted::Make(Wanted {
+            key,
+            missed,
+            is_shared: !facts.is_head
+                && !facts.directives.no_store
+                && (is_anonymous || stale.is_some()),
+            stale,
+            directives: facts.directives,
+            is_head: facts.is_head,
+        })
+    }
+
+    /// What may be used instead of a page that cannot be made (RFC 5861 4).
+    fn stand_in(&self, wanted: &Wanted) -> Option<(Shared, Outcome)> {
+        let entry = wanted.stale.as_ref()?;
+        let now_s = now_s();
+        rules::stands_in(entry.times(), &wanted.directives, now_s).then(|| {
+            let remaining_s = entry.times().remaining_s(now_s);
+            (entry.clone(), Outcome::Stale { remaining_s, after_error: true })
+        })
+    }
+
+    /// Keeps a whole answer, if it is one to keep.
+    fn keep(
+        &self,
+        asked: &Asked<'_>,
+        head: &PhpHead,
+        body: &[u8],
+        began: Stamp,
+    ) -> Result<Shared, rules::Reason> {
+        if body.len() > self.policy.body_max_bytes {
+            return Err(rules::Reason::TooLarge);
+        }
+        if head.content_length.is_some_and(|length| length != body.len() as u64) {
+            return Err(rules::Reason::Incomplete);
+        }
+        let response: Vec<Field<'_>> = head.headers.lines().collect();
+        let response = Response { status: head.status, fields: Fields(&response) };
+        let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
+        let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
+        let exchanged = Exchanged { request_s: asked.request_s, response_s: now_s() };
+        let rules = &self.guard.cookies;
+        let storable =
+            rules::storable(&self.policy, rules, &facts, asked.fields, response, exchanged)?;
+        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
+        let mut store = self.store.borrow_mut();
+        let tags = store.tags_of(response.fields);
+        let (key, body) = (asked.key.clone(), body.into());
+        let entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
+        store.insert(entry, began, exchanged.response_s)
+    }
+
+    /// Makes a page anew while the old one is used, unless that is being done.
+    fn refresh_behind(
+        self: &Rc<Self>,
+        connection: &mut Connection,
+        turn: &Turn,
+        app: &Rc<App>,
+        script: &Script,
+        key: Key,
+    ) {
+        let Part::Lead(lead) = self.flights.join(&key) else { return };
+        let frame = script::frame_for_cache(connection, turn, app, script);
+        let buffers = connection.buffers();
+        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
+        let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
+        let path = buffers.path.clone();
+        let (cache, app, request_id) = (self.clone(), app.clone(), turn.request_id);
+        spawn(async move {
+            let began = cache.store.borrow().stamp();
+            let request_s = now_s();
+            let most = cache.policy.body_max_bytes;
+            let made = script::make(&app, frame, request_id, &path, most).await;
+            let Ok(Some((head, body))) = made else { return };
+            if rules::is_error(head.status) {
+                return;
+            }
+            let fields: Vec<Field<'_>> =
+                fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+            let path = app.below_prefix(&path);
+            let asked = Asked { key: &key, path, fields: Fields(&fields), request_s };
+            match cache.keep(&asked, &head, &body, began) {
+                Ok(_) => drop(lead),
+                Err(_) => {
+                    // It was for everybody and is no longer.
+                    cache.forget(&key);
+                    lead.give_up();
+                }
+            }
+        });
+    }
+
+    fn forget(&self, key: &Key) {
+        let selector = Selector::Url(key.bytes().to_vec());
+        self.store.borrow_mut().purge(selector, Purge::Hard);
+    }
+}
+
+/// What was asked of the script.
+struct Asked<'a> {
+    key: &'a Key,
+    path: &'a [u8],
+    fields: Fields<'a>,
+    request_s: u64,
+}
+
+/// Has a page made, and keeps it if it is one to keep.
+async fn make(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    cache: &Rc<PageCache>,
+    script: &Script,
+    wanted: Wanted,
+    lead: Option<Lead>,
+) -> Answered {
+    let began = cache.store.borrow().stamp();
+    let request_s = now_s();
+    let keeps = !wanted.is_head && !wanted.directives.no_store;
+    // One byte more than is kept tells that it is too much.
+    let whole_bytes = if keeps { cache.policy.body_max_bytes + 1 } else { 0 };
+    let begun = script::begin_answer(connection, turn, app, script, whole_bytes).await;
+    let has_failed = match &begun {
+        Ok(begun) => rules::is_error(begun.head.status),
+        Err(reason) => reason.is_server_fault(),
+    };
+    if has_failed && let Some((entry, outcome)) = cache.stand_in(&wanted) {
+        if let Err(reason) = begun {
+            let label = label(connection);
+            connection.gateway.log_refusal(Some(app), turn.request_id, reason, &label);
+            connection.gateway.counters.borrow_mut().refused(reason);
+        }
+        cache.count(outcome);
+        return serve::entry(connection, turn, &entry, outcome).await;
+    }
+    let mut begun = match begun {
+        Ok(begun) => begun,
+        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+    };
+    let stored = match begun.whole_body() {
+        _ if wanted.is_head => Err(rules::Reason::Method),
+        _ if !keeps => Err(rules::Reason::RequestNoStore),
+        Some(body) => {
+            let buffers = connection.buffers();
+            let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
+            let path = app.below_prefix(&buffers.path);
+            let asked = Asked { key: &wanted.key, path, fields: Fields(&fields), request_s };
+            cache.keep(&asked, &begun.head, body, began)
+        }
+        None if begun.head.sendfile.is_some() => Err(rules::Reason::File),
+        None => Err(rules::Reason::Streamed),
+    };
+    let outcome = Outcome::Miss {
+        forward: wanted.missed,
+        stored: stored.as_ref().map(|_| ()).map_err(|reason| *reason),
+    };
+    cache.count(outcome);
+    let entry = match stored {
+        Ok(entry) => entry,
+        Err(reason) => {
+            if let Some(lead) = lead {
+                end_flight(lead, reason);
+            }
+            outcome.write(&mut begun.head.headers.bytes);
+            return match begun.send(connection, turn, app, script).await {
+                Ok(answered) => answered,
+                Err(reason) => refuse(connection, turn, Some(app), reason).await,
+            };
+        }
+    };
+    drop(lead);
+    serve::entry(connection, turn, &entry, outcome).await
+}
+
+/// A purge says nothing about the next page; any other reason holds for a while.
+fn end_flight(lead: Lead, reason: rules::Reason) {
+    match reason {
+        rules::Reason::PurgedMeanwhile => drop(lead),
+        _ => lead.give_up(),
+    }
+}
+
+/// Has a request answered without the cache, and forgets what it made invalid.
+async fn pass(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    cache: &PageCache,
+    script: &Script,
+    reason: rules::Reason,
+) -> Answered {
+    let mut begun = match script::begin_answer(connection, turn, app, script, 0).await {
+        Ok(begun) => begun,
+        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+    };
+    invalidate(connection, turn, cache, &begun.head);
+    let outcome = Outcome::Bypass(reason);
+    cache.count(outcome);
+    outcome.write(&mut begun.head.headers.bytes);
+    match begun.send(connection, turn, app, script).await {
+        Ok(answered) => answered,
+        Err(reason) => refuse(connection, turn, Some(app), reason).await,
+    }
+}
+
+/// RFC 9111 4.4.
+fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head: &PhpHead) {
+    if !rules::is_unsafe(turn.asked.method) {
+        return;
+    }
+    let buffers = connection.buffers();
+    let (request, input) = (&buffers.head, &buffers.input);
+    let host = turn.forwarded.host.as_deref().or(request.host(input)).unwrap_or_default();
+    let https = turn.forwarded.https;
+    let path_and_query = request.origin_form(input);
+    let scheme: &[u8] = if https { b"https" } else { b"http" };
+    let target = Target { scheme, authority: host, path_and_query: &path_and_query };
+    let fields: Vec<Field<'_>> = head.headers.lines().collect();
+    let response = Response { status: head.status, fields: Fields(&fields) };
+    for path in rules::invalidated(turn.asked.method, target, response) {
+        cache.forget(&Key::new(https, host, &path));
+    }
+}

@@ -1,0 +1,102 @@
+//! Answering from a stored page: whole, in part, or with 304.
+//!
+//! The hot path of a hit. Invariant: the lines that were stored go out as they are; only Age and
+//! what is said about the cache are made anew.
+
+use crate::answer::{Framing, HeadFacts, Sent};
+use crate::connection::Connection;
+use crate::turn::{Answered, Turn};
+use outboard_http1::{Method, write_u64};
+use outboard_page_cache::{
+    Answer, Conditions, Entry, Field, Fields, Outcome, Representation, belongs_into_304,
+};
+
+/// Answers the present request with `entry`.
+pub(super) async fn entry(
+    connection: &mut Connection,
+    turn: &Turn,
+    entry: &Entry,
+    outcome: Outcome,
+) -> Answered {
+    let (answer, chosen) = choose(connection, turn, entry);
+    let (status, body) = match answer {
+        Answer::Whole => (entry.status(), &chosen.body[..]),
+        Answer::NotModified => (304, &[][..]),
+        // Both ends lie within the body.
+        Answer::Part(part) => (206, &chosen.body[part.start as usize..part.end as usize]),
+        Answer::Unsatisfiable => (416, &[][..]),
+    };
+    let lines = lines(entry, chosen, answer, outcome);
+    let framing = match turn.asked.framing(status, Some(body.len() as u64)) {
+        // RFC 9110 15.4.5: a length in a 304 would have to be that of the 200.
+        Framing::Bodyless(_) if status == 304 => Framing::Bodyless(None),
+        framing => framing,
+    };
+    let facts = HeadFacts {
+        status,
+        reason: b"",
+        framing,
+        keep_alive: turn.asked.keep_alive,
+        version: turn.asked.version,
+        own_date: true,
+        own_server: entry.has_server(),
+    };
+    connection.put_head(facts, &lines);
+    let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
+    if connection.flush(body).await {
+        let sent = Sent::Whole { keep_alive: turn.asked.keep_alive };
+        Answered { sent, status, body_bytes: body.len() as u64 }
+    } else {
+        Answered::broken(status, 0)
+    }
+}
+
+/// What the request's conditions make of the entry, and in which coding.
+fn choose<'e>(
+    connection: &mut Connection,
+    turn: &Turn,
+    entry: &'e Entry,
+) -> (Answer, &'e Representation) {
+    let buffers = connection.buffers();
+    let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
+    let fields = Fields(&fields);
+    let is_head = turn.asked.method == Method::Head;
+    match entry.answer(&Conditions::read(fields), is_head) {
+        // Ranges are of the body as it was received.
+        answer @ (Answer::Part(_) | Answer::Unsatisfiable) => (answer, entry.plain()),
+        answer => (answer, entry.representation(fields.joined("accept-encoding").as_deref())),
+    }
+}
+
+fn lines(entry: &Entry, chosen: &Representation, answer: Answer, outcome: Outcome) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(chosen.head.len() + 160);
+    match answer {
+        Answer::NotModified => {
+            for line in chosen.head.split_inclusive(|&byte| byte == b'\n') {
+                let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+                if belongs_into_304(name) {
+                    lines.extend_from_slice(line);
+                }
+            }
+        }
+        _ => lines.extend_from_slice(&chosen.head),
+    }
+    match answer {
+        Answer::Part(part) => put(&mut lines, "Content-Range", &part.content_range()),
+        Answer::Unsatisfiable => {
+            put(&mut lines, "Content-Range", &format!("bytes */{}", chosen.body.len()));
+        }
+        Answer::Whole | Answer::NotModified => {}
+    }
+    lines.extend_from_slice(b"Age: ");
+    write_u64(&mut lines, entry.times().age_s(super::now_s()).into());
+    lines.extend_from_slice(b"\r\n");
+    outcome.write(&mut lines);
+    lines
+}
+
+fn put(lines: &mut Vec<u8>, name: &str, value: &str) {
+    for piece in [name, ": ", value, "\r\n"] {
+        lines.extend_from_slice(piece.as_bytes());
+    }
+}

@@ -1,0 +1,80 @@
+//! An HTTP cache as a shared cache keeps it (RFC 9111), without I/O and without a clock.
+//!
+//! The gateway hands in heads as borrowed slices and the time as seconds; it gets decisions back,
+//! each with a reason that can be shown. Nothing here reads a socket, a file or the time.
+//!
+//! Invariants: what may be personal is not kept, whoever allows it; every answer that is not from
+//! the cache says why; nothing is used longer than its origin allowed.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `message` | what is seen of requests and responses |
+//! | `list`, `structured`, `date` | the syntax of field values |
+//! | `directives`, `targeted` | Cache-Control, and the field that counts instead of it |
+//! | `request_facts`, `cookies` | who asks for what, and what is passed by |
+//! | `preset`, `pattern` | what is known of common applications |
+//! | `storage` | whether a response is kept, and for whom |
+//! | `freshness`, `policy`, `reuse` | how long it lives and when it may be used |
+//! | `vary` | which of several responses answers a request |
+//! | `conditions`, `range`, `validators` | 304 and 206 to clients |
+//! | `validation`, `invalidation` | what the origin confirms, and what it changed |
+//! | `entry`, `coding` | a stored response and the codings of its body |
+//! | `store`, `purge`, `tags` | the entries in memory, and how they are purged |
+//! | `cache_status`, `reason` | what is said about it |
+#![forbid(unsafe_code)]
+
+mod cache_status;
+mod coding;
+mod conditions;
+mod cookies;
+mod date;
+mod directives;
+mod entry;
+mod freshness;
+mod invalidation;
+mod list;
+mod message;
+mod pattern;
+mod policy;
+mod preset;
+mod purge;
+mod range;
+mod reason;
+mod request_facts;
+mod reuse;
+mod storage;
+mod store;
+mod structured;
+mod tags;
+mod targeted;
+mod validation;
+mod validators;
+mod vary;
+
+pub use cache_status::{Missed, Outcome};
+pub use coding::{Coding, is_compressible};
+pub use conditions::{Answer, Conditions};
+pub use cookies::{CookieRules, Visitor};
+pub use date::http_date;
+pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
+pub use entry::{Entry, Key, Representation, Shared};
+pub use freshness::{Basis, Freshness};
+pub use invalidation::{Target, invalidated, is_unsafe};
+pub use message::{Exchanged, Field, Fields, Request, Response};
+pub use pattern::NamePattern;
+pub use policy::Policy;
+pub use preset::{PRESETS, Preset};
+pub use purge::{Selector, Stamp};
+pub use range::Ranged;
+pub use reason::Reason;
+pub use request_facts::{Guard, RequestFacts};
+pub use reuse::{Forward, Reuse, is_error, reuse, stands_in};
+pub use storage::{Audience, Storable, kept_fields, storable};
+pub use store::{Counts, Found, Purge, Store};
+pub use tags::tags;
+pub use targeted::{Control, TARGETED};
+pub use validation::{
+    Verdict, belongs_into_304, conditional_fields, freshened, head_agrees, is_replaced, verdict,
+};
+pub use validators::Validators;
+pub use vary::{OVERRIDES, SILENT_NAMES, Variant, VariesByAnything};

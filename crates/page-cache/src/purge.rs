@@ -1,0 +1,99 @@
+//! What a purge is about, and the memory of recent ones.
+//!
+//! Invariant: an answer that began to be made before a purge that is about it is never stored
+//! after it, however long it takes: the log knows every purge since it began, or it is refused.
+
+use crate::entry::{Entry, Key};
+use std::collections::VecDeque;
+
+/// Which stored responses a purge is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// All.
+    All,
+    /// One URL in all of its variants: with scheme and host, or a path with its query of any host.
+    Url(Vec<u8>),
+    /// Everything whose URL, or whose path, begins so.
+    Prefix(Vec<u8>),
+    /// Everything with one of these tags, as hashes that [`crate::Store::tag`] gave.
+    Tags(Vec<u64>),
+}
+
+impl Selector {
+    /// One URL, written in full or as a path with its query.
+    pub fn url(text: &[u8]) -> Self {
+        Self::Url(normalised(text))
+    }
+
+    /// All URLs that begin so, or all whose path begins so.
+    pub fn prefix(text: &[u8]) -> Self {
+        Self::Prefix(normalised(text))
+    }
+
+    /// Whether a response with this key and these tags (sorted) is meant.
+    pub(crate) fn selects(&self, key: &Key, tags: &[u64]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Url(url) => comparable(key, url) == url,
+            Self::Prefix(prefix) => comparable(key, prefix).starts_with(prefix),
+            Self::Tags(wanted) => wanted.iter().any(|tag| tags.binary_search(tag).is_ok()),
+        }
+    }
+
+    pub(crate) fn selects_entry(&self, entry: &Entry) -> bool {
+        self.selects(&entry.key, &entry.tags)
+    }
+}
+
+/// The part of a key that a selector speaks of: the path if it has no scheme.
+fn comparable<'k>(key: &'k Key, text: &[u8]) -> &'k [u8] {
+    if text.starts_with(b"/") { key.path_and_query() } else { key.bytes() }
+}
+
+/// A URL as keys spell it; a path as it is.
+fn normalised(text: &[u8]) -> Vec<u8> {
+    let (is_https, rest) = match (text.strip_prefix(b"http://"), text.strip_prefix(b"https://")) {
+        (Some(rest), _) => (false, rest),
+        (_, Some(rest)) => (true, rest),
+        _ => return text.to_vec(),
+    };
+    let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+    let path: &[u8] = if end == rest.len() { b"/" } else { &rest[end..] };
+    Key::new(is_https, &rest[..end], path).bytes.into()
+}
+
+/// A moment between two purges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(u64);
+
+/// How many purges are remembered; an answer that outlasts more is not stored.
+const REMEMBERED: usize = 1024;
+
+/// The latest purges.
+#[derive(Debug, Default)]
+pub(crate) struct PurgeLog {
+    /// How many purges there were in all.
+    count: u64,
+    latest: VecDeque<Selector>,
+}
+
+impl PurgeLog {
+    pub(crate) fn now(&self) -> Stamp {
+        Stamp(self.count)
+    }
+
+    pub(crate) fn note(&mut self, selector: Selector) {
+        if self.latest.len() == REMEMBERED {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(selector);
+        self.count += 1;
+    }
+
+    /// Whether a purge since `began` was about this response, or may have been.
+    pub(crate) fn concerns(&self, began: Stamp, entry: &Entry) -> bool {
+        let since = usize::try_from(self.count - began.0).unwrap_or(usize::MAX);
+        since > self.latest.len()
+            || self.latest.iter().rev().take(since).any(|purge| purge.selects_entry(entry))
+    }
+}

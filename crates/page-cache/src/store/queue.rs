@@ -1,0 +1,133 @@
+//! The slots that hold the entries, and the two queues through them.
+//!
+//! A queue is a list linked through the slots, so that a purge takes an entry out of its middle
+//! at no cost. Called by [`super::Store`] alone. Invariant: a used slot is in exactly one queue.
+
+use crate::entry::Shared;
+
+/// How often an entry was asked for is counted up to this.
+const USES_MAX: u8 = 3;
+
+/// An entry and its places in index and queue.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) entry: Shared,
+    pub(super) hash: u64,
+    /// The next entry with the same hash.
+    pub(super) chained: Option<u32>,
+    newer: Option<u32>,
+    older: Option<u32>,
+    pub(super) is_main: bool,
+    uses: u8,
+}
+
+impl Slot {
+    pub(super) fn new(entry: Shared, hash: u64, chained: Option<u32>) -> Self {
+        Self { entry, hash, chained, newer: None, older: None, is_main: false, uses: 0 }
+    }
+
+    /// It was asked for.
+    pub(super) fn touch(&mut self) {
+        self.uses = (self.uses + 1).min(USES_MAX);
+    }
+
+    /// Whether it was asked for more than once while new, or since its last round in the main
+    /// queue; pays for the round.
+    pub(super) fn has_earned_a_round(&mut self) -> bool {
+        if self.is_main {
+            let has_uses = self.uses > 0;
+            self.uses = self.uses.saturating_sub(1);
+            has_uses
+        } else {
+            std::mem::take(&mut self.uses) > 1
+        }
+    }
+}
+
+/// Slots by number; numbers are used again.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+}
+
+const TAKEN: &str = "the index and the queues name only slots in use";
+
+impl Slots {
+    pub(super) fn get(&self, number: u32) -> &Slot {
+        self.slots[number as usize].as_ref().expect(TAKEN)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut Slot {
+        self.slots[number as usize].as_mut().expect(TAKEN)
+    }
+
+    pub(super) fn add(&mut self, slot: Slot) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.slots[number as usize] = Some(slot);
+            return number;
+        }
+        self.slots.push(Some(slot));
+        u32::try_from(self.slots.len() - 1).expect("a slot takes more than 32 bytes of the budget")
+    }
+
+    pub(super) fn free(&mut self, number: u32) {
+        self.slots[number as usize] = None;
+        self.free.push(number);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Slot)> {
+        (0..).zip(&self.slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Option<Slot>>() + self.free.capacity() * 4
+    }
+}
+
+/// A list of slots from the newest to the oldest.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    newest: Option<u32>,
+    oldest: Option<u32>,
+    /// What its entries take.
+    pub(super) bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn oldest(&self) -> Option<u32> {
+        self.oldest
+    }
+
+    pub(super) fn push(&mut self, slots: &mut Slots, number: u32, cost_bytes: usize) {
+        let slot = slots.get_mut(number);
+        (slot.newer, slot.older) = (None, self.newest);
+        match self.newest.replace(number) {
+            Some(second) => slots.get_mut(second).newer = Some(number),
+            None => self.oldest = Some(number),
+        }
+        self.bytes += cost_bytes;
+    }
+
+    pub(super) fn unlink(&mut self, slots: &mut Slots, number: u32, cost_bytes: usize) {
+        let slot = slots.get_mut(number);
+        let (newer, older) = (slot.newer.take(), slot.older.take());
+        match newer {
+            Some(newer) => slots.get_mut(newer).older = older,
+            None => self.newest = older,
+        }
+        match older {
+            Some(older) => slots.get_mut(older).newer = newer,
+            None => self.oldest = newer,
+        }
+        self.bytes -= cost_bytes;
+    }
+
+    pub(super) fn resize(&mut self, old_bytes: usize, new_bytes: usize) {
+        self.bytes = self.bytes - old_bytes + new_bytes;
+    }
+}

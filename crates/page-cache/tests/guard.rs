@@ -1,0 +1,86 @@
+//! What passes the cache by before anything is looked up.
+
+use outboard_http1::Method;
+use outboard_page_cache::{
+    CookieRules, Field, Fields, Guard, NamePattern, Policy, Reason, Request, RequestFacts, Visitor,
+};
+
+mod support;
+
+fn guard() -> Guard {
+    let patterns = |texts: &[&str]| texts.iter().map(|text| NamePattern::new(text)).collect();
+    Guard {
+        cookies: CookieRules {
+            login: patterns(&["wordpress_logged_in_*", "PHPSESSID"]),
+            harmless: patterns(&["_ga*", "consent"]),
+        },
+        admin_paths: patterns(&["/wp-admin/*", "/wp-login.php"]),
+    }
+}
+
+fn read<'a>(
+    method: Method,
+    path: &'a str,
+    fields: &'a [Field<'a>],
+) -> Result<RequestFacts<'a>, Reason> {
+    let request = Request { method, path: path.as_bytes(), fields: Fields(fields) };
+    RequestFacts::read(request, &guard(), &Policy::STANDARD)
+}
+
+#[test]
+fn only_get_and_head_without_a_body_are_looked_up() {
+    for method in [Method::Post, Method::Put, Method::Delete, Method::Options, Method::Other] {
+        assert_eq!(read(method, "/", &[]).err(), Some(Reason::Method), "{method:?}");
+    }
+    assert!(!read(Method::Get, "/", &[]).unwrap().is_head);
+    assert!(read(Method::Head, "/", &[]).unwrap().is_head);
+    for (fields, expected) in [
+        ("Content-Length: 3", Some(Reason::RequestBody)),
+        ("Transfer-Encoding: chunked", Some(Reason::RequestBody)),
+        ("Content-Length: 0", None),
+    ] {
+        let fields = support::lines(fields);
+        assert_eq!(read(Method::Get, "/", &fields).err(), expected);
+    }
+}
+
+#[test]
+fn admin_paths_are_never_looked_up() {
+    for path in ["/wp-admin/", "/wp-admin/post.php", "/wp-login.php"] {
+        assert_eq!(read(Method::Get, path, &[]).err(), Some(Reason::AdminPath), "{path}");
+    }
+    for path in ["/wp-administrator", "/wp-login.php/x", "/"] {
+        assert!(read(Method::Get, path, &[]).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn cookies_say_who_asks() {
+    for (cookie, expected) in [
+        ("", Ok(Visitor::Anonymous)),
+        ("_ga=1; consent=yes; _gat=1", Ok(Visitor::Anonymous)),
+        ("_ga=1; theme=dark", Ok(Visitor::Unknown)),
+        ("consent2=1", Ok(Visitor::Unknown)),
+        ("no-value", Ok(Visitor::Unknown)),
+        ("a=1; wordpress_logged_in_abc=x", Err(Reason::LoginCookie)),
+        ("PHPSESSID=x", Err(Reason::LoginCookie)),
+        ("phpsessid=x", Ok(Visitor::Unknown)),
+        ("x=PHPSESSID=1", Ok(Visitor::Unknown)),
+    ] {
+        let line = format!("Cookie: {cookie}");
+        let fields = support::lines(&line);
+        let visitor = read(Method::Get, "/", &fields).map(|facts| facts.visitor);
+        assert_eq!(visitor, expected, "{cookie}");
+    }
+    let two_lines = support::lines("Cookie: _ga=1\nCookie: PHPSESSID=1");
+    assert_eq!(read(Method::Get, "/", &two_lines).err(), Some(Reason::LoginCookie));
+}
+
+#[test]
+fn directives_of_requests_can_be_left_unheeded() {
+    let policy = Policy { heeds_requests: false, ..Policy::STANDARD };
+    let fields = support::lines("Cache-Control: no-cache, max-age=0");
+    let request = Request { method: Method::Get, path: b"/", fields: Fields(&fields) };
+    let facts = RequestFacts::read(request, &guard(), &policy).unwrap();
+    assert_eq!(facts.directives, Default::default());
+}

@@ -1,0 +1,42 @@
+//! The budget is of memory that the process really takes, indices included.
+//!
+//! Alone in its binary, so that nothing else moves the figure.
+
+mod support;
+
+use outboard_page_cache::{Entry, Fields, Key, Store};
+use support::{NOW_S, lines, stored};
+
+const BUDGET_BYTES: usize = 64 << 20;
+
+/// Resident memory of this process, in bytes.
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn a_million_urls_stay_within_a_tenth_more_than_the_budget() {
+    let response = "Cache-Control: max-age=60\nContent-Type: text/html; charset=UTF-8";
+    let storable = stored("", response).unwrap();
+    let fields = lines(response);
+    let before_bytes = resident_bytes();
+    let mut store = Store::new(BUDGET_BYTES);
+    let mut most_bytes = 0;
+    for number in 0..1_000_000_usize {
+        let path = format!("/archive/{number}/a-title-of-a-page?utm={number}");
+        let key = Key::new(true, b"www.example.test", path.as_bytes());
+        // From nothing to four kilobytes, so that freed places rarely fit the next one.
+        let body = vec![b'x'; number * 7919 % 4096].into();
+        let entry = Entry::new(key, 200, Fields(&fields), body, storable.clone(), Box::default());
+        store.insert(entry, store.stamp(), NOW_S).unwrap();
+        if number % 10_000 == 0 {
+            most_bytes = most_bytes.max(resident_bytes().saturating_sub(before_bytes));
+        }
+    }
+    assert!(store.used_bytes() <= BUDGET_BYTES);
+    assert!(store.used_bytes() > BUDGET_BYTES / 10 * 9, "the budget is used");
+    let within_bytes = BUDGET_BYTES / 10 * 11;
+    assert!(most_bytes <= within_bytes, "{most_bytes} bytes of {within_bytes}");
+}

@@ -1,0 +1,291 @@
+//! The store: what it finds, what it throws away, and what a purge reaches.
+
+mod support;
+
+use outboard_page_cache::{
+    Coding, Entry, Fields, Found, Key, Purge, Reason, Reuse, Selector, Shared, Store, reuse,
+};
+use std::sync::Arc;
+use support::{NOW_S, facts, lines, stored};
+
+fn key(path: &str) -> Key {
+    Key::new(false, b"A.test:80", path.as_bytes())
+}
+
+fn entry(store: &Store, path: &str, request: &str, response: &str, size: usize) -> Entry {
+    let storable = stored(request, response).unwrap();
+    let fields = lines(response);
+    let tags = store.tags_of(Fields(&fields));
+    let body = vec![b'x'; size].into();
+    Entry::new(key(path), 200, Fields(&fields), body, storable, tags)
+}
+
+fn put(store: &mut Store, path: &str, response: &str) -> Shared {
+    let entry = entry(store, path, "", response, 100);
+    store.insert(entry, store.stamp(), NOW_S).unwrap()
+}
+
+fn has(store: &mut Store, path: &str) -> bool {
+    matches!(store.find(&key(path), |_| true), Found::Entry(_))
+}
+
+const KEEP: &str = "Cache-Control: max-age=60";
+
+#[test]
+fn what_was_stored_is_found_under_its_url_alone() {
+    let mut store = Store::new(1 << 20);
+    put(&mut store, "/a?b", KEEP);
+    assert!(has(&mut store, "/a?b"));
+    for other in ["/a", "/a?c", "/a?b&", "/"] {
+        assert!(matches!(store.find(&key(other), |_| true), Found::Nothing), "{other}");
+    }
+    let https = Key::new(true, b"a.test", b"/a?b");
+    assert!(matches!(store.find(&https, |_| true), Found::Nothing));
+    assert_eq!(key("/a").bytes(), b"http://a.test/a");
+    assert_eq!(Key::new(true, b"a.test:80", b"/a").bytes(), b"https://a.test:80/a");
+}
+
+#[test]
+fn variants_stand_side_by_side_and_are_replaced_one_by_one() {
+    let mut store = Store::new(1 << 20);
+    let response = "Cache-Control: max-age=60\nVary: X";
+    for (request, size) in [("X: 1", 1), ("X: 2", 2), ("X: 1", 3)] {
+        let entry = entry(&store, "/", request, response, size);
+        store.insert(entry, store.stamp(), NOW_S).unwrap();
+    }
+    assert_eq!(store.len(), 2);
+    let rules = Default::default();
+    let mut size_for = |request: &str| {
+        let request = lines(request);
+        match store.find(&key("/"), |one| one.variant().answers(Fields(&request), false, &rules)) {
+            Found::Entry(entry) => Some(entry.plain().body.len()),
+            Found::OtherVariants => None,
+            Found::Nothing => unreachable!("two variants were stored"),
+        }
+    };
+    assert_eq!(size_for("X: 1"), Some(3));
+    assert_eq!(size_for("X: 2"), Some(2));
+    assert_eq!(size_for("X: 3"), None);
+}
+
+#[test]
+fn section_4_of_several_that_match_the_latest_is_used() {
+    let mut store = Store::new(1 << 20);
+    for (vary, date) in [("A", "07"), ("B", "09"), ("C", "08")] {
+        let response = format!(
+            "Cache-Control: max-age=9999999999\nVary: {vary}\nDate: Sun, 06 Nov 1994 08:49:{date} GMT"
+        );
+        put(&mut store, "/", &response);
+    }
+    let Found::Entry(found) = store.find(&key("/"), |_| true) else { panic!("nothing found") };
+    assert_eq!(found.variant().names().collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn a_url_with_many_variants_keeps_a_bounded_number() {
+    let mut store = Store::new(16 << 20);
+    for number in 0..1000 {
+        let request = format!("X: {number}");
+        let entry = entry(&store, "/", &request, "Cache-Control: max-age=60\nVary: X", 10);
+        store.insert(entry, store.stamp(), NOW_S).unwrap();
+    }
+    assert_eq!(store.len(), 64);
+}
+
+#[test]
+fn purges_reach_what_they_name_and_nothing_else() {
+    let urls = ["/", "/news/1", "/news/2?p=1", "/newsletter", "/about"];
+    for (selector, gone) in [
+        (Selector::url(b"/news/1"), vec!["/news/1"]),
+        (Selector::url(b"http://A.TEST/news/2?p=1"), vec!["/news/2?p=1"]),
+        (Selector::url(b"http://a.test:80"), vec!["/"]),
+        (Selector::url(b"https://a.test/news/1"), vec![]),
+        (Selector::url(b"http://b.test/"), vec![]),
+        (Selector::prefix(b"/news/"), vec!["/news/1", "/news/2?p=1"]),
+        (Selector::prefix(b"http://a.test/news"), vec!["/news/1", "/news/2?p=1", "/newsletter"]),
+        (Selector::All, urls.to_vec()),
+    ] {
+        let mut store = Store::new(1 << 20);
+        for url in urls {
+            put(&mut store, url, KEEP);
+        }
+        assert_eq!(store.purge(selector.clone(), Purge::Hard), gone.len(), "{selector:?}");
+        for url in urls {
+            assert_eq!(has(&mut store, url), !gone.contains(&url), "{selector:?} {url}");
+        }
+    }
+}
+
+#[test]
+fn tags_of_all_three_fields_are_purged_by() {
+    let mut store = Store::new(1 << 20);
+    for (path, tags) in [
+        ("/1", "Cache-Tag: home, post-1"),
+        ("/2", "Surrogate-Key: post-1 post-2"),
+        ("/3", "xkey: post-2\nxkey: post-3"),
+        ("/4", "Cache-Tag: post"),
+    ] {
+        put(&mut store, path, &format!("{KEEP}\n{tags}"));
+    }
+    let tag = |store: &Store, name: &str| Selector::Tags(vec![store.tag(name.as_bytes())]);
+    let selector = tag(&store, "post-1");
+    assert_eq!(store.purge(selector, Purge::Hard), 2);
+    let selector = tag(&store, "post-3");
+    assert_eq!(store.purge(selector, Purge::Hard), 1);
+    assert!(has(&mut store, "/4"));
+    assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn a_soft_purge_leaves_something_to_serve_meanwhile() {
+    let mut store = Store::new(1 << 20);
+    put(&mut store, "/", KEEP);
+    put(&mut store, "/strict", "Cache-Control: max-age=60, must-revalidate");
+    let soft = Purge::Soft { now_s: NOW_S + 10, grace_s: 30 };
+    assert_eq!(store.purge(Selector::All, soft), 2);
+    let request = lines("");
+    let directives = facts(&request).directives;
+    let mut state = |path: &str, after_s: u64| match store.find(&key(path), |_| true) {
+        Found::Entry(entry) => reuse(entry.times(), &directives, NOW_S + after_s),
+        _ => panic!("a soft purge keeps entries"),
+    };
+    assert!(matches!(state("/", 10), Reuse::Stale { refresh: true, .. }));
+    assert!(matches!(state("/", 39), Reuse::Stale { refresh: true, .. }));
+    assert!(matches!(state("/", 40), Reuse::Validate(_)));
+    assert!(matches!(state("/strict", 10), Reuse::Validate(_)));
+}
+
+#[test]
+fn what_was_rendered_while_it_was_purged_is_not_stored() {
+    for (selector, is_stored) in [
+        (Selector::All, false),
+        (Selector::url(b"/page"), false),
+        (Selector::prefix(b"/pa"), false),
+        (Selector::url(b"/other"), true),
+    ] {
+        let mut store = Store::new(1 << 20);
+        let began = store.stamp();
+        store.purge(selector.clone(), Purge::Hard);
+        let made = entry(&store, "/page", "", KEEP, 10);
+        let outcome = store.insert(made.clone(), began, NOW_S).map(|_| ());
+        assert_eq!(outcome.is_ok(), is_stored, "{selector:?}");
+        assert_eq!(outcome.err(), (!is_stored).then_some(Reason::PurgedMeanwhile));
+        // What begins after the purge is.
+        assert!(store.insert(made, store.stamp(), NOW_S).is_ok());
+    }
+}
+
+#[test]
+fn a_tag_purge_reaches_a_page_that_is_being_rendered_too() {
+    let mut store = Store::new(1 << 20);
+    let began = store.stamp();
+    let tag = store.tag(b"post-1");
+    store.purge(Selector::Tags(vec![tag]), Purge::Soft { now_s: NOW_S, grace_s: 10 });
+    let made = entry(&store, "/", "", &format!("{KEEP}\nCache-Tag: post-1"), 10);
+    assert_eq!(store.insert(made, began, NOW_S).err(), Some(Reason::PurgedMeanwhile));
+}
+
+#[test]
+fn a_render_that_outlasts_the_memory_of_purges_is_not_stored() {
+    let mut store = Store::new(1 << 20);
+    let began = store.stamp();
+    for number in 0..2000 {
+        store.purge(Selector::url(format!("/{number}").as_bytes()), Purge::Hard);
+    }
+    let made = entry(&store, "/page", "", KEEP, 10);
+    assert_eq!(store.insert(made, began, NOW_S).err(), Some(Reason::PurgedMeanwhile));
+}
+
+#[test]
+fn a_flood_of_urls_that_are_asked_for_once_spares_what_is_used() {
+    let mut store = Store::new(1 << 20);
+    put(&mut store, "/hot", KEEP);
+    for number in 0..20_000 {
+        assert!(has(&mut store, "/hot"), "after {number}");
+        put(&mut store, &format!("/flood/{number}"), KEEP);
+        assert!(store.used_bytes() <= store.budget_bytes());
+    }
+    assert!(store.counts().evicted > 10_000);
+}
+
+#[test]
+fn what_comes_back_soon_after_it_was_thrown_away_stays_longer() {
+    let mut store = Store::new(1 << 20);
+    put(&mut store, "/back", KEEP);
+    let mut number = 0;
+    while has_quietly(&store, "/back") {
+        put(&mut store, &format!("/{number}"), KEEP);
+        number += 1;
+    }
+    put(&mut store, "/back", KEEP);
+    // The small queue turns over long before the main one, which is where it is now.
+    for more in 0..number / 2 {
+        put(&mut store, &format!("/more/{more}"), KEEP);
+    }
+    assert!(has_quietly(&store, "/back"));
+}
+
+fn has_quietly(store: &Store, path: &str) -> bool {
+    store.iter().any(|entry| *entry.key() == key(path))
+}
+
+#[test]
+fn an_entry_too_large_for_the_budget_is_refused_and_nothing_else_suffers() {
+    let mut store = Store::new(1 << 20);
+    put(&mut store, "/small", KEEP);
+    let large = entry(&store, "/large", "", KEEP, 300_000);
+    assert_eq!(store.insert(large, store.stamp(), NOW_S).err(), Some(Reason::TooLarge));
+    assert!(has(&mut store, "/small"));
+}
+
+#[test]
+fn a_smaller_budget_throws_away_what_is_too_much() {
+    let mut store = Store::new(4 << 20);
+    for number in 0..2000 {
+        put(&mut store, &format!("/{number}"), KEEP);
+    }
+    store.set_budget(256 << 10);
+    assert!(store.used_bytes() <= 256 << 10);
+    assert!(store.len() < 1000);
+}
+
+#[test]
+fn codings_are_kept_beside_the_body_with_heads_of_their_own() {
+    let mut store = Store::new(1 << 20);
+    let response = "Cache-Control: max-age=60\nContent-Type: text/html\nETag: \"a\"\nVary: X";
+    let plain = put(&mut store, "/", response);
+    assert!(plain.may_compress());
+    let coded = plain.with_coding(Coding::Gzip, Arc::from(&b"zip"[..]));
+    let coded = coded.with_coding(Coding::Brotli, Arc::from(&b"br"[..]));
+    let entry = store.replace(&plain, coded).unwrap();
+    assert!(store.replace(&plain, (*plain).clone()).is_none(), "it was replaced meanwhile");
+
+    let text = |accept: &str| {
+        let one = entry.representation(Some(accept.as_bytes()));
+        (one.coding, String::from_utf8(one.head.to_vec()).unwrap())
+    };
+    let (coding, head) = text("gzip, br");
+    assert_eq!(coding, Some(Coding::Brotli));
+    assert!(head.contains("Content-Encoding: br\r\n"), "{head}");
+    assert!(head.contains("ETag: W/\"a\"\r\n"), "{head}");
+    assert!(head.contains("Vary: X, Accept-Encoding\r\n"), "{head}");
+    let (coding, head) = text("identity");
+    assert_eq!(coding, None);
+    assert!(head.contains("ETag: \"a\"\r\n"), "{head}");
+    assert!(head.contains("Vary: X, Accept-Encoding\r\n"), "{head}");
+    assert!(!head.contains("Content-Encoding"), "{head}");
+}
+
+#[test]
+fn a_stored_response_has_a_date() {
+    let mut store = Store::new(1 << 20);
+    let entry = put(&mut store, "/", KEEP);
+    let fields = entry.fields();
+    assert_eq!(Fields(&fields).first("date"), Some(&b"Tue, 14 Nov 2023 22:13:20 GMT"[..]));
+    let own = put(
+        &mut store,
+        "/",
+        "Expires: Fri, 31 Dec 9999 23:59:59 GMT\nDate: Sun, 06 Nov 1994 08:49:37 GMT",
+    );
+    assert_eq!(own.fields().iter().filter(|(name, _)| *name == b"Date").count(), 1);
+}

@@ -1,0 +1,107 @@
+//! RFC 9111 4.1: matching by Vary.
+
+mod support;
+
+use outboard_page_cache::{CookieRules, Fields, NamePattern, Variant, VariesByAnything};
+use support::lines;
+
+fn rules() -> CookieRules {
+    CookieRules { login: vec![], harmless: vec![NamePattern::new("_ga*")] }
+}
+
+fn matches(vary: &str, first: &str, second: &str, silent: bool) -> bool {
+    let (response, first, second) = (format!("Vary: {vary}"), lines(first), lines(second));
+    let response = lines(&response);
+    let variant = Variant::of(Fields(&first), Fields(&response), silent, &rules()).unwrap();
+    variant.answers(Fields(&second), silent, &rules())
+}
+
+#[test]
+fn section_4_1_the_named_fields_have_to_agree() {
+    for (vary, first, second, expected) in [
+        ("X", "X: 1", "X: 1", true),
+        ("X", "X: 1", "X: 2", false),
+        ("X", "X: 1", "", false),
+        ("X", "", "X: 1", false),
+        ("X", "", "X:", false),
+        ("X", "", "", true),
+        ("X", "X: 1\nY: 2", "X: 1\nY: 3", true),
+        ("X, Y", "X: 1\nY: 2", "Y: 2\nX: 1", true),
+        ("X, Y", "X: 1\nY: 2", "X: 1\nY: 3", false),
+        ("x", "X: 1", "x: 1", true),
+        ("X", "X: 1\nX: 2", "X: 1, 2", true),
+        ("X", "X: 1\nX: 2", "X: 2\nX: 1", false),
+        ("X", "X: a", "X: A", false),
+        ("", "X: 1", "X: 2", true),
+        (" , X ,", "X: 1", "X: 2", false),
+        ("X, Y", "X: 1", "Y: 1", false),
+    ] {
+        assert_eq!(matches(vary, first, second, false), expected, "{vary}: {first} / {second}");
+    }
+}
+
+#[test]
+fn section_4_1_values_are_normalised_only_as_their_syntax_allows() {
+    for (name, first, second, expected) in [
+        ("Accept-Encoding", "gzip, br", "br,gzip", true),
+        ("Accept-Encoding", "gzip;q=1.0, br", "BR, gzip;q=0.5", true),
+        ("Accept-Encoding", "gzip, br;q=0", "gzip", true),
+        ("Accept-Encoding", "gzip", "gzip, br", false),
+        ("Accept-Encoding", "gzip;q=0.001", "gzip", true),
+        ("Accept-Encoding", "gzip;q=0.000", "", true),
+        ("Accept-Language", "de, en;q=0.5", "DE,en; q=0.5", true),
+        ("Accept-Language", "de, en", "en, de", false),
+        ("Accept", "text/html;q=1", "text/html; q=1", true),
+        ("Accept", "text/html", "text/plain", false),
+        ("Cookie", "_ga=1; a=2; b=3", "b=3; a=2; _ga_X=9", true),
+        ("Cookie", "_ga=1", "", true),
+        ("Cookie", "a=1", "a=2", false),
+    ] {
+        let (first, second) = (format!("{name}: {first}"), format!("{name}: {second}"));
+        assert_eq!(matches(name, &first, &second, false), expected, "{first} / {second}");
+    }
+}
+
+#[test]
+fn section_4_1_a_star_never_matches() {
+    for vary in ["*", "X, *", "*, X"] {
+        let response = format!("Vary: {vary}");
+        let response = lines(&response);
+        let variant = Variant::of(Fields(&[]), Fields(&response), false, &rules());
+        assert_eq!(variant, Err(VariesByAnything));
+    }
+}
+
+#[test]
+fn silent_pages_are_told_apart_by_what_applications_look_at_in_secret() {
+    const DESK: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/130";
+    const PHONE: &str = "User-Agent: Mozilla/5.0 (Linux; Android 14) Mobile Safari/537.36";
+    for (first, second, expected) in [
+        (DESK, "User-Agent: curl/8", true),
+        (DESK, PHONE, false),
+        ("Accept-Language: de", "Accept-Language: en", false),
+        ("Accept: text/html, */*", "Accept: text/html;q=0.9, text/plain", true),
+        ("Accept: text/html", "Accept: application/json", false),
+        ("Accept: text/html", "Accept: text/html, image/webp", false),
+        ("", "X-Requested-With: XMLHttpRequest", false),
+        ("Origin: https://a", "Origin: https://b", false),
+        ("X-Other: 1", "X-Other: 2", true),
+    ] {
+        assert_eq!(matches("", first, second, true), expected, "{first} / {second}");
+    }
+}
+
+#[test]
+fn what_may_pass_for_a_part_of_the_url_tells_every_page_apart() {
+    assert!(!matches("", "X-Forwarded-Host: evil.test", "", false));
+    assert!(!matches("", "", "X-Forwarded-Host: evil.test", false));
+    assert!(!matches("", "Forwarded: host=a", "Forwarded: host=b", false));
+    assert!(matches("", "X-Forwarded-Proto: https", "x-forwarded-proto: https", false));
+    assert!(matches("", "X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 2.2.2.2", false));
+}
+
+#[test]
+fn no_value_can_pass_for_another_field_or_for_none() {
+    assert!(!matches("A, B", "A: 1\nB: 2", "A: 1,2", false));
+    assert!(!matches("A, B", "A: x", "B: x", false));
+}
