@@ -12,10 +12,12 @@
 //!  …        responses ring (worker → gateway)                             (response_bytes)
 //! ```
 
+use crate::claim::{Claims, State};
 use crate::frame::{FrameHeader, FrameKind, Tag};
 use crate::memory::SharedRegion;
 use crate::spsc::{Consumer, Corrupt, Cursors, Producer, Sleep, Wake};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::waits::WaitCounter;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
@@ -23,27 +25,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+pub use crate::claim::LEASES;
+pub use crate::waits::{WaitCall, Waits};
+
 const MAGIC: u64 = 0x4f55_5442_4f41_5244; // "OUTBOARD"
 const VERSION: u32 = 3;
 const HEADER_BYTES: usize = 16 * 1024;
 /// Room for the backtrace text.
 pub const BACKTRACE_BYTES: usize = 12 * 1024;
 const RINGS_AT: usize = HEADER_BYTES + BACKTRACE_BYTES;
-
-/// Leases of a worker: requests that it may have at a time, those that wait in its ring among them.
-/// [`Tag::slot`] is below this.
-pub const LEASES: usize = 1024;
-
-/// States of a claim word, below the generation in its upper half.
-const OFFERED: u64 = 1;
-const STARTED: u64 = 2;
-const WITHDRAWN: u64 = 3;
-const ABORTED: u64 = 4;
-const PAUSED: u64 = 5;
-
-fn claim(tag: Tag, state: u64) -> u64 {
-    u64::from(tag.generation) << 32 | state
-}
 
 /// Ring sizes in bytes; powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,86 +59,6 @@ impl Capacities {
     }
 }
 
-/// A function of the C library in which PHP waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum WaitCall {
-    /// `poll(2)` and `ppoll(2)`.
-    Poll,
-    /// `select(2)`.
-    Select,
-    /// `sleep(3)`, `usleep(3)`, `nanosleep(2)`, `clock_nanosleep(2)`.
-    Sleep,
-    /// `connect(2)` on a blocking socket.
-    Connect,
-    /// `recv(2)` and `read(2)` on a blocking socket or pipe.
-    Receive,
-    /// `send(2)` and `write(2)` on a blocking socket or pipe.
-    Send,
-    /// `waitpid(2)`: `proc_close()`, `exec()`.
-    Child,
-    /// `getaddrinfo(3)`, `gethostbyname(3)`.
-    Resolve,
-    /// `flock(2)`: sessions, `flock()`.
-    Lock,
-    /// An operation of the gateway: `Outboard\fetch()`.
-    Gateway,
-    /// A client that does not take its answer as fast as the script makes it.
-    Client,
-}
-
-impl WaitCall {
-    /// All of them, in order of their numbers.
-    pub const ALL: [Self; 11] = [
-        Self::Poll,
-        Self::Select,
-        Self::Sleep,
-        Self::Connect,
-        Self::Receive,
-        Self::Send,
-        Self::Child,
-        Self::Resolve,
-        Self::Lock,
-        Self::Gateway,
-        Self::Client,
-    ];
-
-    /// As `outboard status` calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Poll => "poll",
-            Self::Select => "select",
-            Self::Sleep => "sleep",
-            Self::Connect => "connect",
-            Self::Receive => "receive",
-            Self::Send => "send",
-            Self::Child => "child",
-            Self::Resolve => "resolve",
-            Self::Lock => "flock",
-            Self::Gateway => "gateway",
-            Self::Client => "client",
-        }
-    }
-}
-
-/// How often a worker waited in one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waits {
-    /// A coroutine waited, the worker did not.
-    pub suspended: u64,
-    /// The whole worker waited.
-    pub blocked: u64,
-    /// For so long, µs.
-    pub blocked_us: u64,
-}
-
-#[repr(C)]
-struct WaitCounter {
-    suspended: AtomicU64,
-    blocked: AtomicU64,
-    blocked_us: AtomicU64,
-}
-
 #[repr(C)]
 struct Header {
     magic: AtomicU64,
@@ -165,8 +75,7 @@ struct Header {
     backtrace_generation: AtomicU32,
     /// What the worker waited for, by [`WaitCall`].
     waits: [WaitCounter; WaitCall::ALL.len()],
-    /// By slot: what became of the request that has it.
-    claims: [AtomicU64; LEASES],
+    claims: Claims,
 }
 
 #[cfg(not(loom))]
@@ -206,10 +115,6 @@ impl Mapping {
         // * `Header` is atomics and padding only, for which every bit pattern is valid and which
         //   another process may change at any time.
         unsafe { self.start.cast::<Header>().as_ref() }
-    }
-
-    fn claim_word(&self, tag: Tag) -> &AtomicU64 {
-        &self.header().claims[tag.slot as usize % LEASES]
     }
 
     fn region(&self, at: usize, len: usize) -> SharedRegion {
@@ -365,45 +270,33 @@ impl GatewayChannel {
     /// Says that the request about to be pushed is to be had. Before the push, so that the worker
     /// cannot see the frame without the offer (SYNC 1 of the ring orders them).
     pub fn offer(&self, tag: Tag) {
-        self.mapping.claim_word(tag).store(claim(tag, OFFERED), Ordering::Relaxed);
+        self.mapping.header().claims.set(tag, State::Offered);
     }
 
     /// Takes an offered request back; false when the worker has started it.
     pub fn withdraw(&self, tag: Tag) -> bool {
-        // Either this exchange or the one in `WorkerChannel::start` succeeds, never both.
-        self.turn(tag, OFFERED, WITHDRAWN)
+        self.mapping.header().claims.turn(tag, State::Offered, State::Withdrawn)
     }
 
     /// Tells the worker that the client of a request that it has started has gone.
     pub fn abort(&self, tag: Tag) {
-        self.mapping.claim_word(tag).store(claim(tag, ABORTED), Ordering::Release);
+        self.mapping.header().claims.set(tag, State::Aborted);
     }
 
     /// Tells the worker that the client of a request that it has started takes nothing for now;
     /// false when that is not how it stands with the request.
     pub fn pause(&self, tag: Tag) -> bool {
-        self.turn(tag, STARTED, PAUSED)
+        self.mapping.header().claims.turn(tag, State::Started, State::Paused)
     }
 
     /// Takes that back. A [`FrameKind::Resume`] has to follow: the request may be waiting for it.
     pub fn resume(&self, tag: Tag) -> bool {
-        self.turn(tag, PAUSED, STARTED)
-    }
-
-    fn turn(&self, tag: Tag, from: u64, to: u64) -> bool {
-        let word = self.mapping.claim_word(tag);
-        let (from, to) = (claim(tag, from), claim(tag, to));
-        word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.mapping.header().claims.turn(tag, State::Paused, State::Started)
     }
 
     /// How often the worker waited in `call` so far.
     pub fn waits(&self, call: WaitCall) -> Waits {
-        let counter = &self.mapping.header().waits[call as usize];
-        Waits {
-            suspended: counter.suspended.load(Ordering::Relaxed),
-            blocked: counter.blocked.load(Ordering::Relaxed),
-            blocked_us: counter.blocked_us.load(Ordering::Relaxed),
-        }
+        self.mapping.header().waits[call as usize].read()
     }
 
     /// The backtrace that the worker wrote about the request with this generation, if any.
@@ -483,36 +376,29 @@ impl WorkerChannel {
 
     /// Takes the request whose frame was received; false when the gateway has withdrawn it.
     pub fn start(&self, tag: Tag) -> bool {
-        let word = self.mapping.claim_word(tag);
-        let (offered, started) = (claim(tag, OFFERED), claim(tag, STARTED));
-        match word.compare_exchange(offered, started, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => true,
-            // The client has gone meanwhile: it is run, as it would have been a moment sooner.
-            Err(now) => now == claim(tag, ABORTED),
-        }
+        let claims = &self.mapping.header().claims;
+        // The client may have gone meanwhile: it is run, as it would have been a moment sooner.
+        claims.turn(tag, State::Offered, State::Started) || claims.is(tag, State::Aborted)
     }
 
     /// Whether the client of the request with this tag has gone.
     pub fn is_aborted(&self, tag: Tag) -> bool {
-        self.mapping.claim_word(tag).load(Ordering::Acquire) == claim(tag, ABORTED)
+        self.mapping.header().claims.is(tag, State::Aborted)
     }
 
     /// Whether the client of the request with this tag takes nothing for now.
     pub fn is_paused(&self, tag: Tag) -> bool {
-        self.mapping.claim_word(tag).load(Ordering::Acquire) == claim(tag, PAUSED)
+        self.mapping.header().claims.is(tag, State::Paused)
     }
 
     /// Counts a wait during which the worker did other work.
     pub fn count_suspended(&self, call: WaitCall) {
-        let counter = &self.mapping.header().waits[call as usize];
-        counter.suspended.fetch_add(1, Ordering::Relaxed);
+        self.mapping.header().waits[call as usize].count_suspended();
     }
 
     /// Counts a wait that held the whole worker.
     pub fn count_blocked(&self, call: WaitCall, us: u64) {
-        let counter = &self.mapping.header().waits[call as usize];
-        counter.blocked.fetch_add(1, Ordering::Relaxed);
-        counter.blocked_us.fetch_add(us, Ordering::Relaxed);
+        self.mapping.header().waits[call as usize].count_blocked(us);
     }
 
     /// The next frame from the gateway, its payload over `payload`; `None` when there is none.

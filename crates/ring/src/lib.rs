@@ -14,6 +14,7 @@
 //! ```
 
 pub mod channel;
+mod claim;
 pub mod control;
 pub mod doorbell;
 pub mod frame;
@@ -23,3 +24,4 @@ pub mod request;
 pub mod response;
 pub mod spsc;
 mod sync;
+mod waits;

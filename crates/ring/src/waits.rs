@@ -1,0 +1,110 @@
+//! What PHP waits for, counted where the gateway can read it.
+//!
+//! Written by the worker, read by the gateway for `outboard status`. Invariant: nothing depends on
+//! these numbers.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A function of the C library in which PHP waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum WaitCall {
+    /// `poll(2)` and `ppoll(2)`.
+    Poll,
+    /// `select(2)`.
+    Select,
+    /// `sleep(3)`, `usleep(3)`, `nanosleep(2)`, `clock_nanosleep(2)`.
+    Sleep,
+    /// `connect(2)` on a blocking socket.
+    Connect,
+    /// `recv(2)` and `read(2)` on a blocking socket or pipe.
+    Receive,
+    /// `send(2)` and `write(2)` on a blocking socket or pipe.
+    Send,
+    /// `waitpid(2)`: `proc_close()`, `exec()`.
+    Child,
+    /// `getaddrinfo(3)`, `gethostbyname(3)`.
+    Resolve,
+    /// `flock(2)`: sessions, `flock()`.
+    Lock,
+    /// An operation of the gateway: `Outboard\fetch()`.
+    Gateway,
+    /// A client that does not take its answer as fast as the script makes it.
+    Client,
+}
+
+impl WaitCall {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Poll,
+        Self::Select,
+        Self::Sleep,
+        Self::Connect,
+        Self::Receive,
+        Self::Send,
+        Self::Child,
+        Self::Resolve,
+        Self::Lock,
+        Self::Gateway,
+        Self::Client,
+    ];
+
+    /// As `outboard status` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Select => "select",
+            Self::Sleep => "sleep",
+            Self::Connect => "connect",
+            Self::Receive => "receive",
+            Self::Send => "send",
+            Self::Child => "child",
+            Self::Resolve => "resolve",
+            Self::Lock => "flock",
+            Self::Gateway => "gateway",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// How often a worker waited in one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// A coroutine waited, the worker did not.
+    pub suspended: u64,
+    /// The whole worker waited.
+    pub blocked: u64,
+    /// For so long, µs.
+    pub blocked_us: u64,
+}
+
+/// The counter of one call, in shared memory.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct WaitCounter {
+    suspended: AtomicU64,
+    blocked: AtomicU64,
+    blocked_us: AtomicU64,
+}
+
+impl WaitCounter {
+    /// What it shows; the worker may write anything.
+    pub(crate) fn read(&self) -> Waits {
+        Waits {
+            suspended: self.suspended.load(Ordering::Relaxed),
+            blocked: self.blocked.load(Ordering::Relaxed),
+            blocked_us: self.blocked_us.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Counts a wait during which the worker did other work.
+    pub(crate) fn count_suspended(&self) {
+        self.suspended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a wait that held the whole worker.
+    pub(crate) fn count_blocked(&self, us: u64) {
+        self.blocked.fetch_add(1, Ordering::Relaxed);
+        self.blocked_us.fetch_add(us, Ordering::Relaxed);
+    }
+}
