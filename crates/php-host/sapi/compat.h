@@ -44,6 +44,18 @@ extern PHPAPI char *php_ini_opened_path;
 #endif
 
 /*
+ * Later patch releases note that memory ran out, unwind, and let nothing be called any more (the
+ * state is that of the request; ZEND_HAS_OOM in zend_alloc.h).
+ */
+#ifdef ZEND_HAS_OOM
+# define OUTBOARD_HAS_OOM() ZEND_HAS_OOM()
+# define OUTBOARD_FORGET_OOM() memset(&EG(delayed_oom), 0, sizeof(EG(delayed_oom)))
+#else
+# define OUTBOARD_HAS_OOM() false
+# define OUTBOARD_FORGET_OOM() ((void) 0)
+#endif
+
+/*
  * Whether zend_fiber_init_context made one: it returns true in 8.2, and in later versions a
  * zend_result, whose SUCCESS is 0.
  */

@@ -321,9 +321,32 @@ static void report_exception(outboard_visit *visit)
 }
 
 /*
- * Calls PHP; whatever happens in there ends here. A bailout (out of memory, a fatal error) leaves
- * an engine that can bring what it has to an end and no more: the worker takes no further request.
+ * What a bailout (out of memory, a fatal error) leaves is an engine that can bring what it has to
+ * an end and no more: the worker takes no further request. What the failed request has allocated
+ * stays, so others get room beside it.
  */
+static void settle(zend_execute_data *frame, outboard_visit *visit)
+{
+	/* Some bailouts end within zend_call_function, and show here alone. */
+	if (!CG(unclean_shutdown) && !OUTBOARD_HAS_OOM()) {
+		return;
+	}
+	broken = true;
+	CG(unclean_shutdown) = false;
+	OUTBOARD_FORGET_OOM();
+	EG(current_execute_data) = frame;
+	if (EG(exception)) {
+		zend_clear_exception();
+	}
+	if (visit) {
+		visit->result.outcome = OUTBOARD_FAILED;
+	}
+	if (PG(memory_limit) > 0) {
+		zend_set_memory_limit(zend_memory_usage(true) + (size_t) PG(memory_limit));
+	}
+}
+
+/* Calls PHP; whatever happens in there ends here. */
 static void call(zval *callback, outboard_visit *visit)
 {
 	zend_execute_data *const frame = EG(current_execute_data);
@@ -342,19 +365,23 @@ static void call(zval *callback, outboard_visit *visit)
 	} zend_catch {
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
-	/* Some bailouts end within zend_call_function, and show here alone. */
-	if (CG(unclean_shutdown)) {
-		broken = true;
-		CG(unclean_shutdown) = false;
-		EG(current_execute_data) = frame;
-		if (EG(exception)) {
-			zend_clear_exception();
-		}
-		if (visit) {
-			visit->result.outcome = OUTBOARD_FAILED;
-		}
-	}
+	settle(frame, visit);
 	zval_ptr_dtor(&result);
+}
+
+/* A step of a request's end, in which PHP may be called. */
+void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit)
+{
+	zend_execute_data *const frame = EG(current_execute_data);
+	zend_try {
+		step(visit);
+		if (EG(exception)) {
+			report_exception(visit);
+		}
+	} zend_catch {
+		CG(unclean_shutdown) = true;
+	} zend_end_try();
+	settle(frame, visit);
 }
 
 static int is_same(void *one, void *other)

@@ -224,6 +224,25 @@ static void import_superglobals(void)
 	}
 }
 
+/* As php_request_startup in main.c: what the ini files say of the output of every request. */
+static void begin_output(void)
+{
+	if (PG(expose_php)) {
+		sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
+	}
+	if (PG(output_handler) && PG(output_handler)[0]) {
+		zval handler;
+		ZVAL_STRING(&handler, PG(output_handler));
+		php_output_start_user(&handler, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
+		zval_ptr_dtor(&handler);
+	} else if (PG(output_buffering)) {
+		php_output_start_user(NULL, PG(output_buffering) > 1 ? PG(output_buffering) : 0,
+			PHP_OUTPUT_HANDLER_STDFLAGS);
+	} else if (PG(implicit_flush)) {
+		php_output_set_implicit_flush(1);
+	}
+}
+
 outboard_visit *outboard_visit_begin(const outboard_request *request, void *exchange)
 {
 	outboard_visit *visit = unused;
@@ -248,6 +267,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	outboard_describe_request(request);
 	php_output_activate();
 	sapi_activate();
+	begin_output();
 	import_superglobals();
 	outboard_reset_session_path();
 	if (session_module && PS(auto_start)) {
@@ -297,6 +317,52 @@ static void free_state(void)
 	}
 }
 
+static void call_shutdown_functions(outboard_visit *visit)
+{
+	(void) visit;
+	if (BG(user_shutdown_function_names)) {
+		php_call_shutdown_functions();
+		php_free_shutdown_functions();
+	}
+}
+
+static void end_buffers(outboard_visit *visit)
+{
+	(void) visit;
+	php_output_end_all();
+}
+
+static void end_session(outboard_visit *visit)
+{
+	(void) visit;
+	if (session_module) {
+		session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
+	}
+}
+
+static void send_head(outboard_visit *visit)
+{
+	(void) visit;
+	php_output_deactivate();
+}
+
+static void put_back(outboard_visit *visit)
+{
+	outboard_reset_after(visit);
+}
+
+static void free_request(outboard_visit *visit)
+{
+	(void) visit;
+	if (filter_module) {
+		filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
+	}
+	free_body();
+	SG(post_read) = 1;
+	sapi_deactivate();
+	free_state();
+}
+
 /*
  * Completes the answer as php_request_shutdown does: shutdown functions, buffers, session, head.
  * The client may ask again as soon as it has the end, so the session is written before.
@@ -307,34 +373,17 @@ void outboard_visit_answer(outboard_visit *visit)
 		return;
 	}
 	visit->answered = true;
-	zend_try {
-		if (BG(user_shutdown_function_names)) {
-			php_call_shutdown_functions();
-			php_free_shutdown_functions();
-		}
-		php_output_end_all();
-	} zend_end_try();
-	zend_try {
-		if (session_module) {
-			session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
-		}
-		php_output_deactivate();
-	} zend_end_try();
+	outboard_attempt(call_shutdown_functions, visit);
+	outboard_attempt(end_buffers, visit);
+	outboard_attempt(end_session, visit);
+	outboard_attempt(send_head, visit);
 	BG(user_shutdown_function_names) = NULL;
 }
 
 void outboard_visit_end(outboard_visit *visit)
 {
-	zend_try {
-		outboard_reset_after(visit);
-		if (filter_module) {
-			filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
-		}
-		free_body();
-		SG(post_read) = 1;
-		sapi_deactivate();
-		free_state();
-	} zend_end_try();
+	outboard_attempt(put_back, visit);
+	outboard_attempt(free_request, visit);
 	visit->result.peak_memory_bytes = zend_memory_peak_usage(true);
 	zend_memory_reset_peak_usage();
 	outboard_visit_abandon();

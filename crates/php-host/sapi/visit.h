@@ -107,6 +107,7 @@ bool outboard_attend(zval *handler, enum outboard_way way);
 const zend_execute_data *outboard_frame_of(uint64_t waiter);
 const zend_execute_data *outboard_frame_at(uint32_t coroutine);
 bool outboard_is_cancelled(void);
+void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit);
 void outboard_throw_if_cancelled(void);
 
 /* in_use.c */

@@ -226,6 +226,28 @@ fn output_buffers_headers_and_status() {
     assert_eq!(app.ask("b").line("X-Callback"), None);
 }
 
+/// `output_buffering` and the like are for each request, as in classic mode.
+#[test]
+fn output_begins_as_the_ini_files_say() {
+    let handler = "echo 'text'; header('X-Late: 1'); return json_encode(ob_get_status(true));";
+    let mut app = Resident::with(&serve(handler), |settings| {
+        settings.ini.extend(ini(&[("output_buffering", "4096"), ("expose_php", "1")]));
+    });
+    for _ in 0..2 {
+        let answer = app.ask("a");
+        assert_eq!(answer.line("X-Late"), Some("1"), "{answer:?}");
+        assert!(answer.line("X-Powered-By").is_some_and(|line| line.starts_with("PHP/")));
+        assert!(answer.text().contains("default output handler"), "{answer:?}");
+    }
+    let mut app = Resident::with(&serve("return json_encode(ob_list_handlers());"), |settings| {
+        settings.ini.extend(ini(&[("output_handler", "ob_gzhandler")]));
+    });
+    assert_eq!(
+        (app.get("a"), app.get("b")),
+        (r#"["ob_gzhandler"]"#.into(), r#"["ob_gzhandler"]"#.into())
+    );
+}
+
 #[test]
 fn variables_that_are_written_into_links() {
     let mut app = Resident::with(

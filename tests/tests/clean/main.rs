@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod databases;
+mod failures;
 mod things;
 
 use outboard_e2e::{Configured, Docroot};
