@@ -5,6 +5,7 @@
 
 use crate::failures::Failure;
 use crate::plan::Expect;
+use crate::recorder::First;
 
 /// The parts that somebody will look at are kept; of the others only what is counted.
 #[derive(Debug, Default)]
@@ -13,9 +14,12 @@ pub(crate) struct Answer {
     pub(crate) body_bytes: u64,
     /// Whether the connection can take another request.
     pub(crate) keep_alive: bool,
-    pub(crate) wants_cookies: bool,
+    /// Whether fields are looked at; it costs a walk through the head.
+    pub(crate) wants_fields: bool,
     /// `name=value` of every `Set-Cookie`.
     pub(crate) cookies: Vec<String>,
+    /// What the server calls itself.
+    pub(crate) server: String,
     pub(crate) wants_body: bool,
     pub(crate) body: Vec<u8>,
 }
@@ -28,9 +32,7 @@ impl Answer {
         self.status = 0;
         self.body_bytes = 0;
         self.keep_alive = false;
-        if self.wants_cookies {
-            self.cookies.clear();
-        }
+        self.cookies.clear();
         self.body.clear();
     }
 
@@ -43,10 +45,17 @@ impl Answer {
 
     /// Notes a field that is looked at.
     pub(crate) fn take_field(&mut self, name: &[u8], value: &[u8]) {
-        if self.wants_cookies && name.eq_ignore_ascii_case(b"set-cookie") {
+        if name.eq_ignore_ascii_case(b"set-cookie") {
             let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
             self.cookies.push(String::from_utf8_lossy(pair.trim_ascii()).into_owned());
+        } else if name.eq_ignore_ascii_case(b"server") {
+            self.server = String::from_utf8_lossy(value).into_owned();
         }
+    }
+
+    pub(crate) fn first(&self) -> First {
+        let server = self.server.clone();
+        First { status: self.status, body_bytes: self.body_bytes, server }
     }
 
     /// What is wrong with it, if anything is.

@@ -15,6 +15,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, ipproto, socket_with, sockopt,
 };
 use std::io;
+use std::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -48,10 +49,13 @@ pub(crate) struct Connection {
     out_at: usize,
     pub(crate) answer: Answer,
     pub(crate) received_bytes: u64,
+    /// Whether the arrival of an answer's first bytes is noted.
+    times_first_byte: bool,
+    pub(crate) first_byte_at: Option<Instant>,
 }
 
 impl Connection {
-    pub(crate) fn new(protocol: Protocol, answer: Answer) -> Self {
+    pub(crate) fn new(protocol: Protocol, answer: Answer, times_first_byte: bool) -> Self {
         Self {
             socket: None,
             phase: Phase::Closed,
@@ -61,6 +65,8 @@ impl Connection {
             out_at: 0,
             answer,
             received_bytes: 0,
+            times_first_byte,
+            first_byte_at: None,
         }
     }
 
@@ -106,6 +112,7 @@ impl Connection {
     /// Sends the bytes of one request, as far as the socket takes them; events send the rest.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.answer.clear();
+        self.first_byte_at = None;
         let socket = self.socket.as_ref().ok_or(Failure::Closed)?;
         let written = match rustix::io::write(socket, bytes) {
             Ok(written) => written,
@@ -168,6 +175,9 @@ impl Connection {
                 Err(_) => return News::Lost(Failure::Closed),
             };
             self.received_bytes += count as u64;
+            if self.times_first_byte && self.first_byte_at.is_none() {
+                self.first_byte_at = Some(Instant::now());
+            }
             match self.codec.feed(&buffer[..count], &mut self.answer) {
                 Ok(true) => return News::Answered,
                 // A read that did not fill the buffer has emptied the socket (epoll(7)).

@@ -133,7 +133,7 @@ impl Reader {
             }
             answer.status = self.parser.status();
             answer.keep_alive = self.parser.keep_alive(self.method);
-            if answer.wants_cookies {
+            if answer.wants_fields {
                 self.parser.headers(head).for_each(|(name, value)| answer.take_field(name, value));
             }
             self.state = match self.parser.body(self.method) {

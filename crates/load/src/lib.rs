@@ -30,6 +30,8 @@
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
 //! | `connection`, `codec`, `http1`, `answer` | sockets and protocols |
 //! | `recorder`, `failures`, `server_cpu` | what is counted |
+//! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
+//! | `null` | a server that costs next to nothing, to measure the generator itself |
 //! | `summary`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
 #![forbid(unsafe_code)]
 
@@ -40,12 +42,15 @@ mod doubt;
 mod failures;
 mod http1;
 mod message;
+mod null;
 mod plan;
+mod promise;
 mod random;
 mod recorder;
 pub mod report;
 mod run;
 mod schedule;
+mod search;
 mod server_cpu;
 mod summary;
 mod target;
@@ -57,10 +62,13 @@ mod worker;
 pub use doubt::Doubt;
 pub use failures::{Failure, Failures};
 pub use hdrhistogram::Histogram;
+pub use null::NullServer;
 pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
-pub use recorder::histogram;
+pub use promise::{InvalidPromise, Promise};
+pub use recorder::{First, histogram};
 pub use run::{Error, Run};
 pub use schedule::{Arrival, Rate};
+pub use search::Search;
 pub use server_cpu::{Processes, ServerCpu};
 pub use summary::{Moment, Summary};
 pub use target::{Address, InvalidTarget, Protocol, Target};

@@ -180,6 +180,8 @@ pub struct Plan {
     pub seed: u64,
     /// The length of one [`Moment`](crate::Moment) of the time series.
     pub interval: Duration,
+    /// Whether the time to the first byte of each answer is measured, for a little more CPU time.
+    pub first_byte: bool,
     /// Whether certificates must be trusted by this machine.
     pub verify_tls: bool,
     /// The server's processes, for its CPU time.
@@ -205,6 +207,7 @@ impl Plan {
             keys: 10_000,
             seed: 1,
             interval: Duration::from_secs(1),
+            first_byte: false,
             verify_tls: true,
             server: None,
         }

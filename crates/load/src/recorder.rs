@@ -54,6 +54,17 @@ impl Slice {
     }
 }
 
+/// The first answer of a run, which says what kind of thing is being measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct First {
+    /// Its status.
+    pub status: u16,
+    /// The length of its body.
+    pub body_bytes: u64,
+    /// What the server calls itself; empty when it does not.
+    pub server: String,
+}
+
 /// What one thread counted over the whole run beside its slices.
 #[derive(Debug)]
 pub(crate) struct Totals {
@@ -62,6 +73,9 @@ pub(crate) struct Totals {
     /// How much later than it could a request was sent: this program's own delay.
     pub(crate) lag: Histogram<u64>,
     pub(crate) connect: Histogram<u64>,
+    /// Time from sending to the first bytes of the answer, if the plan wants it.
+    pub(crate) first_byte: Histogram<u64>,
+    pub(crate) first: Option<First>,
     pub(crate) received_bytes: u64,
     pub(crate) closed_by_server: u64,
     /// By the schedule, in an open loop.
@@ -105,6 +119,8 @@ impl Recorder {
                 service: is_open.then(histogram),
                 lag: histogram(),
                 connect: histogram(),
+                first_byte: histogram(),
+                first: None,
                 received_bytes: 0,
                 closed_by_server: 0,
                 due: 0,

@@ -1,14 +1,20 @@
 //! How a [`Summary`](crate::Summary) is shown: one file a form, each a function that writes text.
 
+mod ab;
 mod json;
 mod series;
 mod spectrum;
 mod text;
+mod webbench;
+mod wrk;
 
+pub use ab::{ab, ab_csv, ab_gnuplot};
 pub use json::json;
 pub use series::{csv, ndjson};
 pub use spectrum::{Point, hgrm, spectrum};
 pub use text::text;
+pub use webbench::webbench;
+pub use wrk::{Latencies, wrk};
 
 /// A time in ns with a unit that keeps it short: `812 µs`, `3.41 ms`, `1.20 s`.
 pub fn time(ns: u64) -> String {

@@ -6,7 +6,7 @@
 use crate::doubt::Doubt;
 use crate::failures::Failures;
 use crate::plan::{Load, Plan};
-use crate::recorder::{Slice, Totals, histogram};
+use crate::recorder::{First, Slice, Totals, histogram};
 use crate::schedule::Rate;
 use crate::server_cpu::ServerCpu;
 use hdrhistogram::Histogram;
@@ -98,6 +98,10 @@ pub struct Summary {
     pub lag: Histogram<u64>,
     /// Time to connect, in ns, of every connection made.
     pub connect: Histogram<u64>,
+    /// Time in ns to the first byte of each answer, if the plan asked for it.
+    pub first_byte: Histogram<u64>,
+    /// The first answer that came.
+    pub first: Option<First>,
     /// Requests that the schedule of an open loop had.
     pub due: u64,
     /// Of these, sent late because no connection was free.
@@ -147,6 +151,8 @@ impl Summary {
             service: histogram(),
             lag: histogram(),
             connect: histogram(),
+            first_byte: histogram(),
+            first: None,
             due: 0,
             delayed: 0,
             shed: 0,
@@ -167,6 +173,8 @@ impl Summary {
             }
             summary.lag += &one.lag;
             summary.connect += &one.connect;
+            summary.first_byte += &one.first_byte;
+            summary.first = summary.first.or_else(|| one.first.clone());
             summary.received_bytes += one.received_bytes;
             summary.due += one.due;
             summary.delayed += one.delayed;
@@ -254,6 +262,7 @@ impl Summary {
             (&mut self.service, &other.service),
             (&mut self.lag, &other.lag),
             (&mut self.connect, &other.connect),
+            (&mut self.first_byte, &other.first_byte),
         ] {
             *mine += theirs;
         }

@@ -16,8 +16,9 @@ use crate::schedule::Schedule;
 use crate::user::User;
 use crate::wording::Wording;
 use crate::{answer::Answer, plan::Step};
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -98,7 +99,7 @@ impl<'p> Worker<'p> {
             },
         };
         let answer = || Answer {
-            wants_cookies: plan.keeps_cookies(),
+            wants_fields: true,
             wants_body: plan.scripts.iter().flat_map(|script| &script.steps).any(Step::reads_body),
             ..Answer::default()
         };
@@ -107,7 +108,9 @@ impl<'p> Worker<'p> {
         Ok(Self {
             plan,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            connections: (0..connections).map(|_| Connection::new(protocol, answer())).collect(),
+            connections: (0..connections)
+                .map(|_| Connection::new(protocol, answer(), plan.first_byte))
+                .collect(),
             users: (0..connections).map(|_| wording.new_user()).collect(),
             wording,
             pace,
@@ -185,14 +188,25 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
+    /// Waits for events, `at_most_ns`. epoll_pwait(2) knows whole milliseconds only, and the call
+    /// that knows more is newer than some of the machines that this runs on: whoever waits for a
+    /// due time waits in ppoll(2), which counts nanoseconds, for the epoll itself.
     fn wait(&self, events: &mut Vec<epoll::Event>, at_most_ns: u64) -> io::Result<()> {
-        let timeout = Timespec {
+        let mut timeout = Timespec {
             tv_sec: (at_most_ns / 1_000_000_000) as i64,
             tv_nsec: (at_most_ns % 1_000_000_000) as i64,
         };
         events.clear();
+        if at_most_ns > 0 && matches!(self.pace, Pace::Open { .. }) {
+            let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) | Err(Errno::INTR) => return Ok(()),
+                Ok(_) => timeout = Timespec::default(),
+                Err(error) => return Err(error.into()),
+            }
+        }
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -378,6 +392,16 @@ impl<'p> Worker<'p> {
             now_ns - user.began_ns,
             connection.answer.body_bytes,
         );
+        if let Some(at) = connection.first_byte_at.take() {
+            let at_ns = at.saturating_duration_since(self.origin).as_nanos() as u64;
+            let times = &mut self.recorder.totals.first_byte;
+            times.saturating_record(at_ns.saturating_sub(user.began_ns));
+        }
+        // The first answer of a connection says what there is to know of the server.
+        if connection.answer.wants_fields {
+            connection.answer.wants_fields = self.plan.keeps_cookies();
+            self.recorder.totals.first.get_or_insert_with(|| connection.answer.first());
+        }
         let (failure, think_ns) = self.wording.advance(user, &connection.answer);
         if let Some(failure) = failure {
             self.recorder.failed(failure);

@@ -5,12 +5,19 @@
 //! was not kept, 5 the result is not to be believed.
 
 mod arguments;
+mod find;
+mod live;
+mod null;
+mod old_flags;
+mod old_tools;
+mod outputs;
 
 use crate::terminal::Terminal;
 use arguments::PlanArguments;
-use clap::Args;
-use outboard_load::{Error, Plan, Run, Summary, report};
-use std::path::{Path, PathBuf};
+use clap::{Args, Subcommand};
+use live::Live;
+use outboard_load::{Error, Expect, Plan, Promise, Run, Summary};
+use outputs::Outputs;
 use std::process::ExitCode;
 
 /// It could not be run.
@@ -22,20 +29,70 @@ const BROKEN: u8 = 3;
 /// The result is not to be believed.
 const INVALID: u8 = 5;
 
-/// `outboard bench URL`.
+/// `outboard bench`.
+///
+/// Exit codes: 0 done, 1 it could not be run, 2 a mistake in the arguments, 3 a promise (--slo) or
+/// check was not kept, 5 the result is not to be believed, and why.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BenchArguments {
-    /// What to measure: http://, https://, http+unix:SOCKET:/path, fcgi://HOST:PORT/script.php.
-    url: String,
+    #[command(subcommand)]
+    special: Option<Special>,
+    #[command(flatten)]
+    request: RequestArguments,
+}
+
+#[derive(Debug, Args)]
+struct RequestArguments {
+    /// What to measure: http://HOST/PATH, http+unix:SOCKET:/PATH, https://,
+    /// fcgi://HOST:PORT/srv/www/index.php or fcgi+unix:SOCKET:/srv/www/index.php.
+    #[arg(required = true)]
+    url: Option<String>,
     #[command(flatten)]
     plan: PlanArguments,
-    /// Write the result as JSON.
-    #[arg(long, short = 'o', value_name = "FILE")]
-    json: Option<PathBuf>,
+    /// What must hold: p99<50ms, mean<5ms, errors<0.1%, rate>1000, cpu<400us. May be given more
+    /// than once.
+    #[arg(long, value_name = "PROMISE", value_parser = Promise::parse)]
+    slo: Vec<Promise>,
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Special {
+    /// Find the highest rate that keeps a promise.
+    Find(Box<find::FindArguments>),
+    /// Measure the generator itself, against a server that costs next to nothing.
+    Null(null::NullArguments),
+    /// Take the flags of ab, print its report.
+    #[command(disable_help_flag = true)]
+    Ab(OldArguments),
+    /// Take the flags of wrk, print its report.
+    #[command(disable_help_flag = true)]
+    Wrk(OldArguments),
+    /// Take the flags of wrk2, print its report.
+    #[command(disable_help_flag = true)]
+    Wrk2(OldArguments),
+    /// Take the flags of webbench, print its report.
+    #[command(disable_help_flag = true)]
+    Webbench(OldArguments),
+}
+
+#[derive(Debug, Args)]
+struct OldArguments {
+    /// As the old tool takes them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    words: Vec<String>,
 }
 
 /// Why there is no result, and the exit code.
 struct Stop(u8, String);
+
+impl Stop {
+    fn mistake(why: impl ToString) -> Self {
+        Stop(MISTAKE, why.to_string())
+    }
+}
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
@@ -45,44 +102,56 @@ impl From<Error> for Stop {
 }
 
 pub(crate) fn run(arguments: BenchArguments, terminal: &Terminal) -> ExitCode {
-    match bench(&arguments) {
+    let outcome = match arguments.special {
+        None => bench(&arguments.request, terminal),
+        Some(Special::Find(arguments)) => find::run(&arguments),
+        Some(Special::Null(arguments)) => null::run(&arguments),
+        Some(Special::Ab(arguments)) => old_tools::ab(&arguments.words),
+        Some(Special::Wrk(arguments)) => old_tools::wrk(&arguments.words, false),
+        Some(Special::Wrk2(arguments)) => old_tools::wrk(&arguments.words, true),
+        Some(Special::Webbench(arguments)) => old_tools::webbench(&arguments.words),
+    };
+    match outcome {
         Ok(code) => ExitCode::from(code),
         Err(Stop(code, why)) => terminal.fail(&why, code),
     }
 }
 
-fn bench(arguments: &BenchArguments) -> Result<u8, Stop> {
-    let plan = arguments.plan.plan(&arguments.url).map_err(|why| Stop(MISTAKE, why))?;
+fn bench(arguments: &RequestArguments, terminal: &Terminal) -> Result<u8, Stop> {
+    let url = arguments.url.as_deref().ok_or_else(|| Stop::mistake("the URL is missing"))?;
+    let plan = arguments.plan.plan(url).map_err(Stop::mistake)?;
     if let Some(warmup) = arguments.plan.warmup {
-        measure(Plan { duration: warmup, requests: None, ..plan.clone() })?;
+        Run::start(Plan { duration: warmup, requests: None, ..plan.clone() })?.finish()?;
     }
-    let has_checks = plan
-        .scripts
-        .iter()
-        .flat_map(|script| &script.steps)
-        .any(|step| step.expect != outboard_load::Expect::default());
-    let summary = measure(plan)?;
-    print!("{}", report::text(&summary));
-    if let Some(path) = &arguments.json {
-        write(path, &format!("{:#}\n", report::json(&summary)))?;
+    let has_checks = has_checks(&plan);
+    let mut series = arguments.outputs.open_series()?;
+    let mut live = Live::new(&plan, arguments.outputs.quiet);
+    let mut run = Run::start(plan)?;
+    while let Some(moment) = run.next_moment()? {
+        series.write(&moment)?;
+        live.show(&moment);
     }
-    Ok(verdict(&summary, has_checks))
+    live.end();
+    let summary = run.finish()?;
+    arguments.outputs.write(&summary, terminal)?;
+    let broken: Vec<&Promise> = arguments.slo.iter().filter(|slo| !slo.is_kept(&summary)).collect();
+    for slo in &broken {
+        println!("\n  not kept: {slo}, measured {}", slo.found(&summary));
+    }
+    Ok(verdict(&summary, has_checks, !broken.is_empty()))
 }
 
-fn measure(plan: Plan) -> Result<Summary, Stop> {
-    Ok(Run::start(plan)?.finish()?)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    let failed = |error| Stop(FAILED, format!("cannot write {}: {error}", path.display()));
-    std::fs::write(path, text).map_err(failed)
+/// Whether the operator said what a good answer is.
+fn has_checks(plan: &Plan) -> bool {
+    let mut steps = plan.scripts.iter().flat_map(|script| &script.steps);
+    steps.any(|step| step.expect != Expect::default())
 }
 
 /// The exit code that a result deserves.
-fn verdict(summary: &Summary, has_checks: bool) -> u8 {
+fn verdict(summary: &Summary, has_checks: bool, is_broken: bool) -> u8 {
     if !summary.doubts().is_empty() {
         INVALID
-    } else if has_checks && summary.failures.total() > 0 {
+    } else if is_broken || has_checks && summary.failures.total() > 0 {
         BROKEN
     } else {
         0

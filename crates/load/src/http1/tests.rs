@@ -7,7 +7,7 @@ use crate::template::{Source, Template};
 /// The answer to these bytes, brought in pieces of `size`.
 fn read(bytes: &[u8], size: usize) -> Result<(bool, Answer), Malformed> {
     let mut reader = Reader::new();
-    let mut answer = Answer { wants_body: true, wants_cookies: true, ..Answer::default() };
+    let mut answer = Answer { wants_body: true, wants_fields: true, ..Answer::default() };
     reader.begin("GET");
     let mut whole = false;
     for piece in bytes.chunks(size) {

@@ -48,6 +48,9 @@ pub fn json(summary: &Summary) -> Value {
         "service": times(&summary.service),
         "connect": times(&summary.connect),
         "lag": times(&summary.lag),
+        "first_answer": summary.first.as_ref().map(|first| json!({
+            "status": first.status, "body_bytes": first.body_bytes, "server": first.server,
+        })),
         "client": {
             "cpu_us": summary.client_cpu_us,
             "cpu_us_per_request": summary.client_us_per_request(),
