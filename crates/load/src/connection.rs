@@ -7,20 +7,25 @@
 use crate::answer::Answer;
 use crate::codec::Codec;
 use crate::failures::Failure;
-use crate::target::{Address, Protocol, Target};
+use crate::message::Message;
+use crate::target::Address;
+use crate::tls::Tls;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, ipproto, socket_with, sockopt,
 };
-use std::io;
+use rustls::ClientConnection;
+use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Closed,
     Connecting,
+    /// TLS is being agreed on.
+    Handshaking,
     Ready,
 }
 
@@ -44,6 +49,7 @@ pub(crate) struct Connection {
     /// Tells events of this socket from those of its predecessors at the same place.
     generation: u32,
     pub(crate) codec: Codec,
+    tls: Option<Box<ClientConnection>>,
     /// What the socket has not taken yet.
     out: Vec<u8>,
     out_at: usize,
@@ -55,12 +61,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(protocol: Protocol, answer: Answer, times_first_byte: bool) -> Self {
+    pub(crate) fn new(codec: Codec, answer: Answer, times_first_byte: bool) -> Self {
         Self {
             socket: None,
             phase: Phase::Closed,
             generation: 0,
-            codec: Codec::new(protocol),
+            codec,
+            tls: None,
             out: Vec::new(),
             out_at: 0,
             answer,
@@ -85,13 +92,17 @@ impl Connection {
     /// Begins to connect; an event tells how that ends.
     pub(crate) fn open(
         &mut self,
-        target: &Target,
+        address: &Address,
+        tls: Option<&Tls>,
         epoll: &OwnedFd,
         place: u32,
     ) -> Result<(), Failure> {
         self.close();
         self.codec.reset();
-        let socket = connect(&target.address).map_err(failure_of)?;
+        if let Some(tls) = tls {
+            self.tls = Some(tls.session().ok_or(Failure::Connect)?);
+        }
+        let socket = connect(address).map_err(failure_of)?;
         let data = EventData::new_u64(u64::from(self.generation) << 32 | u64::from(place));
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(epoll, &socket, data, interest).map_err(failure_of)?;
@@ -103,6 +114,7 @@ impl Connection {
     /// Gives the socket up; the kernel takes it out of the epoll.
     pub(crate) fn close(&mut self) {
         self.socket = None;
+        self.tls = None;
         self.phase = Phase::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.out.clear();
@@ -113,6 +125,36 @@ impl Connection {
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.answer.clear();
         self.first_byte_at = None;
+        self.transmit(bytes)
+    }
+
+    /// The same for a request whose bytes depend on those before it.
+    pub(crate) fn send_message(&mut self, message: &Message) -> Result<(), Failure> {
+        self.answer.clear();
+        self.first_byte_at = None;
+        if let Codec::Http2(session) = &mut self.codec {
+            session.send(message).map_err(|_| Failure::Closed)?;
+        }
+        self.answer_peer()
+    }
+
+    /// Sends what the protocol itself has to say.
+    fn answer_peer(&mut self) -> Result<(), Failure> {
+        let Codec::Http2(session) = &mut self.codec else { return Ok(()) };
+        let mut bytes = Vec::new();
+        session.take_output(&mut bytes);
+        if bytes.is_empty() { Ok(()) } else { self.transmit(&bytes) }
+    }
+
+    fn transmit(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if let Some(session) = &mut self.tls {
+            session.writer().write_all(bytes).map_err(|_| Failure::Closed)?;
+            return self.flush();
+        }
+        if !self.out.is_empty() {
+            self.out.extend_from_slice(bytes);
+            return self.flush();
+        }
         let socket = self.socket.as_ref().ok_or(Failure::Closed)?;
         let written = match rustix::io::write(socket, bytes) {
             Ok(written) => written,
@@ -130,7 +172,7 @@ impl Connection {
         match self.phase {
             Phase::Closed => News::Nothing,
             Phase::Connecting => self.finish_connect(),
-            Phase::Ready => match self.flush() {
+            Phase::Handshaking | Phase::Ready => match self.flush() {
                 Ok(()) => self.receive(buffer),
                 Err(failure) => News::Lost(failure),
             },
@@ -140,6 +182,10 @@ impl Connection {
     fn finish_connect(&mut self) -> News {
         let Some(socket) = &self.socket else { return News::Nothing };
         match sockopt::socket_error(socket) {
+            Ok(Ok(())) if self.tls.is_some() => {
+                self.phase = Phase::Handshaking;
+                self.flush().map_or_else(News::Lost, |()| News::Nothing)
+            }
             Ok(Ok(())) => {
                 self.phase = Phase::Ready;
                 News::Ready
@@ -148,7 +194,13 @@ impl Connection {
         }
     }
 
+    /// Writes what waits to be written.
     fn flush(&mut self) -> Result<(), Failure> {
+        if let Some(session) = &mut self.tls {
+            while session.wants_write() {
+                session.write_tls(&mut self.out).map_err(|_| Failure::Closed)?;
+            }
+        }
         let Some(socket) = &self.socket else { return Ok(()) };
         while self.out_at < self.out.len() {
             match rustix::io::write(socket, &self.out[self.out_at..]) {
@@ -164,11 +216,10 @@ impl Connection {
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> News {
-        let Some(socket) = &self.socket else { return News::Nothing };
         loop {
+            let Some(socket) = &self.socket else { return News::Nothing };
             let count = match rustix::io::read(socket, &mut *buffer) {
-                Ok(0) if self.codec.end() => return News::Answered,
-                Ok(0) => return News::Lost(Failure::Closed),
+                Ok(0) => return self.end(),
                 Ok(count) => count,
                 Err(Errno::AGAIN) => return News::Nothing,
                 Err(Errno::INTR) => continue,
@@ -178,14 +229,84 @@ impl Connection {
             if self.times_first_byte && self.first_byte_at.is_none() {
                 self.first_byte_at = Some(Instant::now());
             }
-            match self.codec.feed(&buffer[..count], &mut self.answer) {
-                Ok(true) => return News::Answered,
+            match self.take(&buffer[..count]) {
                 // A read that did not fill the buffer has emptied the socket (epoll(7)).
-                Ok(false) if count < buffer.len() => return News::Nothing,
-                Ok(false) => {}
-                Err(_) => return News::Lost(Failure::Malformed),
+                News::Nothing if count == buffer.len() => {}
+                news => return news,
             }
         }
+    }
+
+    /// Nothing more comes.
+    fn end(&mut self) -> News {
+        match (self.phase, self.codec.end()) {
+            (Phase::Handshaking, _) => News::Lost(Failure::Connect),
+            (_, true) => News::Answered,
+            (_, false) => News::Lost(Failure::Closed),
+        }
+    }
+
+    /// Takes bytes of the socket.
+    fn take(&mut self, bytes: &[u8]) -> News {
+        if self.tls.is_some() {
+            return self.take_records(bytes);
+        }
+        let fed = self.codec.feed(bytes, &mut self.answer);
+        match (fed, self.answer_peer()) {
+            (Err(_), _) => News::Lost(Failure::Malformed),
+            (_, Err(failure)) => News::Lost(failure),
+            (Ok(true), Ok(())) => News::Answered,
+            (Ok(false), Ok(())) => News::Nothing,
+        }
+    }
+
+    /// Takes bytes of the socket that are TLS records.
+    fn take_records(&mut self, mut bytes: &[u8]) -> News {
+        let mut is_whole = false;
+        while !bytes.is_empty() {
+            let Some(session) = &mut self.tls else { return News::Nothing };
+            let read = session.read_tls(&mut bytes);
+            if read.is_err() || session.process_new_packets().is_err() {
+                let is_early = self.phase == Phase::Handshaking;
+                return News::Lost(if is_early { Failure::Connect } else { Failure::Malformed });
+            }
+            loop {
+                let mut plain = session.reader();
+                let data = match plain.fill_buf() {
+                    // The end that the peer has announced.
+                    Ok([]) => return if is_whole { News::Answered } else { self.end() },
+                    Ok(data) => data,
+                    Err(_) => break,
+                };
+                let count = data.len();
+                match self.codec.feed(data, &mut self.answer) {
+                    Ok(whole) => is_whole |= whole,
+                    Err(_) => return News::Lost(Failure::Malformed),
+                }
+                plain.consume(count);
+            }
+        }
+        if let Err(failure) = self.answer_peer().and_then(|()| self.flush()) {
+            return News::Lost(failure);
+        }
+        if self.phase == Phase::Handshaking {
+            return self.finish_handshake();
+        }
+        if is_whole { News::Answered } else { News::Nothing }
+    }
+
+    fn finish_handshake(&mut self) -> News {
+        let Some(session) = &self.tls else { return News::Nothing };
+        if session.is_handshaking() {
+            return News::Nothing;
+        }
+        let is_refused =
+            matches!(self.codec, Codec::Http2(_)) && session.alpn_protocol() != Some(b"h2");
+        if is_refused {
+            return News::Lost(Failure::Connect);
+        }
+        self.phase = Phase::Ready;
+        News::Ready
     }
 }
 

@@ -5,6 +5,7 @@
 //! nothing.
 
 use crate::answer::Answer;
+use crate::codec::Malformed;
 use crate::message::Message;
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,
@@ -33,10 +34,6 @@ pub(crate) fn write(message: &Message, keep_alive: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(&message.body);
 }
-
-/// What is not HTTP/1.1.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {

@@ -28,7 +28,7 @@
 //! | `schedule`, `random` | due times of an open loop |
 //! | `run`, `worker` | threads, their loop, the collecting |
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
-//! | `connection`, `codec`, `http1`, `answer` | sockets and protocols |
+//! | `connection`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
 //! | `recorder`, `failures`, `server_cpu` | what is counted |
 //! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
 //! | `null` | a server that costs next to nothing, to measure the generator itself |
@@ -40,7 +40,9 @@ mod codec;
 mod connection;
 mod doubt;
 mod failures;
+mod fastcgi;
 mod http1;
+mod http2;
 mod message;
 mod null;
 mod plan;
@@ -55,6 +57,7 @@ mod server_cpu;
 mod summary;
 mod target;
 mod template;
+mod tls;
 mod user;
 mod wording;
 mod worker;

@@ -11,6 +11,8 @@ pub(crate) struct Message {
     pub(crate) method: String,
     pub(crate) path: Vec<u8>,
     pub(crate) host: Vec<u8>,
+    /// FastCGI: the folder that the path is below.
+    pub(crate) document_root: String,
     pub(crate) body: Vec<u8>,
     /// In the order of the request's headers; the last is for cookies, and empty without.
     fields: Vec<(String, Vec<u8>)>,
@@ -23,6 +25,7 @@ impl Message {
         Self {
             method: request.method.clone(),
             host: target.host.clone().into_bytes(),
+            document_root: target.document_root.clone(),
             fields: names.map(|name| (name, Vec::new())).collect(),
             ..Self::default()
         }

@@ -5,6 +5,7 @@ use crate::plan::{Load, Plan};
 use crate::recorder::{Note, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
 use crate::summary::{Moment, Summary};
+use crate::tls::Tls;
 use crate::worker::{Share, Start, Worker};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -70,6 +71,7 @@ impl Run {
         allow_descriptors(plan.connections);
         let address = plan.target.address.to_string();
         probe(&plan.target.address).map_err(|error| Error::Unreachable { address, error })?;
+        let tls = Tls::of(&plan).map_err(Error::Plan)?;
         let plan = Arc::new(plan);
         let threads = plan.thread_count();
         let start = Arc::new(Start { barrier: Barrier::new(threads + 1), origin: OnceLock::new() });
@@ -78,9 +80,10 @@ impl Run {
         let is_open = plan.load != Load::Closed;
         let spawn = |thread| {
             let (plan, start, sender) = (plan.clone(), start.clone(), sender.clone());
+            let tls = tls.clone();
             let recorder = Recorder::new(is_open, interval_ns, sender.clone());
             thread::Builder::new().name("load".into()).spawn(move || {
-                let outcome = match Worker::new(&plan, Share { thread, threads }, recorder) {
+                let outcome = match Worker::new(&plan, tls, Share { thread, threads }, recorder) {
                     Ok(worker) => worker.run(&start),
                     Err(error) => {
                         start.barrier.wait();

@@ -103,8 +103,10 @@ impl<'p> Wording<'p> {
         prepared.message.render(&prepared.step.request, &mut source, &user.cookies);
         self.bytes.clear();
         let protocol = self.plan.target.protocol;
-        codec::write(protocol, &prepared.message, self.plan.keep_alive, &mut self.bytes);
-        connection.send(&self.bytes)
+        match codec::write(protocol, &prepared.message, self.plan.keep_alive, &mut self.bytes) {
+            Some(()) => connection.send(&self.bytes),
+            None => connection.send_message(&prepared.message),
+        }
     }
 
     /// Takes the answer into account; gives what was wrong with it, and how long the user thinks.
@@ -137,13 +139,13 @@ impl<'p> Wording<'p> {
 impl<'p> Prepared<'p> {
     fn new(step: &'p Step, plan: &Plan) -> Self {
         let mut message = Message::new(&step.request, &plan.target);
-        let fixed = step.request.is_fixed().then(|| {
+        let fixed = step.request.is_fixed().then_some(()).and_then(|()| {
             let mut random = Random::new(0);
             let mut source = Source { seq: 0, keys: 0, random: &mut random, values: &[] };
             message.render(&step.request, &mut source, &[]);
             let mut bytes = Vec::new();
-            codec::write(plan.target.protocol, &message, plan.keep_alive, &mut bytes);
-            bytes
+            codec::write(plan.target.protocol, &message, plan.keep_alive, &mut bytes)?;
+            Some(bytes)
         });
         Self { step, message, fixed }
     }

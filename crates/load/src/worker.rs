@@ -8,11 +8,13 @@
 //! Times are nanoseconds from the beginning of the run. A request knows when it was intended: its
 //! latency counts from there, whatever delayed it.
 
+use crate::codec::Codec;
 use crate::connection::{Connection, News};
 use crate::failures::Failure;
 use crate::plan::{Load, Plan};
 use crate::recorder::Recorder;
 use crate::schedule::Schedule;
+use crate::tls::Tls;
 use crate::user::User;
 use crate::wording::Wording;
 use crate::{answer::Answer, plan::Step};
@@ -65,6 +67,7 @@ enum Pace {
 /// One thread; see the module.
 pub(crate) struct Worker<'p> {
     plan: &'p Plan,
+    tls: Option<Tls>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     users: Vec<User>,
@@ -82,7 +85,12 @@ pub(crate) struct Worker<'p> {
 }
 
 impl<'p> Worker<'p> {
-    pub(crate) fn new(plan: &'p Plan, share: Share, recorder: Recorder) -> io::Result<Self> {
+    pub(crate) fn new(
+        plan: &'p Plan,
+        tls: Option<Tls>,
+        share: Share,
+        recorder: Recorder,
+    ) -> io::Result<Self> {
         let connections = share.of(plan.connections as u64) as usize;
         let end_ns = plan.duration.as_nanos() as u64;
         let pace = match plan.load {
@@ -103,14 +111,16 @@ impl<'p> Worker<'p> {
             wants_body: plan.scripts.iter().flat_map(|script| &script.steps).any(Step::reads_body),
             ..Answer::default()
         };
-        let protocol = plan.target.protocol;
+        let connection = || {
+            let codec = Codec::new(&plan.target, plan.keep_alive);
+            Connection::new(codec, answer(), plan.first_byte)
+        };
         let mut wording = Wording::new(plan, share);
         Ok(Self {
             plan,
+            tls,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            connections: (0..connections)
-                .map(|_| Connection::new(protocol, answer(), plan.first_byte))
-                .collect(),
+            connections: (0..connections).map(|_| connection()).collect(),
             users: (0..connections).map(|_| wording.new_user()).collect(),
             wording,
             pace,
@@ -320,7 +330,8 @@ impl<'p> Worker<'p> {
 
     fn open(&mut self, place: usize, now_ns: u64) -> Result<(), Failure> {
         self.users[place].opening_ns = now_ns;
-        self.connections[place].open(&self.plan.target, &self.epoll, place as u32)
+        let address = &self.plan.target.address;
+        self.connections[place].open(address, self.tls.as_ref(), &self.epoll, place as u32)
     }
 
     fn rest(&mut self, place: usize, until_ns: u64) {

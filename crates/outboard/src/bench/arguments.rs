@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use outboard_load::{
-    Arrival, Expect, Load, Plan, Processes, Rate, Request, Script, Step, Target, Template,
+    Arrival, Expect, Load, Plan, Processes, Protocol, Rate, Request, Script, Step, Target, Template,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,6 +62,9 @@ pub(crate) struct PlanArguments {
     /// What an answer must be: status=200, length=1234 or body~text. May be given more than once.
     #[arg(long, value_name = "WHAT")]
     check: Vec<String>,
+    /// Speak HTTP/2: over TLS by agreement, without TLS because you know that it is spoken there.
+    #[arg(long)]
+    http2: bool,
     /// Take any certificate.
     #[arg(long)]
     insecure: bool,
@@ -86,6 +89,12 @@ impl PlanArguments {
     /// The plan; the error is the operator's mistake in words.
     pub(crate) fn plan(&self, url: &str) -> Result<Plan, String> {
         let mut plan = Plan::new(Target::parse(url).map_err(|error| error.to_string())?);
+        if self.http2 {
+            if plan.target.protocol == Protocol::FastCgi {
+                return Err("--http2 and fcgi: exclude each other".to_owned());
+            }
+            plan.target.protocol = Protocol::Http2;
+        }
         plan.connections = self.connections;
         plan.threads = self.threads.unwrap_or_else(default_threads);
         plan.duration = self.duration;
