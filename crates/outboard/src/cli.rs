@@ -1,5 +1,6 @@
 //! The arguments, and the help that teaches them.
 
+use crate::bench::BenchArguments;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Stop(AdminArguments),
     /// Find what is wrong with an application.
     Doctor(DoctorArguments),
+    /// Measure a server: send requests and say how fast and how well they were answered.
+    Bench(Box<BenchArguments>),
     /// Print the JSON schema of the configuration file.
     Schema,
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod admin_client;
+mod bench;
 mod check;
 mod cli;
 mod doctor;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Reload(arguments) => reload::run(&arguments, &terminal),
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
+        Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Schema => check::print_schema(),
     }
 }

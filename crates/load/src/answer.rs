@@ -1,0 +1,104 @@
+//! [`Answer`]: what is known of the answer to one request, whatever protocol it came in.
+//!
+//! Filled by `http1`, `http2` and `fastcgi`; judged by the worker. One per connection, used again
+//! and again.
+
+use crate::failures::Failure;
+use crate::plan::Expect;
+use crate::recorder::First;
+
+/// The parts that somebody will look at are kept; of the others only what is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    /// Whether the connection can take another request.
+    pub(crate) keep_alive: bool,
+    /// Whether fields are looked at; it costs a walk through the head.
+    pub(crate) wants_fields: bool,
+    /// `name=value` of every `Set-Cookie`.
+    pub(crate) cookies: Vec<String>,
+    /// What the server calls itself.
+    pub(crate) server: String,
+    pub(crate) wants_body: bool,
+    pub(crate) body: Vec<u8>,
+}
+
+/// More of a body is not kept.
+const BODY_KEPT_BYTES: usize = 16 << 20;
+
+impl Answer {
+    pub(crate) fn clear(&mut self) {
+        self.status = 0;
+        self.body_bytes = 0;
+        self.keep_alive = false;
+        self.cookies.clear();
+        self.body.clear();
+    }
+
+    pub(crate) fn take_body(&mut self, bytes: &[u8]) {
+        self.body_bytes += bytes.len() as u64;
+        if self.wants_body && self.body.len() < BODY_KEPT_BYTES {
+            self.body.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes a field that is looked at.
+    pub(crate) fn take_field(&mut self, name: &[u8], value: &[u8]) {
+        if name.eq_ignore_ascii_case(b"set-cookie") {
+            let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
+            self.cookies.push(String::from_utf8_lossy(pair.trim_ascii()).into_owned());
+        } else if name.eq_ignore_ascii_case(b"server") {
+            self.server = String::from_utf8_lossy(value).into_owned();
+        }
+    }
+
+    pub(crate) fn first(&self) -> First {
+        let server = self.server.clone();
+        First { status: self.status, body_bytes: self.body_bytes, server }
+    }
+
+    /// What is wrong with it, if anything is.
+    pub(crate) fn judge(&self, expect: &Expect) -> Option<Failure> {
+        let is_good = match expect.status {
+            Some(status) => self.status == status,
+            None => self.status < 400,
+        };
+        if !is_good {
+            return Some(Failure::Status);
+        }
+        if expect.length_bytes.is_some_and(|length| length != self.body_bytes) {
+            return Some(Failure::Length);
+        }
+        let text = expect.body_contains.as_ref()?;
+        let is_in = memchr::memmem::find(&self.body, text.as_bytes()).is_some();
+        (!is_in).then_some(Failure::Body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_judged_by_status_then_length_then_body() {
+        let mut answer = Answer { status: 200, wants_body: true, ..Answer::default() };
+        answer.take_body(b"hello");
+        let judge = |status, length_bytes, body: Option<&str>| {
+            let body_contains = body.map(str::to_owned);
+            answer.judge(&Expect { status, length_bytes, body_contains })
+        };
+        assert_eq!(judge(None, None, None), None);
+        assert_eq!(judge(Some(200), Some(5), Some("ell")), None);
+        assert_eq!(judge(Some(204), Some(6), None), Some(Failure::Status));
+        assert_eq!(judge(None, Some(6), Some("x")), Some(Failure::Length));
+        assert_eq!(judge(None, Some(5), Some("x")), Some(Failure::Body));
+    }
+
+    #[test]
+    fn a_status_from_400_has_failed_unless_it_was_expected() {
+        let answer = Answer { status: 404, ..Answer::default() };
+        assert_eq!(answer.judge(&Expect::default()), Some(Failure::Status));
+        assert_eq!(answer.judge(&Expect { status: Some(404), ..Expect::default() }), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! [`Codec`]: the protocol of one connection, as far as the connection needs to know.
+
+use crate::answer::Answer;
+use crate::message::Message;
+use crate::target::{Protocol, Target};
+use crate::{fastcgi, http1, http2};
+
+/// What came, or what was to be sent, has no form in the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// The state of one protocol on one connection.
+pub(crate) enum Codec {
+    Http1(http1::Reader),
+    Http2(Box<http2::Session>),
+    FastCgi { reader: fastcgi::Reader, keep_alive: bool },
+}
+
+impl Codec {
+    pub(crate) fn new(target: &Target, keep_alive: bool) -> Self {
+        match target.protocol {
+            Protocol::Http1 => Codec::Http1(http1::Reader::new()),
+            Protocol::Http2 => {
+                Codec::Http2(Box::new(http2::Session::new(target.tls_name.is_some())))
+            }
+            Protocol::FastCgi => Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive },
+        }
+    }
+
+    /// A new connection begins.
+    pub(crate) fn reset(&mut self) {
+        if let Codec::Http2(session) = self {
+            session.reset();
+        }
+    }
+
+    /// A request of this method is about to be sent as bytes that were made beforehand.
+    pub(crate) fn begin(&mut self, method: &str) {
+        match self {
+            Codec::Http1(reader) => reader.begin(method),
+            Codec::FastCgi { reader, .. } => reader.begin(),
+            Codec::Http2(_) => {}
+        }
+    }
+
+    /// Takes what came; true when the answer is whole.
+    pub(crate) fn feed(&mut self, bytes: &[u8], answer: &mut Answer) -> Result<bool, Malformed> {
+        match self {
+            Codec::Http1(reader) => reader.feed(bytes, answer),
+            Codec::Http2(session) => session.feed(bytes, answer),
+            Codec::FastCgi { reader, keep_alive } => {
+                answer.keep_alive = *keep_alive;
+                reader.feed(bytes, answer)
+            }
+        }
+    }
+
+    /// The peer sends nothing more; true when that ends the answer well.
+    pub(crate) fn end(&mut self) -> bool {
+        match self {
+            Codec::Http1(reader) => reader.end(),
+            Codec::Http2(_) | Codec::FastCgi { .. } => false,
+        }
+    }
+}
+
+/// The bytes of `message`; `None` in HTTP/2, where they depend on those before.
+pub(crate) fn write(
+    protocol: Protocol,
+    message: &Message,
+    keep_alive: bool,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    match protocol {
+        Protocol::Http1 => http1::write(message, keep_alive, out),
+        Protocol::FastCgi => fastcgi::write(message, keep_alive, out),
+        Protocol::Http2 => return None,
+    }
+    Some(())
+}

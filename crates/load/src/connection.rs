@@ -1,0 +1,347 @@
+//! [`Connection`]: one socket, what is to be written to it, and the answer coming out of it.
+//!
+//! Driven by the worker: it opens, sends one request at a time, and says after each event what
+//! came of it. Registered once in the worker's epoll, edge-triggered (epoll(7)): everything is
+//! read and written until the kernel has no more, and no system call is spent on interest.
+
+use crate::answer::Answer;
+use crate::codec::Codec;
+use crate::failures::Failure;
+use crate::message::Message;
+use crate::target::Address;
+use crate::tls::Tls;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, ipproto, socket_with, sockopt,
+};
+use rustls::ClientConnection;
+use std::io::{self, BufRead, Write};
+use std::time::Instant;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Closed,
+    Connecting,
+    /// TLS is being agreed on.
+    Handshaking,
+    Ready,
+}
+
+/// What an event came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Nothing that ends anything.
+    Nothing,
+    /// The connection takes requests now.
+    Ready,
+    /// The answer is whole.
+    Answered,
+    /// The connection is of no use any more.
+    Lost(Failure),
+}
+
+/// One connection; see the module.
+pub(crate) struct Connection {
+    socket: Option<OwnedFd>,
+    phase: Phase,
+    /// Tells events of this socket from those of its predecessors at the same place.
+    generation: u32,
+    pub(crate) codec: Codec,
+    tls: Option<Box<ClientConnection>>,
+    /// What the socket has not taken yet.
+    out: Vec<u8>,
+    out_at: usize,
+    pub(crate) answer: Answer,
+    pub(crate) received_bytes: u64,
+    /// Whether the arrival of an answer's first bytes is noted.
+    times_first_byte: bool,
+    pub(crate) first_byte_at: Option<Instant>,
+}
+
+impl Connection {
+    pub(crate) fn new(codec: Codec, answer: Answer, times_first_byte: bool) -> Self {
+        Self {
+            socket: None,
+            phase: Phase::Closed,
+            generation: 0,
+            codec,
+            tls: None,
+            out: Vec::new(),
+            out_at: 0,
+            answer,
+            received_bytes: 0,
+            times_first_byte,
+            first_byte_at: None,
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Begins to connect; an event tells how that ends.
+    pub(crate) fn open(
+        &mut self,
+        address: &Address,
+        tls: Option<&Tls>,
+        epoll: &OwnedFd,
+        place: u32,
+    ) -> Result<(), Failure> {
+        self.close();
+        self.codec.reset();
+        if let Some(tls) = tls {
+            self.tls = Some(tls.session().ok_or(Failure::Connect)?);
+        }
+        let socket = connect(address).map_err(failure_of)?;
+        let data = EventData::new_u64(u64::from(self.generation) << 32 | u64::from(place));
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(epoll, &socket, data, interest).map_err(failure_of)?;
+        self.socket = Some(socket);
+        self.phase = Phase::Connecting;
+        Ok(())
+    }
+
+    /// Gives the socket up; the kernel takes it out of the epoll.
+    pub(crate) fn close(&mut self) {
+        self.socket = None;
+        self.tls = None;
+        self.phase = Phase::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        self.out.clear();
+        self.out_at = 0;
+    }
+
+    /// Sends the bytes of one request, as far as the socket takes them; events send the rest.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.answer.clear();
+        self.first_byte_at = None;
+        self.transmit(bytes)
+    }
+
+    /// The same for a request whose bytes depend on those before it.
+    pub(crate) fn send_message(&mut self, message: &Message) -> Result<(), Failure> {
+        self.answer.clear();
+        self.first_byte_at = None;
+        if let Codec::Http2(session) = &mut self.codec {
+            session.send(message).map_err(|_| Failure::Closed)?;
+        }
+        self.answer_peer()
+    }
+
+    /// Sends what the protocol itself has to say.
+    fn answer_peer(&mut self) -> Result<(), Failure> {
+        let Codec::Http2(session) = &mut self.codec else { return Ok(()) };
+        let mut bytes = Vec::new();
+        session.take_output(&mut bytes);
+        if bytes.is_empty() { Ok(()) } else { self.transmit(&bytes) }
+    }
+
+    fn transmit(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if let Some(session) = &mut self.tls {
+            session.writer().write_all(bytes).map_err(|_| Failure::Closed)?;
+            return self.flush();
+        }
+        if !self.out.is_empty() {
+            self.out.extend_from_slice(bytes);
+            return self.flush();
+        }
+        let socket = self.socket.as_ref().ok_or(Failure::Closed)?;
+        let written = match rustix::io::write(socket, bytes) {
+            Ok(written) => written,
+            Err(Errno::AGAIN) => 0,
+            Err(_) => return Err(Failure::Closed),
+        };
+        if written < bytes.len() {
+            self.out.extend_from_slice(&bytes[written..]);
+        }
+        Ok(())
+    }
+
+    /// Acts on an event. `buffer` is room to read into, shared by all connections of a thread.
+    pub(crate) fn advance(&mut self, buffer: &mut [u8]) -> News {
+        match self.phase {
+            Phase::Closed => News::Nothing,
+            Phase::Connecting => self.finish_connect(),
+            Phase::Handshaking | Phase::Ready => match self.flush() {
+                Ok(()) => self.receive(buffer),
+                Err(failure) => News::Lost(failure),
+            },
+        }
+    }
+
+    fn finish_connect(&mut self) -> News {
+        let Some(socket) = &self.socket else { return News::Nothing };
+        match sockopt::socket_error(socket) {
+            Ok(Ok(())) if self.tls.is_some() => {
+                self.phase = Phase::Handshaking;
+                self.flush().map_or_else(News::Lost, |()| News::Nothing)
+            }
+            Ok(Ok(())) => {
+                self.phase = Phase::Ready;
+                News::Ready
+            }
+            Ok(Err(error)) | Err(error) => News::Lost(failure_of(error)),
+        }
+    }
+
+    /// Writes what waits to be written.
+    fn flush(&mut self) -> Result<(), Failure> {
+        if let Some(session) = &mut self.tls {
+            while session.wants_write() {
+                session.write_tls(&mut self.out).map_err(|_| Failure::Closed)?;
+            }
+        }
+        let Some(socket) = &self.socket else { return Ok(()) };
+        while self.out_at < self.out.len() {
+            match rustix::io::write(socket, &self.out[self.out_at..]) {
+                Ok(written) => self.out_at += written,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Failure::Closed),
+            }
+        }
+        self.out.clear();
+        self.out_at = 0;
+        Ok(())
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> News {
+        loop {
+            let Some(socket) = &self.socket else { return News::Nothing };
+            let count = match rustix::io::read(socket, &mut *buffer) {
+                Ok(0) => return self.end(),
+                Ok(count) => count,
+                Err(Errno::AGAIN) => return News::Nothing,
+                Err(Errno::INTR) => continue,
+                Err(_) => return News::Lost(Failure::Closed),
+            };
+            self.received_bytes += count as u64;
+            if self.times_first_byte && self.first_byte_at.is_none() {
+                self.first_byte_at = Some(Instant::now());
+            }
+            match self.take(&buffer[..count]) {
+                // A read that did not fill the buffer has emptied the socket (epoll(7)).
+                News::Nothing if count == buffer.len() => {}
+                news => return news,
+            }
+        }
+    }
+
+    /// Nothing more comes.
+    fn end(&mut self) -> News {
+        match (self.phase, self.codec.end()) {
+            (Phase::Handshaking, _) => News::Lost(Failure::Connect),
+            (_, true) => News::Answered,
+            (_, false) => News::Lost(Failure::Closed),
+        }
+    }
+
+    /// Takes bytes of the socket.
+    fn take(&mut self, bytes: &[u8]) -> News {
+        if self.tls.is_some() {
+            return self.take_records(bytes);
+        }
+        let fed = self.codec.feed(bytes, &mut self.answer);
+        match (fed, self.answer_peer()) {
+            (Err(_), _) => News::Lost(Failure::Malformed),
+            (_, Err(failure)) => News::Lost(failure),
+            (Ok(true), Ok(())) => News::Answered,
+            (Ok(false), Ok(())) => News::Nothing,
+        }
+    }
+
+    /// Takes bytes of the socket that are TLS records.
+    fn take_records(&mut self, mut bytes: &[u8]) -> News {
+        let mut is_whole = false;
+        while !bytes.is_empty() {
+            let Some(session) = &mut self.tls else { return News::Nothing };
+            let read = session.read_tls(&mut bytes);
+            if read.is_err() || session.process_new_packets().is_err() {
+                let is_early = self.phase == Phase::Handshaking;
+                return News::Lost(if is_early { Failure::Connect } else { Failure::Malformed });
+            }
+            loop {
+                let mut plain = session.reader();
+                let data = match plain.fill_buf() {
+                    // The end that the peer has announced.
+                    Ok([]) => return if is_whole { News::Answered } else { self.end() },
+                    Ok(data) => data,
+                    Err(_) => break,
+                };
+                let count = data.len();
+                match self.codec.feed(data, &mut self.answer) {
+                    Ok(whole) => is_whole |= whole,
+                    Err(_) => return News::Lost(Failure::Malformed),
+                }
+                plain.consume(count);
+            }
+        }
+        if let Err(failure) = self.answer_peer().and_then(|()| self.flush()) {
+            return News::Lost(failure);
+        }
+        if self.phase == Phase::Handshaking {
+            return self.finish_handshake();
+        }
+        if is_whole { News::Answered } else { News::Nothing }
+    }
+
+    fn finish_handshake(&mut self) -> News {
+        let Some(session) = &self.tls else { return News::Nothing };
+        if session.is_handshaking() {
+            return News::Nothing;
+        }
+        let is_refused =
+            matches!(self.codec, Codec::Http2(_)) && session.alpn_protocol() != Some(b"h2");
+        if is_refused {
+            return News::Lost(Failure::Connect);
+        }
+        self.phase = Phase::Ready;
+        News::Ready
+    }
+}
+
+/// A socket that is connecting, or connected at once.
+fn connect(address: &Address) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (socket, connected) = match address {
+        Address::Tcp(address) => {
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            let connected = rustix::net::connect(&socket, address);
+            (socket, connected)
+        }
+        Address::Unix(path) => {
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            let connected = rustix::net::connect(&socket, &SocketAddrUnix::new(path)?);
+            (socket, connected)
+        }
+    };
+    match connected {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+fn failure_of(error: Errno) -> Failure {
+    if error == Errno::ADDRNOTAVAIL { Failure::Ports } else { Failure::Connect }
+}
+
+/// Connects once and waits for it, to learn whether anybody is there.
+pub(crate) fn probe(address: &Address) -> io::Result<()> {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+    match address {
+        Address::Tcp(address) => std::net::TcpStream::connect_timeout(address, PATIENCE).map(drop),
+        Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
+    }
+}

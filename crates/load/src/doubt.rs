@@ -1,0 +1,182 @@
+//! [`Doubt`]: why a result should not be believed, found out from the result itself.
+//!
+//! A number that was made by the load generator's own limits, by ports running out or by
+//! arithmetic that cannot be is worse than none: who reads the doubts refuses to compare it.
+
+use crate::failures::Failure;
+use crate::plan::Load;
+use crate::summary::Summary;
+use std::fmt;
+
+/// More of its cores than that, and the generator itself is what was measured.
+const CLIENT_SHARE_MAX: f64 = 0.85;
+/// The generator's own delay, by its 99th percentile, may be so much.
+const LAG_NS_MAX: u64 = 1_000_000;
+/// Or this share of the median latency, where that is more.
+const LAG_SHARE_MAX: f64 = 0.10;
+/// So much of the schedule must have been sent.
+const RATE_RATIO_MIN: f64 = 0.99;
+/// How far arrival rate times time of service may be from the connections that were busy.
+const LITTLE_TOLERANCE: f64 = 0.05;
+/// Shorter runs have too few requests for the law to show.
+const LITTLE_SECONDS_MIN: f64 = 1.0;
+
+/// One reason not to believe a result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Doubt {
+    /// The generator used so large a share of its cores that it was the limit.
+    ClientBusy {
+        /// 1 is all of its threads, all the time.
+        share: f64,
+    },
+    /// The generator sent later than it could have.
+    ClientLate {
+        /// 99 % of requests were sent at most so late.
+        lag_p99_ns: u64,
+        /// What would have been good enough.
+        limit_ns: u64,
+    },
+    /// Connections failed because this machine had no port left for them.
+    PortsExhausted {
+        /// How many.
+        connections: u64,
+    },
+    /// Rate times time of service is not the number of requests in flight (Little's law): some of
+    /// the time is unaccounted for.
+    Little {
+        /// What was in flight by that product.
+        found: f64,
+        /// What must have been.
+        expected: f64,
+    },
+    /// The schedule could not be kept: there was always a request waiting for a connection.
+    RateMissed {
+        /// The share of the schedule that was sent.
+        ratio: f64,
+    },
+    /// Requests sent are not answers and failures together.
+    Miscounted {
+        /// Requests sent.
+        sent: u64,
+        /// Requests that ended in some way.
+        ended: u64,
+    },
+    /// Nothing was answered at all.
+    NoAnswers,
+}
+
+impl Doubt {
+    pub(crate) fn about(summary: &Summary) -> Vec<Self> {
+        let found = [
+            Self::no_answers(summary),
+            Self::ports(summary),
+            Self::client_busy(summary),
+            Self::client_late(summary),
+            Self::rate_missed(summary),
+            Self::little(summary),
+            Self::miscounted(summary),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    /// A word for it, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ClientBusy { .. } => "client-busy",
+            Self::ClientLate { .. } => "client-late",
+            Self::PortsExhausted { .. } => "ports-exhausted",
+            Self::Little { .. } => "little",
+            Self::RateMissed { .. } => "rate-missed",
+            Self::Miscounted { .. } => "miscounted",
+            Self::NoAnswers => "no-answers",
+        }
+    }
+
+    fn no_answers(summary: &Summary) -> Option<Self> {
+        (summary.answers == 0).then_some(Self::NoAnswers)
+    }
+
+    fn ports(summary: &Summary) -> Option<Self> {
+        let connections = summary.failures.count(Failure::Ports);
+        (connections > 0).then_some(Self::PortsExhausted { connections })
+    }
+
+    fn client_busy(summary: &Summary) -> Option<Self> {
+        let share = summary.client_share();
+        (share > CLIENT_SHARE_MAX).then_some(Self::ClientBusy { share })
+    }
+
+    fn client_late(summary: &Summary) -> Option<Self> {
+        let lag_p99_ns = summary.lag.value_at_quantile(0.99);
+        let share_ns = summary.latency.value_at_quantile(0.5) as f64 * LAG_SHARE_MAX;
+        let limit_ns = LAG_NS_MAX.max(share_ns as u64);
+        let is_late = !summary.lag.is_empty() && lag_p99_ns > limit_ns;
+        is_late.then_some(Self::ClientLate { lag_p99_ns, limit_ns })
+    }
+
+    fn rate_missed(summary: &Summary) -> Option<Self> {
+        let ratio = summary.rate_ratio();
+        (ratio < RATE_RATIO_MIN).then_some(Self::RateMissed { ratio })
+    }
+
+    /// In a closed loop every connection is always busy, so the mean in flight is known.
+    fn little(summary: &Summary) -> Option<Self> {
+        let expected = summary.connections as f64;
+        let found = summary.in_flight_mean;
+        let applies = summary.load == Load::Closed
+            && !summary.has_pauses
+            && summary.seconds >= LITTLE_SECONDS_MIN
+            && summary.failures.unanswered() == 0
+            && summary.closed_by_server == 0;
+        let is_off = (found - expected).abs() > expected * LITTLE_TOLERANCE;
+        (applies && is_off).then_some(Self::Little { found, expected })
+    }
+
+    fn miscounted(summary: &Summary) -> Option<Self> {
+        let ended = summary.answers + summary.failures.unanswered() + summary.unfinished;
+        // Connections that fail between requests are failures without a request.
+        (ended < summary.sent).then_some(Self::Miscounted { sent: summary.sent, ended })
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        match self {
+            Self::ClientBusy { share } => write!(
+                f,
+                "the load generator itself was busy {:.0} % of the time (more than 85 %): this is \
+                 its limit and not the server's; give it more threads (-t) or fewer requests",
+                share * 100.0
+            ),
+            Self::ClientLate { lag_p99_ns, limit_ns } => write!(
+                f,
+                "the load generator sent 1 % of the requests more than {:.2} ms late by its own \
+                 fault (allowed are {:.2} ms)",
+                ms(*lag_p99_ns),
+                ms(*limit_ns)
+            ),
+            Self::PortsExhausted { connections } => write!(
+                f,
+                "{connections} connections found no free port on this machine; keep connections \
+                 alive, or lower the rate"
+            ),
+            Self::Little { found, expected } => write!(
+                f,
+                "rate × time of service says that {found:.1} requests were in flight, but {expected} \
+                 connections were busy all the time: some of the time is unaccounted for"
+            ),
+            Self::RateMissed { ratio } => write!(
+                f,
+                "only {:.1} % of the requests that were due were sent: the server (or the number \
+                 of connections) does not carry this rate, and latencies grow with the length of \
+                 the run",
+                ratio * 100.0
+            ),
+            Self::Miscounted { sent, ended } => {
+                write!(f, "{sent} requests were sent, but {ended} ended: the counts are wrong")
+            }
+            Self::NoAnswers => f.write_str("not one request was answered"),
+        }
+    }
+}

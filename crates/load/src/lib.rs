@@ -1,0 +1,78 @@
+//! A load generator: sends HTTP requests by a plan and says what came of it.
+//!
+//! Called by `outboard bench` and by whatever needs load under its own control. A [`Plan`] says
+//! everything beforehand; [`Run::start`] begins; [`Run::next_moment`] follows the time series;
+//! [`Run::finish`] gives the [`Summary`]: counts by class of failure, histograms that can be
+//! merged, the CPU time of both sides, and the [`Doubt`]s that speak against believing it.
+//!
+//! ```no_run
+//! use outboard_load::{Plan, Run, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let plan = Plan::new(Target::parse("http://127.0.0.1:8080/")?);
+//! let summary = Run::start(plan)?.finish()?;
+//! println!("{:.0} a second, {} failed", summary.rate(), summary.failures);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Invariants: a request that waits for a connection is never forgotten, and its latency counts
+//! from when it was intended; a failed request is counted once, in one class; nothing is shared
+//! between threads while they send. An own epoll loop with requests made into bytes beforehand
+//! keeps the cost of a request at that of its system calls.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `target` | what a URL says |
+//! | `plan`, `template` | what is sent, expected, and when |
+//! | `schedule`, `random` | due times of an open loop |
+//! | `run`, `worker` | threads, their loop, the collecting |
+//! | `user`, `wording`, `message` | who sends what next, and its bytes |
+//! | `connection`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
+//! | `recorder`, `failures`, `server_cpu` | what is counted |
+//! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
+//! | `null` | a server that costs next to nothing, to measure the generator itself |
+//! | `summary`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
+#![forbid(unsafe_code)]
+
+mod answer;
+mod codec;
+mod connection;
+mod doubt;
+mod failures;
+mod fastcgi;
+mod http1;
+mod http2;
+mod message;
+mod null;
+mod plan;
+mod promise;
+mod random;
+mod recorder;
+pub mod report;
+mod run;
+mod schedule;
+mod search;
+mod server_cpu;
+mod summary;
+mod target;
+mod template;
+mod tls;
+mod user;
+mod wording;
+mod worker;
+
+pub use doubt::Doubt;
+pub use failures::{Failure, Failures};
+pub use hdrhistogram::Histogram;
+pub use null::NullServer;
+pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
+pub use promise::{InvalidPromise, Promise};
+pub use recorder::{First, histogram};
+pub use run::{Error, Run};
+pub use schedule::{Arrival, Rate};
+pub use search::Search;
+pub use server_cpu::{Processes, ServerCpu};
+pub use summary::{Moment, Summary};
+pub use target::{Address, InvalidTarget, Protocol, Target};
+pub use template::{InvalidTemplate, Template};

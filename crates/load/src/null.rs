@@ -1,0 +1,136 @@
+//! [`NullServer`]: answers every request with the same few bytes, in this process.
+//!
+//! What a run against it costs and how punctual it is are the generator's own limits. One thread;
+//! it understands of HTTP only where a head ends, which is enough for requests without bodies.
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: null\r\nContent-Length: 12\r\n\r\nhello world\n";
+const HEAD_END: &[u8] = b"\r\n\r\n";
+const LISTENER: u64 = u64::MAX;
+const EVENTS_A_TURN: usize = 256;
+
+/// A server on an ephemeral port of the loopback; it ends when dropped.
+#[derive(Debug)]
+pub struct NullServer {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl NullServer {
+    /// Begins to listen.
+    pub fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = is_over.clone();
+        let thread = std::thread::Builder::new().name("null".into());
+        let thread = Some(thread.spawn(move || serve(&listener, &flag))?);
+        Ok(Self { address, is_over, thread })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+}
+
+impl Drop for NullServer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Wakes it, so that it sees that it is over.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A connection, and how much of [`HEAD_END`] the last bytes were.
+struct Peer {
+    socket: OwnedFd,
+    matched: usize,
+}
+
+fn serve(listener: &TcpListener, is_over: &AtomicBool) -> io::Result<()> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let interest = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    epoll::add(&epoll, listener.as_fd(), EventData::new_u64(LISTENER), EventFlags::IN)?;
+    let mut peers: Vec<Option<Peer>> = Vec::new();
+    let mut events = Vec::with_capacity(EVENTS_A_TURN);
+    let mut buffer = vec![0; 16 * 1024];
+    while !is_over.load(Ordering::Relaxed) {
+        events.clear();
+        match epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in &events {
+            let place = event.data.u64();
+            if place == LISTENER {
+                let (socket, _) = listener.accept()?;
+                socket.set_nonblocking(true)?;
+                socket.set_nodelay(true)?;
+                let free = peers.iter().position(Option::is_none).unwrap_or(peers.len());
+                epoll::add(&epoll, &socket, EventData::new_u64(free as u64), interest)?;
+                let peer = Some(Peer { socket: socket.into(), matched: 0 });
+                if free == peers.len() { peers.push(peer) } else { peers[free] = peer }
+            } else if let Some(peer) = peers.get_mut(place as usize)
+                && !peer.as_mut().is_some_and(|peer| peer.answer(&mut buffer))
+            {
+                *peer = None;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Peer {
+    /// Reads what came and answers each head in it; false when the connection is over.
+    fn answer(&mut self, buffer: &mut [u8]) -> bool {
+        loop {
+            let count = match rustix::io::read(&self.socket, &mut *buffer) {
+                Ok(0) => return false,
+                Ok(count) => count,
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            };
+            let heads = self.heads(&buffer[..count]);
+            for _ in 0..heads {
+                // Answers are tiny: a peer that lets them fill its window reads none.
+                if rustix::io::write(&self.socket, ANSWER) != Ok(ANSWER.len()) {
+                    return false;
+                }
+            }
+            if count < buffer.len() {
+                return true;
+            }
+        }
+    }
+
+    /// How many heads end in `bytes`.
+    fn heads(&mut self, bytes: &[u8]) -> usize {
+        let mut heads = 0;
+        for &byte in bytes {
+            self.matched = match byte {
+                _ if byte == HEAD_END[self.matched] => self.matched + 1,
+                b'\r' => 1,
+                _ => 0,
+            };
+            if self.matched == HEAD_END.len() {
+                heads += 1;
+                self.matched = 0;
+            }
+        }
+        heads
+    }
+}

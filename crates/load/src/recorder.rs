@@ -1,0 +1,194 @@
+//! [`Recorder`]: what one thread counts while the run goes on.
+//!
+//! The worker calls it for every request; once an interval it hands what it has to the collecting
+//! thread and begins anew, so that nothing is shared on the hot path and each request is recorded
+//! once. Histograms hold nanoseconds with three significant digits.
+
+use crate::failures::{Failure, Failures};
+use hdrhistogram::Histogram;
+use std::sync::mpsc::Sender;
+
+/// Longest time that is told apart from longer ones.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// An empty histogram for times in ns up to an hour.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("1 to an hour with 3 digits is in range")
+}
+
+/// What one thread counted in one interval.
+#[derive(Debug, Clone)]
+pub(crate) struct Slice {
+    pub(crate) latency: Histogram<u64>,
+    pub(crate) sent: u64,
+    pub(crate) answers: u64,
+    pub(crate) failures: Failures,
+    pub(crate) body_bytes: u64,
+    /// At the end of the interval.
+    pub(crate) in_flight: u64,
+    /// Requests that were due and had no connection, at worst.
+    pub(crate) backlog_max: u64,
+}
+
+impl Slice {
+    pub(crate) fn new() -> Self {
+        Self {
+            latency: histogram(),
+            sent: 0,
+            answers: 0,
+            failures: Failures::default(),
+            body_bytes: 0,
+            in_flight: 0,
+            backlog_max: 0,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.latency += &other.latency;
+        self.sent += other.sent;
+        self.answers += other.answers;
+        self.failures += other.failures;
+        self.body_bytes += other.body_bytes;
+        self.in_flight += other.in_flight;
+        self.backlog_max += other.backlog_max;
+    }
+}
+
+/// The first answer of a run, which says what kind of thing is being measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct First {
+    /// Its status.
+    pub status: u16,
+    /// The length of its body.
+    pub body_bytes: u64,
+    /// What the server calls itself; empty when it does not.
+    pub server: String,
+}
+
+/// What one thread counted over the whole run beside its slices.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    /// Time from sending to the whole answer, where that is not the latency anyway.
+    pub(crate) service: Option<Histogram<u64>>,
+    /// How much later than it could a request was sent: this program's own delay.
+    pub(crate) lag: Histogram<u64>,
+    pub(crate) connect: Histogram<u64>,
+    /// Time from sending to the first bytes of the answer, if the plan wants it.
+    pub(crate) first_byte: Histogram<u64>,
+    pub(crate) first: Option<First>,
+    pub(crate) received_bytes: u64,
+    pub(crate) closed_by_server: u64,
+    /// By the schedule, in an open loop.
+    pub(crate) due: u64,
+    /// Sent later than due because no connection was free.
+    pub(crate) delayed: u64,
+    /// Given up after waiting too long.
+    pub(crate) shed: u64,
+    /// Due within the run and never sent.
+    pub(crate) unsent: u64,
+    /// Without an answer when the run ended.
+    pub(crate) unfinished: u64,
+    /// Sum of the times that requests were in flight, in ns: what Little's law is about.
+    pub(crate) in_flight_ns: u128,
+    pub(crate) cpu_us: u64,
+    /// When the last request ended, in ns from the beginning.
+    pub(crate) ended_ns: u64,
+}
+
+/// From a thread to the collector.
+#[derive(Debug)]
+pub(crate) enum Note {
+    Slice { index: u64, slice: Box<Slice> },
+    Done(Box<Totals>),
+    Failed(std::io::Error),
+}
+
+pub(crate) struct Recorder {
+    slice: Slice,
+    pub(crate) totals: Totals,
+    interval_ns: u64,
+    index: u64,
+    notes: Sender<Note>,
+}
+
+impl Recorder {
+    pub(crate) fn new(is_open: bool, interval_ns: u64, notes: Sender<Note>) -> Self {
+        Self {
+            slice: Slice::new(),
+            totals: Totals {
+                service: is_open.then(histogram),
+                lag: histogram(),
+                connect: histogram(),
+                first_byte: histogram(),
+                first: None,
+                received_bytes: 0,
+                closed_by_server: 0,
+                due: 0,
+                delayed: 0,
+                shed: 0,
+                unsent: 0,
+                unfinished: 0,
+                in_flight_ns: 0,
+                cpu_us: 0,
+                ended_ns: 0,
+            },
+            interval_ns,
+            index: 0,
+            notes,
+        }
+    }
+
+    pub(crate) fn sent(&mut self) {
+        self.slice.sent += 1;
+    }
+
+    pub(crate) fn backlog(&mut self, waiting: u64) {
+        self.slice.backlog_max = self.slice.backlog_max.max(waiting);
+    }
+
+    /// A request ended with a whole answer.
+    pub(crate) fn answered(&mut self, latency_ns: u64, service_ns: u64, body_bytes: u64) {
+        self.slice.answers += 1;
+        self.slice.body_bytes += body_bytes;
+        self.ended(latency_ns, service_ns);
+    }
+
+    /// A request took so long, however it ended.
+    pub(crate) fn ended(&mut self, latency_ns: u64, service_ns: u64) {
+        self.slice.latency.saturating_record(latency_ns);
+        self.totals.in_flight_ns += u128::from(service_ns);
+        if let Some(service) = &mut self.totals.service {
+            service.saturating_record(service_ns);
+        }
+    }
+
+    pub(crate) fn failed(&mut self, failure: Failure) {
+        self.slice.failures.add(failure);
+    }
+
+    /// When the present interval is over, in ns from the beginning.
+    pub(crate) fn boundary_ns(&self) -> u64 {
+        (self.index + 1) * self.interval_ns
+    }
+
+    /// Hands over the slices that are over at `now_ns`.
+    pub(crate) fn turn(&mut self, now_ns: u64, in_flight: u64) {
+        while now_ns >= self.boundary_ns() {
+            self.hand_over(in_flight);
+        }
+    }
+
+    fn hand_over(&mut self, in_flight: u64) {
+        let mut slice = std::mem::replace(&mut self.slice, Slice::new());
+        slice.in_flight = in_flight;
+        // Without a collector the run is of no interest any more.
+        let _ = self.notes.send(Note::Slice { index: self.index, slice: Box::new(slice) });
+        self.index += 1;
+    }
+
+    /// Hands over what is left.
+    pub(crate) fn finish(mut self, in_flight: u64) {
+        self.hand_over(in_flight);
+        let _ = self.notes.send(Note::Done(Box::new(self.totals)));
+    }
+}

@@ -1,0 +1,131 @@
+//! The report for programs: everything that was counted, in one JSON object.
+//!
+//! Times are nanoseconds, as the names say; `schema` changes when a name does.
+
+use super::spectrum;
+use crate::plan::Load;
+use crate::schedule::{Arrival, Rate};
+use crate::summary::{Moment, Summary};
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+
+/// The object.
+pub fn json(summary: &Summary) -> Value {
+    let doubts = summary.doubts();
+    let doubts: Vec<Value> = doubts
+        .iter()
+        .map(|doubt| json!({"name": doubt.name(), "why": doubt.to_string()}))
+        .collect();
+    json!({
+        "schema": "outboard.bench.v1",
+        "url": summary.url,
+        "load": load(&summary.load),
+        "connections": summary.connections,
+        "threads": summary.threads,
+        "keep_alive": summary.keep_alive,
+        "seconds": summary.seconds,
+        "valid": doubts.is_empty(),
+        "doubts": doubts,
+        "rate": summary.rate(),
+        "rate_ratio": summary.rate_ratio(),
+        "sent": summary.sent,
+        "answers": summary.answers,
+        "failures": failures(summary),
+        "body_bytes": summary.body_bytes,
+        "received_bytes": summary.received_bytes,
+        "schedule": {
+            "due": summary.due,
+            "delayed": summary.delayed,
+            "shed": summary.shed,
+            "unsent": summary.unsent,
+            "backlog_max": summary.backlog_max,
+        },
+        "unfinished": summary.unfinished,
+        "in_flight_mean": summary.in_flight_mean,
+        "connections_opened": summary.connect.len(),
+        "connections_closed_by_server": summary.closed_by_server,
+        "latency": times(&summary.latency),
+        "service": times(&summary.service),
+        "connect": times(&summary.connect),
+        "lag": times(&summary.lag),
+        "first_answer": summary.first.as_ref().map(|first| json!({
+            "status": first.status, "body_bytes": first.body_bytes, "server": first.server,
+        })),
+        "client": {
+            "cpu_us": summary.client_cpu_us,
+            "cpu_us_per_request": summary.client_us_per_request(),
+            "share": summary.client_share(),
+        },
+        "server": summary.server.as_ref().map(|server| json!({
+            "cpu_us": server.total_us,
+            "cpu_us_per_request": summary.server_us_per_request(),
+            "by_program": server.by_program.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        })),
+        "moments": summary.moments.iter().map(moment).collect::<Vec<_>>(),
+    })
+}
+
+/// One interval of the time series.
+pub(super) fn moment(moment: &Moment) -> Value {
+    json!({
+        "at_seconds": moment.at_seconds,
+        "seconds": moment.seconds,
+        "rate": moment.rate(),
+        "sent": moment.sent,
+        "answers": moment.answers,
+        "failures": moment.failures.total(),
+        "body_bytes": moment.body_bytes,
+        "p50_ns": moment.p50_ns,
+        "p99_ns": moment.p99_ns,
+        "max_ns": moment.max_ns,
+        "in_flight": moment.in_flight,
+        "backlog_max": moment.backlog_max,
+    })
+}
+
+fn load(load: &Load) -> Value {
+    let Load::Open { rate, arrival, deadline } = load else {
+        return json!({"loop": "closed"});
+    };
+    let arrival = match arrival {
+        Arrival::Even => "even",
+        Arrival::Poisson => "poisson",
+    };
+    let (from, to) = match *rate {
+        Rate::Fixed(rate) => (rate, rate),
+        Rate::Ramp { from, to } => (from, to),
+    };
+    let deadline_ns = deadline.map(|deadline| deadline.as_nanos() as u64);
+    json!({
+        "loop": "open", "rate_from": from, "rate_to": to, "arrival": arrival,
+        "deadline_ns": deadline_ns,
+    })
+}
+
+fn failures(summary: &Summary) -> Value {
+    let classes = summary.failures.classes().map(|(name, count)| (name.to_owned(), count.into()));
+    let mut object: Map<String, Value> = classes.collect();
+    object.insert("total".to_owned(), summary.failures.total().into());
+    Value::Object(object)
+}
+
+/// A distribution: its percentiles, and the spectrum to draw it from.
+fn times(times: &Histogram<u64>) -> Value {
+    let at = |quantile| times.value_at_quantile(quantile);
+    let points: Vec<[f64; 2]> =
+        spectrum(times, 5).iter().map(|point| [point.quantile, point.ns as f64]).collect();
+    json!({
+        "count": times.len(),
+        "mean_ns": times.mean(),
+        "stdev_ns": times.stdev(),
+        "min_ns": if times.is_empty() { 0 } else { times.min() },
+        "p50_ns": at(0.5),
+        "p75_ns": at(0.75),
+        "p90_ns": at(0.9),
+        "p99_ns": at(0.99),
+        "p999_ns": at(0.999),
+        "p9999_ns": at(0.9999),
+        "max_ns": times.max(),
+        "spectrum": points,
+    })
+}

@@ -1,0 +1,143 @@
+//! The report for a terminal: the few numbers that matter, and what speaks against them.
+
+use super::{count, time};
+use crate::plan::Load;
+use crate::schedule::{Arrival, Rate};
+use crate::summary::Summary;
+use hdrhistogram::Histogram;
+use std::fmt::Write;
+
+/// The percentiles that are shown.
+const QUANTILES: [(&str, f64); 7] = [
+    ("50 %", 0.50),
+    ("75 %", 0.75),
+    ("90 %", 0.90),
+    ("99 %", 0.99),
+    ("99.9 %", 0.999),
+    ("99.99 %", 0.9999),
+    ("max", 1.0),
+];
+
+/// The whole report.
+pub fn text(summary: &Summary) -> String {
+    let mut out = String::new();
+    head(summary, &mut out);
+    counts(summary, &mut out);
+    latencies(summary, &mut out);
+    cpu(summary, &mut out);
+    doubts(summary, &mut out);
+    out
+}
+
+fn head(summary: &Summary, out: &mut String) {
+    let kept = if summary.keep_alive { "kept" } else { "one request each" };
+    let _ = writeln!(out, "{}", summary.url);
+    let _ = writeln!(
+        out,
+        "  {}, {} connections ({kept}), {} threads, {:.2} s\n",
+        load(&summary.load),
+        summary.connections,
+        summary.threads,
+        summary.seconds
+    );
+}
+
+/// The load in words.
+fn load(load: &Load) -> String {
+    let Load::Open { rate, arrival, .. } = load else {
+        return "closed loop".to_owned();
+    };
+    let arrival = match arrival {
+        Arrival::Even => "",
+        Arrival::Poisson => ", Poisson arrivals",
+    };
+    match rate {
+        Rate::Fixed(rate) => format!("open loop at {rate}/s{arrival}"),
+        Rate::Ramp { from, to } => format!("open loop from {from}/s to {to}/s{arrival}"),
+    }
+}
+
+fn counts(summary: &Summary, out: &mut String) {
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<12}{value}");
+    };
+    let per_second = summary.body_bytes as f64 / summary.seconds.max(f64::MIN_POSITIVE) / 1e6;
+    line("rate", format!("{:.1} answers/s, {per_second:.2} MB/s of bodies", summary.rate()));
+    line("answers", count(summary.answers));
+    line("failures", summary.failures.to_string());
+    if summary.load != Load::Closed {
+        line(
+            "schedule",
+            format!(
+                "{} due, {:.2} % sent; {} waited for a connection (at most {} at once), {} given up",
+                count(summary.due),
+                summary.rate_ratio() * 100.0,
+                count(summary.delayed),
+                count(summary.backlog_max),
+                count(summary.shed)
+            ),
+        );
+    }
+    line(
+        "connections",
+        format!(
+            "{} opened, {} closed early by the server",
+            count(summary.connect.len()),
+            count(summary.closed_by_server)
+        ),
+    );
+}
+
+fn latencies(summary: &Summary, out: &mut String) {
+    let is_open = summary.load != Load::Closed;
+    let columns: Vec<(&str, &Histogram<u64>)> = match is_open {
+        true => vec![("latency", &summary.latency), ("service", &summary.service)],
+        false => vec![("service", &summary.service)],
+    };
+    let _ = write!(out, "\n  {:<12}", "");
+    for (name, _) in &columns {
+        let _ = write!(out, "{name:>12}");
+    }
+    let mut row = |name: &str, value: &dyn Fn(&Histogram<u64>) -> u64| {
+        let _ = write!(out, "\n  {name:<12}");
+        for (_, times) in &columns {
+            let _ = write!(out, "{:>12}", time(value(times)));
+        }
+    };
+    for (name, quantile) in QUANTILES {
+        row(name, &|times| times.value_at_quantile(quantile));
+    }
+    row("mean", &|times| times.mean() as u64);
+    out.push_str(match is_open {
+        true => "\n  latency counts from when a request was due, service from when it was sent\n",
+        false => "\n  closed loop: the next request waits for the answer, so users wait longer\n",
+    });
+}
+
+fn cpu(summary: &Summary, out: &mut String) {
+    out.push('\n');
+    if let (Some(server), Some(each_us)) = (&summary.server, summary.server_us_per_request()) {
+        let _ = write!(out, "  {:<12}{each_us:.2} µs of CPU a request", "server");
+        let answers = summary.answers.max(1) as f64;
+        let mut programs = server.by_program.clone();
+        programs.sort_by_key(|(_, us)| std::cmp::Reverse(*us));
+        let shown = programs.iter().map(|(name, us)| format!("{name} {:.2}", *us as f64 / answers));
+        let shown: Vec<String> = shown.collect();
+        let _ =
+            if shown.len() > 1 { writeln!(out, ": {}", shown.join(", ")) } else { writeln!(out) };
+    }
+    let _ = writeln!(
+        out,
+        "  {:<12}{:.2} µs of CPU a request, {:.0} % of its threads; sent late by 99 %: {}",
+        "generator",
+        summary.client_us_per_request(),
+        summary.client_share() * 100.0,
+        time(summary.lag.value_at_quantile(0.99))
+    );
+}
+
+fn doubts(summary: &Summary, out: &mut String) {
+    for doubt in summary.doubts() {
+        let _ = writeln!(out, "\n  not to be believed: {doubt}");
+    }
+}

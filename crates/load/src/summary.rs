@@ -1,0 +1,322 @@
+//! [`Summary`]: what a run came to.
+//!
+//! Made by `run`; read by the reports, by the search for a rate and by other crates. Whether it
+//! may be believed is asked of [`Summary::doubts`].
+
+use crate::doubt::Doubt;
+use crate::failures::Failures;
+use crate::plan::{Load, Plan};
+use crate::recorder::{First, Slice, Totals, histogram};
+use crate::schedule::Rate;
+use crate::server_cpu::ServerCpu;
+use hdrhistogram::Histogram;
+
+/// One interval of the time series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Moment {
+    /// When it began, in seconds from the beginning of the run.
+    pub at_seconds: f64,
+    /// How long it was.
+    pub seconds: f64,
+    /// Requests sent in it.
+    pub sent: u64,
+    /// Whole answers, of any status.
+    pub answers: u64,
+    /// Requests that failed.
+    pub failures: Failures,
+    /// Bytes of bodies.
+    pub body_bytes: u64,
+    /// Latency that half of the requests had at most, in ns.
+    pub p50_ns: u64,
+    /// Latency that 99 % had at most.
+    pub p99_ns: u64,
+    /// The highest latency.
+    pub max_ns: u64,
+    /// Requests in flight at its end.
+    pub in_flight: u64,
+    /// Requests that were due and had no connection, at worst.
+    pub backlog_max: u64,
+}
+
+impl Moment {
+    pub(crate) fn of(slice: &Slice, at_seconds: f64, seconds: f64) -> Self {
+        Self {
+            at_seconds,
+            seconds,
+            sent: slice.sent,
+            answers: slice.answers,
+            failures: slice.failures,
+            body_bytes: slice.body_bytes,
+            p50_ns: slice.latency.value_at_quantile(0.5),
+            p99_ns: slice.latency.value_at_quantile(0.99),
+            max_ns: slice.latency.max(),
+            in_flight: slice.in_flight,
+            backlog_max: slice.backlog_max,
+        }
+    }
+
+    /// Answers a second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// The result of one run, or of several of the same plan merged.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The URL as it was written.
+    pub url: String,
+    /// When requests were sent.
+    pub load: Load,
+    /// Connections held.
+    pub connections: usize,
+    /// Threads that did the work.
+    pub threads: usize,
+    /// Whether connections carried more than one request.
+    pub keep_alive: bool,
+    /// Whether the run had a number of requests to send, or users who think: then the
+    /// connections are not always busy, even in a closed loop.
+    pub has_pauses: bool,
+    /// How long requests were sent, in seconds.
+    pub seconds: f64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Whole answers, of any status.
+    pub answers: u64,
+    /// Requests that failed; bad answers are among them and among [`Self::answers`].
+    pub failures: Failures,
+    /// Bytes of bodies.
+    pub body_bytes: u64,
+    /// Bytes received, heads and TLS included.
+    pub received_bytes: u64,
+    /// Latency in ns: from when a request was intended to its whole answer. In a closed loop from
+    /// when it was sent. Requests that timed out are here with the time they took until then.
+    pub latency: Histogram<u64>,
+    /// Time of service in ns: from when a request was sent.
+    pub service: Histogram<u64>,
+    /// How much later than it could a request was sent, in ns: this program's own delay.
+    pub lag: Histogram<u64>,
+    /// Time to connect, in ns, of every connection made.
+    pub connect: Histogram<u64>,
+    /// Time in ns to the first byte of each answer, if the plan asked for it.
+    pub first_byte: Histogram<u64>,
+    /// The first answer that came.
+    pub first: Option<First>,
+    /// Requests that the schedule of an open loop had.
+    pub due: u64,
+    /// Of these, sent late because no connection was free.
+    pub delayed: u64,
+    /// Of these, given up at the deadline.
+    pub shed: u64,
+    /// Of these, still waiting for a connection when the run ended.
+    pub unsent: u64,
+    /// Sent, and without an answer when the run ended.
+    pub unfinished: u64,
+    /// Most requests that waited for a connection at once.
+    pub backlog_max: u64,
+    /// Connections that the server closed although they should have been kept.
+    pub closed_by_server: u64,
+    /// Mean of the requests in flight, from their times of service.
+    pub in_flight_mean: f64,
+    /// CPU time of the threads that did the work, in µs.
+    pub client_cpu_us: u64,
+    /// CPU time of the server, if the plan named its processes.
+    pub server: Option<ServerCpu>,
+    /// The time series.
+    pub moments: Vec<Moment>,
+}
+
+impl Summary {
+    pub(crate) fn of(
+        plan: &Plan,
+        all: &Slice,
+        totals: Vec<Totals>,
+        moments: Vec<Moment>,
+        server: Option<ServerCpu>,
+    ) -> Self {
+        let mut summary = Self {
+            url: plan.target.url.clone(),
+            load: plan.load,
+            connections: plan.connections,
+            threads: plan.thread_count(),
+            keep_alive: plan.keep_alive,
+            has_pauses: plan.requests.is_some() || plan.thinks(),
+            seconds: plan.duration.as_secs_f64(),
+            sent: all.sent,
+            answers: all.answers,
+            failures: all.failures,
+            body_bytes: all.body_bytes,
+            received_bytes: 0,
+            latency: all.latency.clone(),
+            service: histogram(),
+            lag: histogram(),
+            connect: histogram(),
+            first_byte: histogram(),
+            first: None,
+            due: 0,
+            delayed: 0,
+            shed: 0,
+            unsent: 0,
+            unfinished: 0,
+            backlog_max: moments.iter().map(|moment| moment.backlog_max).max().unwrap_or(0),
+            closed_by_server: 0,
+            in_flight_mean: 0.0,
+            client_cpu_us: 0,
+            server,
+            moments,
+        };
+        let mut in_flight_ns = 0;
+        let mut ended_ns = 0;
+        for one in &totals {
+            if let Some(service) = &one.service {
+                summary.service += service;
+            }
+            summary.lag += &one.lag;
+            summary.connect += &one.connect;
+            summary.first_byte += &one.first_byte;
+            summary.first = summary.first.or_else(|| one.first.clone());
+            summary.received_bytes += one.received_bytes;
+            summary.due += one.due;
+            summary.delayed += one.delayed;
+            summary.shed += one.shed;
+            summary.unsent += one.unsent;
+            summary.unfinished += one.unfinished;
+            summary.closed_by_server += one.closed_by_server;
+            summary.client_cpu_us += one.cpu_us;
+            in_flight_ns += one.in_flight_ns;
+            ended_ns = ended_ns.max(one.ended_ns);
+        }
+        if plan.load == Load::Closed {
+            summary.service = summary.latency.clone();
+            summary.seconds = ended_ns as f64 / 1e9;
+        }
+        summary.in_flight_mean = in_flight_ns as f64 / ended_ns.max(1) as f64;
+        summary
+    }
+
+    /// Whole answers a second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Requests that the schedule asked for a second; `None` in a closed loop.
+    pub fn asked_rate(&self) -> Option<f64> {
+        match self.load {
+            Load::Closed => None,
+            Load::Open { rate: Rate::Fixed(rate), .. } => Some(rate),
+            Load::Open { rate: Rate::Ramp { from, to }, .. } => Some((from + to) / 2.0),
+        }
+    }
+
+    /// The share of the schedule's requests that were sent; 1 in a closed loop.
+    pub fn rate_ratio(&self) -> f64 {
+        match self.due {
+            0 => 1.0,
+            due => (self.due - self.unsent - self.shed) as f64 / due as f64,
+        }
+    }
+
+    /// The share of requests that failed, or were given up.
+    pub fn failure_share(&self) -> f64 {
+        let all = self.sent + self.shed;
+        if all == 0 { 0.0 } else { (self.failures.total() + self.shed) as f64 / all as f64 }
+    }
+
+    /// This program's CPU time for one request in µs.
+    pub fn client_us_per_request(&self) -> f64 {
+        self.client_cpu_us as f64 / self.sent.max(1) as f64
+    }
+
+    /// The share of its cores that this program used.
+    pub fn client_share(&self) -> f64 {
+        self.client_cpu_us as f64 / (self.seconds * 1e6 * self.threads as f64).max(1.0)
+    }
+
+    /// The server's CPU time for one answer in µs.
+    pub fn server_us_per_request(&self) -> Option<f64> {
+        let server = self.server.as_ref()?;
+        Some(server.total_us as f64 / self.answers.max(1) as f64)
+    }
+
+    /// Why these numbers should not be believed; empty when nothing speaks against them.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        Doubt::about(self)
+    }
+
+    /// Takes another run of the same plan in: counts and times add up, and the time series
+    /// follows on.
+    pub fn merge(&mut self, other: &Self) {
+        let together = (self.seconds + other.seconds).max(f64::MIN_POSITIVE);
+        self.in_flight_mean =
+            (self.in_flight_mean * self.seconds + other.in_flight_mean * other.seconds) / together;
+        let offset = self.seconds;
+        self.moments.extend(other.moments.iter().cloned().map(|mut moment| {
+            moment.at_seconds += offset;
+            moment
+        }));
+        self.seconds += other.seconds;
+        self.failures += other.failures;
+        self.backlog_max = self.backlog_max.max(other.backlog_max);
+        for (mine, theirs) in [
+            (&mut self.latency, &other.latency),
+            (&mut self.service, &other.service),
+            (&mut self.lag, &other.lag),
+            (&mut self.connect, &other.connect),
+            (&mut self.first_byte, &other.first_byte),
+        ] {
+            *mine += theirs;
+        }
+        for (mine, theirs) in [
+            (&mut self.sent, other.sent),
+            (&mut self.answers, other.answers),
+            (&mut self.body_bytes, other.body_bytes),
+            (&mut self.received_bytes, other.received_bytes),
+            (&mut self.due, other.due),
+            (&mut self.delayed, other.delayed),
+            (&mut self.shed, other.shed),
+            (&mut self.unsent, other.unsent),
+            (&mut self.unfinished, other.unfinished),
+            (&mut self.closed_by_server, other.closed_by_server),
+            (&mut self.client_cpu_us, other.client_cpu_us),
+        ] {
+            *mine += theirs;
+        }
+        match (&mut self.server, &other.server) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, _) => *mine = None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+    use std::time::Duration;
+
+    fn summary() -> Summary {
+        let mut plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
+        plan.duration = Duration::from_secs(2);
+        let mut slice = Slice::new();
+        slice.answers = 10;
+        slice.sent = 10;
+        slice.latency.saturating_record(1_000_000);
+        let moment = Moment::of(&slice, 0.0, 1.0);
+        Summary { seconds: 2.0, ..Summary::of(&plan, &slice, Vec::new(), vec![moment], None) }
+    }
+
+    #[test]
+    fn two_runs_merged_are_one_of_twice_the_length() {
+        let mut merged = summary();
+        merged.merge(&summary());
+        assert_eq!((merged.answers, merged.seconds, merged.rate()), (20, 4.0, 5.0));
+        assert_eq!(merged.latency.len(), 2);
+        assert_eq!(merged.moments[1].at_seconds, 2.0);
+    }
+
+    #[test]
+    fn the_rate_ratio_is_the_share_of_the_schedule_that_was_sent() {
+        let summary = Summary { due: 200, unsent: 20, shed: 10, ..summary() };
+        assert_eq!(summary.rate_ratio(), 0.85);
+    }
+}

@@ -1,0 +1,205 @@
+//! [`Template`]: text with places that are filled anew for each request.
+//!
+//! `{seq}` is the number of the request, unlike any other in the run; `{key}` one of the plan's
+//! keys, drawn at random; `{rand}` 16 random hexadecimal digits, `{rand:N}` N random letters and
+//! digits; `{name}` a value of the user: a column of a data feed or what a step has captured.
+//! `{{` and `}}` are braces. A text without places costs nothing: it is rendered once.
+
+use crate::random::Random;
+use std::fmt;
+
+/// Letters of generated text; 64 of them, so that six bits choose one.
+const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+/// Longest generated text.
+const RAND_BYTES_MAX: usize = 1 << 24;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(Vec<u8>),
+    Seq,
+    Key,
+    Hex,
+    Letters(usize),
+    Value(String),
+}
+
+/// Why a template is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidTemplate {
+    text: String,
+    why: &'static str,
+}
+
+impl fmt::Display for InvalidTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\": {}; a brace that is meant is written twice", self.text, self.why)
+    }
+}
+
+impl std::error::Error for InvalidTemplate {}
+
+/// Parsed text; see the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+/// Where the values of a rendering come from.
+pub(crate) struct Source<'a> {
+    pub(crate) seq: u64,
+    pub(crate) keys: u64,
+    pub(crate) random: &'a mut Random,
+    pub(crate) values: &'a [(String, String)],
+}
+
+impl Template {
+    /// Text as it is, braces and all.
+    pub fn literal(text: impl Into<Vec<u8>>) -> Self {
+        let text = text.into();
+        if text.is_empty() { Self::default() } else { Self(vec![Part::Text(text)]) }
+    }
+
+    /// Reads the places of `text`.
+    pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
+        let fail = |why| InvalidTemplate { text: text.to_owned(), why };
+        let mut parts = Vec::new();
+        let mut plain = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, from) = rest.split_at(at);
+            plain.extend_from_slice(before.as_bytes());
+            if from.starts_with("{{") || from.starts_with("}}") {
+                plain.push(from.as_bytes()[0]);
+                rest = &from[2..];
+                continue;
+            }
+            let inner = from.strip_prefix('{').ok_or_else(|| fail("a } without its {"))?;
+            let end = inner.find('}').ok_or_else(|| fail("a { without its }"))?;
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
+            }
+            parts.push(Part::named(&inner[..end]).ok_or_else(|| fail("no such place"))?);
+            rest = &inner[end + 1..];
+        }
+        plain.extend_from_slice(rest.as_bytes());
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Whether every rendering is the same.
+    pub fn is_fixed(&self) -> bool {
+        self.0.iter().all(|part| matches!(part, Part::Text(_)))
+    }
+
+    /// The user's values that it asks for.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Value(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn render(&self, source: &mut Source<'_>, out: &mut Vec<u8>) {
+        for part in &self.0 {
+            part.render(source, out);
+        }
+    }
+}
+
+impl Part {
+    fn named(name: &str) -> Option<Self> {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
+        match name {
+            "seq" => Some(Part::Seq),
+            "key" => Some(Part::Key),
+            "rand" => Some(Part::Hex),
+            _ => match name.strip_prefix("rand:") {
+                Some(count) => {
+                    let count = count.parse().ok().filter(|&count| count <= RAND_BYTES_MAX)?;
+                    Some(Part::Letters(count))
+                }
+                None => is_name(name).then(|| Part::Value(name.to_owned())),
+            },
+        }
+    }
+
+    fn render(&self, source: &mut Source<'_>, out: &mut Vec<u8>) {
+        match self {
+            Part::Text(text) => out.extend_from_slice(text),
+            Part::Seq => push_decimal(out, source.seq),
+            Part::Key => push_decimal(out, source.random.below(source.keys)),
+            Part::Hex => push_letters(out, source.random, 16, 4),
+            Part::Letters(count) => push_letters(out, source.random, *count, 6),
+            Part::Value(name) => {
+                let known = source.values.iter().find(|(known, _)| known == name);
+                out.extend_from_slice(known.map_or(b"", |(_, value)| value.as_bytes()));
+            }
+        }
+    }
+}
+
+pub(crate) fn push_decimal(out: &mut Vec<u8>, number: u64) {
+    outboard_http1::write_u64(out, number);
+}
+
+/// `count` letters of `bits` random bits each.
+fn push_letters(out: &mut Vec<u8>, random: &mut Random, count: usize, bits: u32) {
+    let mut left = count;
+    while left > 0 {
+        let mut number = random.next();
+        for _ in 0..left.min((64 / bits) as usize) {
+            out.push(LETTERS[(number & ((1 << bits) - 1)) as usize]);
+            number >>= bits;
+            left -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(text: &str) -> String {
+        let values = [("name".to_owned(), "Ada".to_owned())];
+        let mut random = Random::new(5);
+        let mut source = Source { seq: 17, keys: 10, random: &mut random, values: &values };
+        let mut out = Vec::new();
+        Template::parse(text).expect("it is a template").render(&mut source, &mut out);
+        String::from_utf8(out).expect("it is text")
+    }
+
+    #[test]
+    fn places_are_filled_and_double_braces_are_braces() {
+        assert_eq!(render("/u/{name}/{seq}?{{x}}{unknown}."), "/u/Ada/17?{x}.");
+        let key: u64 = render("{key}").parse().expect("a key is a number");
+        assert!(key < 10);
+    }
+
+    #[test]
+    fn generated_text_has_the_length_that_was_asked_for() {
+        assert_eq!(render("{rand}").len(), 16);
+        assert!(render("{rand}").bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(render("{rand:100}").len(), 100);
+        assert_eq!(render("{rand:0}"), "");
+    }
+
+    #[test]
+    fn only_a_text_without_places_is_fixed() {
+        assert!(Template::parse("/{{a}}").expect("valid").is_fixed());
+        assert!(!Template::parse("/{seq}").expect("valid").is_fixed());
+        let template = Template::parse("{user}{seq}{token}").expect("valid");
+        assert_eq!(template.values().collect::<Vec<_>>(), ["user", "token"]);
+    }
+
+    #[test]
+    fn what_is_no_template_says_why() {
+        for (text, why) in [("{a", "without its }"), ("a}", "without its {"), ("{a b}", "no such")]
+        {
+            let error = Template::parse(text).expect_err("it is refused").to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(Template::parse("{rand:99999999999}").is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! The arguments of `outboard bench`, and the plan that they make.
+
+use clap::{Args, ValueEnum};
+use outboard_load::{
+    Arrival, Expect, Load, Plan, Processes, Protocol, Rate, Request, Script, Step, Target, Template,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is sent where, how it is judged, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    /// Connections, each with one user.
+    #[arg(long, short, value_name = "N", default_value_t = 64)]
+    connections: usize,
+    /// How long requests are sent: 500ms, 10s, 2m.
+    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    duration: Duration,
+    /// Stop after so many requests.
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "rate")]
+    requests: Option<u64>,
+    /// Threads; without it, half of this machine's cores.
+    #[arg(long, short, value_name = "N")]
+    threads: Option<usize>,
+    /// Requests a second, whatever the server does; A:B ramps from A to B. Without it each
+    /// connection sends the next request when the last is answered.
+    #[arg(long, short, value_name = "RATE", value_parser = rate)]
+    pub(super) rate: Option<Rate>,
+    /// How requests are spread in time around the rate.
+    #[arg(long, value_name = "HOW", default_value = "even")]
+    arrival: ArrivalName,
+    /// Give a request up that has waited so long for a connection.
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
+    deadline: Option<Duration>,
+    /// A request without a whole answer after so long has failed.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    timeout: Duration,
+    /// A new connection for every request.
+    #[arg(long)]
+    no_keepalive: bool,
+    /// Send for so long before anything is counted.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) warmup: Option<Duration>,
+    /// The method; without it GET, or POST with a body.
+    #[arg(long, short = 'X', value_name = "METHOD")]
+    method: Option<String>,
+    /// A header. May be given more than once. {seq}, {key}, {rand} and {rand:N} are filled.
+    #[arg(long, short = 'H', value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// The body, filled like a header; @FILE takes a file as it is.
+    #[arg(long, short = 'b', value_name = "TEXT")]
+    body: Option<String>,
+    /// Fill {seq}, {key}, {rand} and {rand:N} in the URL as well.
+    #[arg(long)]
+    fill_url: bool,
+    /// How many keys {key} draws from.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    keys: u64,
+    /// Where the random numbers begin.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What an answer must be: status=200, length=1234 or body~text. May be given more than once.
+    #[arg(long, value_name = "WHAT")]
+    check: Vec<String>,
+    /// Speak HTTP/2: over TLS by agreement, without TLS because you know that it is spoken there.
+    #[arg(long)]
+    http2: bool,
+    /// Take any certificate.
+    #[arg(long)]
+    insecure: bool,
+    /// Measure the CPU time of this process and all below it. May be given more than once.
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+    /// Measure the CPU time of a control group, by its folder.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "pid")]
+    cgroup: Option<PathBuf>,
+    /// The length of an interval of the time series.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ArrivalName {
+    Even,
+    Poisson,
+}
+
+impl PlanArguments {
+    /// The plan; the error is the operator's mistake in words.
+    pub(crate) fn plan(&self, url: &str) -> Result<Plan, String> {
+        let mut plan = Plan::new(Target::parse(url).map_err(|error| error.to_string())?);
+        if self.http2 {
+            if plan.target.protocol == Protocol::FastCgi {
+                return Err("--http2 and fcgi: exclude each other".to_owned());
+            }
+            plan.target.protocol = Protocol::Http2;
+        }
+        plan.connections = self.connections;
+        plan.threads = self.threads.unwrap_or_else(default_threads);
+        plan.duration = self.duration;
+        if self.requests.is_some() {
+            // The number ends the run; the time only bounds it.
+            plan.duration = self.duration.max(Duration::from_secs(3600));
+        }
+        plan.requests = self.requests;
+        plan.timeout = self.timeout;
+        plan.keep_alive = !self.no_keepalive;
+        plan.keys = self.keys;
+        plan.seed = self.seed;
+        plan.interval = self.interval.max(Duration::from_millis(10));
+        plan.verify_tls = !self.insecure;
+        plan.load = self.load();
+        plan.server = match (&self.cgroup, self.pid.is_empty()) {
+            (Some(folder), _) => Some(Processes::Cgroup(folder.clone())),
+            (None, false) => Some(Processes::Trees(self.pid.clone())),
+            (None, true) => None,
+        };
+        let step = self.step(&plan.target.path)?;
+        plan.scripts = vec![Script { name: "request".to_owned(), weight: 1, steps: vec![step] }];
+        Ok(plan)
+    }
+
+    fn load(&self) -> Load {
+        let Some(rate) = self.rate else { return Load::Closed };
+        let arrival = match self.arrival {
+            ArrivalName::Even => Arrival::Even,
+            ArrivalName::Poisson => Arrival::Poisson,
+        };
+        Load::Open { rate, arrival, deadline: self.deadline }
+    }
+
+    fn step(&self, path: &str) -> Result<Step, String> {
+        let template = |text: &str| Template::parse(text).map_err(|error| error.to_string());
+        let path = if self.fill_url { template(path)? } else { Template::literal(path) };
+        let headers = self.header.iter().map(|line| {
+            let (name, value) =
+                line.split_once(':').ok_or_else(|| format!("--header {line}: no colon in it"))?;
+            Ok((name.trim().to_owned(), template(value.trim())?))
+        });
+        let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
+            None => Template::default(),
+            Some((_, Some(file))) => {
+                Template::literal(std::fs::read(file).map_err(|error| format!("{file}: {error}"))?)
+            }
+            Some((text, None)) => template(text)?,
+        };
+        let default = if self.body.is_some() { "POST" } else { "GET" };
+        let method = self.method.as_deref().unwrap_or(default).to_ascii_uppercase();
+        let headers = headers.collect::<Result<_, String>>()?;
+        let mut step = Step::new(Request { method, path, headers, body });
+        for check in &self.check {
+            expect(check, &mut step.expect)?;
+        }
+        Ok(step)
+    }
+}
+
+/// Half of the cores: the server needs the others.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
+/// Reads `status=200`, `length=5` or `body~text`.
+fn expect(check: &str, expect: &mut Expect) -> Result<(), String> {
+    let wrong = || format!("--check {check}: it is status=NUMBER, length=BYTES or body~TEXT");
+    if let Some(text) = check.strip_prefix("body~") {
+        expect.body_contains = Some(text.to_owned());
+        return Ok(());
+    }
+    let (what, number) = check.split_once('=').ok_or_else(wrong)?;
+    match what {
+        "status" => expect.status = Some(number.parse().map_err(|_| wrong())?),
+        "length" => expect.length_bytes = Some(number.parse().map_err(|_| wrong())?),
+        _ => return Err(wrong()),
+    }
+    Ok(())
+}
+
+/// Reads `250ms`, `10s`, `2m`, `1h` or a number of seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let number: f64 = number.parse().map_err(|_| "such as 500ms, 10s or 2m".to_owned())?;
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit} is no unit of time; us, ms, s, m and h are")),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+/// Reads `2000` or `100:5000`.
+fn rate(text: &str) -> Result<Rate, String> {
+    let number = |text: &str| {
+        let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
+        number.ok_or_else(|| "requests a second, such as 2000 or 100:5000".to_owned())
+    };
+    match text.split_once(':') {
+        Some((from, to)) => Ok(Rate::Ramp { from: number(from)?, to: number(to)? }),
+        None => Ok(Rate::Fixed(number(text)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let read = |text| duration(text).expect("it is a time");
+        assert_eq!(read("250ms"), Duration::from_millis(250));
+        assert_eq!(read("1.5"), Duration::from_millis(1500));
+        assert_eq!(read("2m"), Duration::from_secs(120));
+        assert!(duration("5 apples").is_err());
+        assert!(duration("").is_err());
+    }
+
+    #[test]
+    fn rates_are_fixed_or_ramps() {
+        assert_eq!(rate("2000"), Ok(Rate::Fixed(2000.0)));
+        assert_eq!(rate("100:5000"), Ok(Rate::Ramp { from: 100.0, to: 5000.0 }));
+        assert!(rate("-5").is_err());
+        assert!(rate("fast").is_err());
+    }
+
+    #[test]
+    fn checks_are_read_by_what_they_are_about() {
+        let mut read = Expect::default();
+        for check in ["status=201", "length=5", "body~a=b"] {
+            expect(check, &mut read).expect("it is a check");
+        }
+        let body_contains = Some("a=b".to_owned());
+        assert_eq!(read, Expect { status: Some(201), length_bytes: Some(5), body_contains });
+        assert!(expect("colour=red", &mut read).is_err());
+    }
+}
