@@ -3,6 +3,8 @@
 //! Experiments make them, [`crate::client`] sends them. Invariant: the same ask is sent to every
 //! stack of a comparison.
 
+use std::sync::Arc;
+
 use crate::http::HOST;
 
 /// A request.
@@ -13,12 +15,19 @@ pub struct Ask {
     body: Option<&'static str>,
     /// The length that a good answer's body has; `None`: any.
     pub length_bytes: Option<usize>,
+    answer: Option<Arc<[u8]>>,
 }
 
 impl Ask {
     /// A GET of a path, its query included.
     pub fn get(path: &str) -> Self {
-        Self { path: path.into(), headers: String::new(), body: None, length_bytes: None }
+        Self {
+            path: path.into(),
+            headers: String::new(),
+            body: None,
+            length_bytes: None,
+            answer: None,
+        }
     }
 
     /// A POST of a form.
@@ -37,6 +46,16 @@ impl Ask {
     /// An answer of any other length counts as failed.
     pub fn expecting(self, length_bytes: usize) -> Self {
         Self { length_bytes: Some(length_bytes), ..self }
+    }
+
+    /// An answer with any other body counts as failed.
+    pub fn expecting_body(self, body: &[u8]) -> Self {
+        Self { answer: Some(body.into()), ..self.expecting(body.len()) }
+    }
+
+    /// The bytes that a good answer's body has; `None`: any.
+    pub fn body_bytes(&self) -> Option<&[u8]> {
+        self.answer.as_deref()
     }
 
     /// The request as it is sent, with `?id=N` appended when a number is given.

@@ -33,6 +33,8 @@ const FILES: &[(&str, &str)] = files![
     "fetch/worker.php",
     "fork/heavy.php",
     "fork/public/index.php",
+    "framework/public/index.php",
+    "framework/worker.php",
     "mixed/worker.php",
     "symfony/app.php",
     "symfony/fork.php",

@@ -4,6 +4,7 @@
 //! machine lets us make one, else from the process tree with its reaped children. Invariant:
 //! every process started here is known to the janitor before anybody waits for its answer.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -91,6 +92,16 @@ impl Group {
             return us;
         }
         self.pids().into_iter().filter_map(Process::read).map(|process| process.cpu_us).sum()
+    }
+
+    /// The same of the processes alive, summed by command name. A process that has ended is
+    /// counted with the parent that reaped it.
+    pub fn cpu_us_by_name(&self) -> BTreeMap<String, u64> {
+        let mut by_name = BTreeMap::new();
+        for process in self.pids().into_iter().filter_map(Process::read) {
+            *by_name.entry(process.name).or_default() += process.cpu_us;
+        }
+        by_name
     }
 
     /// Proportional memory of all its processes, in bytes.

@@ -139,6 +139,12 @@ pub fn body_length(buffer: &[u8], shape: Shape) -> usize {
     if shape.chunked { join_chunks(raw).len() } else { raw.len() }
 }
 
+/// Whether the body of a complete response is these bytes, without chunk framing.
+pub fn is_body(buffer: &[u8], shape: Shape, bytes: &[u8]) -> bool {
+    let raw = &buffer[shape.head..shape.total];
+    if shape.chunked { join_chunks(raw) == bytes } else { raw == bytes }
+}
+
 /// One answer, its body decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {

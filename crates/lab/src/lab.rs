@@ -1,6 +1,6 @@
 //! The lab's surroundings: scratch folder, janitor, limits, and what the run was asked for.
 //!
-//! Made once by `main`, lent to every stack and experiment. Invariant: the scratch folder and
+//! Made once by a command, lent to every stack and experiment. Invariant: the scratch folder and
 //! all that is started from here are known to the janitor.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -25,6 +25,22 @@ pub struct Effort {
     pub slice_seconds: f64,
     /// Divides the fixed amounts of work (requests, kills, reloads); 1 for a full run.
     pub shortening: u64,
+}
+
+impl Effort {
+    /// The usual: twelve slices of 3 s, or a look: six of 1 s.
+    pub fn usual(quick: bool) -> Self {
+        if quick {
+            Self { slices: 6, slice_seconds: 1.0, shortening: 5 }
+        } else {
+            Self { slices: 12, slice_seconds: 3.0, shortening: 1 }
+        }
+    }
+
+    /// The length of slices of which many are taken and no bar hangs on any.
+    pub fn short_slice_seconds(&self) -> f64 {
+        self.slice_seconds.min(if self.shortening > 1 { 0.4 } else { 1.0 })
+    }
 }
 
 /// What every stack and experiment gets to see of the run.
@@ -58,9 +74,10 @@ impl Lab {
         2 * self.cores
     }
 
-    /// A new folder in the scratch folder.
+    /// A folder in the scratch folder, named so that no configuration has to quote it.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.scratch.join(name);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '-' };
+        let folder = self.scratch.join(name.chars().map(plain).collect::<String>());
         std::fs::create_dir_all(&folder).doing(|| format!("make {}", folder.display()))?;
         Ok(folder)
     }

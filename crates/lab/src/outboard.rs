@@ -1,7 +1,6 @@
 //! The stack that the bars are about: `outboard serve`, with its admin socket.
 //!
-//! The binary comes from the environment variable OUTBOARD_BIN, else from `target/release`
-//! beside the workspace. Invariant: it gets the peers' ini file, and as many PHP processes unless
+//! The binary comes from the environment variable OUTBOARD_BIN, else it is the one that runs. Invariant: it gets the peers' ini file, and as many PHP processes unless
 //! a comparison says otherwise.
 
 use std::net::SocketAddr;
@@ -82,7 +81,7 @@ pub struct Outboard {
 /// The binary to measure, if there is one.
 pub fn binary() -> Option<PathBuf> {
     let given = std::env::var_os("OUTBOARD_BIN").map(PathBuf::from);
-    given.or_else(|| Some("target/release/outboard".into())).filter(|path| path.exists())
+    given.or_else(|| std::env::current_exe().ok()).filter(|path| path.exists())
 }
 
 impl Outboard {

@@ -11,6 +11,7 @@ use crate::error::{Doing, Error, Result};
 use crate::http::HOST;
 use crate::lab::{Lab, program, write};
 use crate::load::{Failures, Latency, Load};
+use crate::process_table::Process;
 
 /// Prints one line of numbers, marked so that wrk's own report is not mistaken for it.
 const REPORT: &str = r#"
@@ -57,6 +58,7 @@ impl Wrk {
         connections: usize,
         seconds: f64,
     ) -> Result<Load> {
+        let before = ended_children_us();
         let output = Command::new(&self.binary)
             .args(["--threads", "1", "--timeout", "10s", "--header", &format!("Host: {HOST}")])
             .args(["--connections", &connections.to_string()])
@@ -68,11 +70,18 @@ impl Wrk {
             .output()
             .doing(|| "run wrk".into())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        parse(&text).ok_or_else(|| Error::Program {
+        let load = parse(&text).ok_or_else(|| Error::Program {
             program: "wrk".into(),
             output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
-        })
+        })?;
+        let client_us = ended_children_us().saturating_sub(before);
+        Ok(Load { connections, client_us, ..load })
     }
+}
+
+/// What the lab's ended children have spent, wrk among them.
+fn ended_children_us() -> u64 {
+    Process::read(std::process::id()).map_or(0, |lab| lab.ended_children_us)
 }
 
 fn parse(text: &str) -> Option<Load> {
@@ -89,12 +98,14 @@ fn parse(text: &str) -> Option<Load> {
             connect: connect as u64,
             broken: (read + write) as u64,
             timeout: timeout as u64,
-            length: 0,
             status: status as u64,
+            ..Failures::default()
         },
         seconds: us / 1e6,
         reused: None,
-        latency: Latency { p50_us, p90_us, p99_us, max_us },
+        // wrk's mean has its own correction in it and is not that of what was measured.
+        latency: Latency { p50_us, p90_us, p99_us, max_us, mean_us: None },
+        ..Load::default()
     })
 }
 

@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Stop(AdminArguments),
     /// Find what is wrong with an application.
     Doctor(DoctorArguments),
+    /// Measure Outboard and other ways of serving PHP side by side on this machine.
+    Lab(crate::lab::arguments::Lab),
     /// Print the JSON schema of the configuration file.
     Schema,
 }

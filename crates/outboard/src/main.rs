@@ -9,6 +9,7 @@ mod admin_client;
 mod check;
 mod cli;
 mod doctor;
+mod lab;
 mod reload;
 mod serve;
 mod status;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Reload(arguments) => reload::run(&arguments, &terminal),
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
+        Command::Lab(arguments) => lab::run(&arguments, &terminal),
         Command::Schema => check::print_schema(),
     }
 }
