@@ -11,6 +11,7 @@ use crate::http::HOST;
 #[derive(Debug, Clone)]
 pub struct Ask {
     path: String,
+    host: String,
     headers: String,
     body: Option<&'static str>,
     /// The length that a good answer's body has; `None`: any.
@@ -23,6 +24,7 @@ impl Ask {
     pub fn get(path: &str) -> Self {
         Self {
             path: path.into(),
+            host: HOST.into(),
             headers: String::new(),
             body: None,
             length_bytes: None,
@@ -34,6 +36,11 @@ impl Ask {
     pub fn post(path: &str, form: &'static str) -> Self {
         let ask = Self { body: Some(form), ..Self::get(path) };
         ask.header("Content-Type: application/x-www-form-urlencoded")
+    }
+
+    /// Of another host than that of all stacks.
+    pub fn to_host(self, host: &str) -> Self {
+        Self { host: host.into(), ..self }
     }
 
     /// With one more header line.
@@ -60,9 +67,9 @@ impl Ask {
 
     /// The request as it is sent, with `?id=N` appended when a number is given.
     pub fn bytes(&self, id: Option<u64>) -> Vec<u8> {
-        let Self { path, headers, .. } = self;
+        let Self { path, host, headers, .. } = self;
         let id = id.map_or_else(String::new, |id| format!("?id={id}"));
-        let rest = format!("{path}{id} HTTP/1.1\r\nHost: {HOST}\r\n{headers}");
+        let rest = format!("{path}{id} HTTP/1.1\r\nHost: {host}\r\n{headers}");
         match self.body {
             None => format!("GET {rest}\r\n"),
             Some(body) => format!("POST {rest}Content-Length: {}\r\n\r\n{body}", body.len()),

@@ -46,6 +46,11 @@ impl Setting {
 }
 
 impl Matrix {
+    /// The matrix as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings serialise")
+    }
+
     /// Settings that make a comparison unfair, in words.
     pub fn findings(&self) -> Vec<String> {
         let words = |setting: &Setting| {

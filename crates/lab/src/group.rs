@@ -26,18 +26,26 @@ pub struct Group {
     name: String,
     cgroup: Option<Cgroup>,
     roots: Vec<Child>,
+    found: Vec<Pid>,
     log: PathBuf,
 }
 
 impl Group {
     /// An empty group whose processes log into the lab's scratch folder.
     pub fn new(lab: &mut Lab, name: &str) -> Result<Self> {
+        let name = &format!("{name}{}", lab.side);
         let cgroup = Cgroup::make(name);
         if let Some(cgroup) = &cgroup {
             lab.janitor.mind_cgroup(cgroup.directory())?;
         }
         let log = lab.scratch.join(format!("{name}.log"));
-        Ok(Self { name: name.into(), cgroup, roots: Vec::new(), log })
+        Ok(Self { name: name.into(), cgroup, roots: Vec::new(), found: Vec::new(), log })
+    }
+
+    /// Processes that run already, with all below them; they go on when the lab has ended.
+    pub fn attached(lab: &Lab, name: &str, found: Vec<Pid>) -> Self {
+        let log = lab.scratch.join(format!("{name}.log"));
+        Self { name: name.into(), cgroup: None, roots: Vec::new(), found, log }
     }
 
     /// Starts one more root process. Its output goes to the group's log.
@@ -81,7 +89,8 @@ impl Group {
             Some(cgroup) => cgroup::members(cgroup.directory()),
             None => {
                 let table = ProcessTable::snapshot();
-                table.tree(self.roots.iter().map(Child::id)).into_iter().collect()
+                let roots = self.roots.iter().map(Child::id).chain(self.found.iter().copied());
+                table.tree(roots).into_iter().collect()
             }
         }
     }

@@ -16,6 +16,9 @@ use crate::php::Php;
 /// Descriptors that the lab and every stack may hold: 10,000 idle connections and room.
 const DESCRIPTORS: u64 = 65_536;
 
+/// The share of the machine that others may take before a slice is refused.
+const NOISE_LIMIT: f64 = 0.10;
+
 /// How long and how often to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
@@ -23,6 +26,8 @@ pub struct Effort {
     pub slices: usize,
     /// Length of one slice in seconds.
     pub slice_seconds: f64,
+    /// The share of the machine that others may take during a slice.
+    pub noise_limit: f64,
     /// Divides the fixed amounts of work (requests, kills, reloads); 1 for a full run.
     pub shortening: u64,
 }
@@ -31,9 +36,9 @@ impl Effort {
     /// The usual: twelve slices of 3 s, or a look: six of 1 s.
     pub fn usual(quick: bool) -> Self {
         if quick {
-            Self { slices: 6, slice_seconds: 1.0, shortening: 5 }
+            Self { slices: 6, slice_seconds: 1.0, noise_limit: NOISE_LIMIT, shortening: 5 }
         } else {
-            Self { slices: 12, slice_seconds: 3.0, shortening: 1 }
+            Self { slices: 12, slice_seconds: 3.0, noise_limit: NOISE_LIMIT, shortening: 1 }
         }
     }
 
@@ -55,6 +60,8 @@ pub struct Lab {
     pub effort: Effort,
     /// Processor cores of this machine.
     pub cores: usize,
+    /// Tells the folders and groups of two stacks of one kind apart; empty where there is one.
+    pub side: &'static str,
 }
 
 impl Lab {
@@ -66,7 +73,7 @@ impl Lab {
         std::fs::create_dir(&scratch).doing(|| format!("make {}", scratch.display()))?;
         janitor.mind_folder(&scratch)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { janitor, scratch, php: Php::find()?, effort, cores })
+        Ok(Self { janitor, scratch, php: Php::find()?, effort, cores, side: "" })
     }
 
     /// PHP processes per stack: two per core, the same for all.
@@ -77,6 +84,7 @@ impl Lab {
     /// A folder in the scratch folder, named so that no configuration has to quote it.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '-' };
+        let name = format!("{name}{}", self.side);
         let folder = self.scratch.join(name.chars().map(plain).collect::<String>());
         std::fs::create_dir_all(&folder).doing(|| format!("make {}", folder.display()))?;
         Ok(folder)

@@ -6,19 +6,24 @@
 //! [`order`] is balanced, with a [`backend`] to wait for and [`fixture`]s to serve. What [`group`]
 //! accounts for becomes [`statistics`] and from there [`comparison`]s by [`metric`] and
 //! [`verdict`]s on bars, unless a [`refusal`] forbids it; [`fairness`] tells whether the stacks
-//! are set up alike, and [`published`] what others once measured. The [`report`] of it all is
+//! are set up alike (the [`doctor`] looks), and [`published`] what others once measured. The [`report`] of it all is
 //! shown by [`table`], [`markdown`] and [`page`]. Whatever is started is ended by [`group`] or, if the lab dies, by the
-//! [`janitor`].
+//! [`janitor`]. Beside the experiments, [`ab`] compares [`side`]s of the user's choice, and
+//! [`calibrate`] compares a stack of the [`catalog`] with itself.
 #![forbid(unsafe_code)]
 
+pub mod ab;
 pub mod apache;
 pub mod ask;
 pub mod backend;
 pub mod background;
 pub mod builtin;
+pub mod calibrate;
+pub mod catalog;
 pub mod cgroup;
 pub mod client;
 pub mod comparison;
+pub mod doctor;
 pub mod error;
 pub mod experiment;
 pub mod fairness;
@@ -28,6 +33,7 @@ pub mod group;
 pub mod http;
 pub mod janitor;
 pub mod lab;
+pub mod listener;
 pub mod load;
 pub mod machine;
 pub mod mariadb;
@@ -44,6 +50,7 @@ pub mod published;
 pub mod refusal;
 pub mod report;
 pub mod run;
+pub mod side;
 pub mod site;
 pub mod slice;
 pub mod stack;

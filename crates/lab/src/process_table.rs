@@ -75,6 +75,11 @@ impl ProcessTable {
         Self(processes)
     }
 
+    /// All processes of the snapshot.
+    pub fn pids(&self) -> impl Iterator<Item = Pid> {
+        self.0.keys().copied()
+    }
+
     /// One process of the snapshot.
     pub fn get(&self, pid: Pid) -> Option<&Process> {
         self.0.get(&pid)

@@ -18,9 +18,6 @@ const BUSY_CLIENT: f64 = 0.85;
 /// then it is the stack that limits the rate, however busy the generator is.
 const BUSY_STACK: f64 = 0.90;
 
-/// The share of the machine that others may take.
-const NOISE: f64 = 0.10;
-
 /// The share of the machine that its hypervisor may give to others.
 const STOLEN: f64 = 0.05;
 
@@ -154,9 +151,9 @@ fn little(slice: &Slice) -> Option<Refusal> {
 
 fn noisy(slice: &Slice) -> Option<Refusal> {
     let reasons = [
-        (slice.stolen, STOLEN, "the hypervisor"),
+        (slice.stolen, STOLEN.max(slice.noise_limit / 2.0), "the hypervisor"),
         (slice.stalled, STALLED, "waiting for memory"),
-        (slice.noise, NOISE, "other processes"),
+        (slice.noise, slice.noise_limit, "other processes"),
     ];
     let over = reasons.into_iter().find(|(taken, limit, _)| taken > limit);
     over.map(|(taken, _, by)| Refusal::Noisy { taken, by: by.into() })

@@ -154,11 +154,16 @@ impl Report {
 
     /// Adds a row per stack, the comparisons, and a note when rounds were taken again.
     pub fn add_rounds(&mut self, experiment: &str, rounds: &Rounds) {
+        self.add_rows(experiment, rounds);
+        self.comparisons.extend(compare(experiment, rounds, &Metric::ALL, usual_question));
+    }
+
+    /// The same without comparing.
+    pub fn add_rows(&mut self, experiment: &str, rounds: &Rounds) {
         let section = self.sections.last().map_or_else(String::new, |section| section.name.clone());
         for series in &rounds.series {
             self.rows.push(Row::of(&section, experiment, series));
         }
-        self.comparisons.extend(compare(experiment, rounds, &Metric::ALL, usual_question));
         if rounds.repeated > 0 {
             self.notes.push(format!("{experiment}: {} rounds taken again", rounds.repeated));
         }

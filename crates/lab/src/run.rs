@@ -5,6 +5,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::doctor;
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::lab::{Effort, Lab};
@@ -18,6 +19,7 @@ pub fn run(experiments: &[Experiment], effort: Effort, command: &str) -> Result<
     let mut lab = Lab::open(effort)?;
     let mut report = empty(&lab, command);
     let began = Instant::now();
+    look_around(&mut lab, &mut report);
     for &experiment in experiments {
         eprintln!("{}", experiment.name());
         report.begin(experiment);
@@ -31,6 +33,17 @@ pub fn run(experiments: &[Experiment], effort: Effort, command: &str) -> Result<
     }
     report.run.seconds = began.elapsed().as_secs_f64();
     Ok(report)
+}
+
+/// Looks whether the stacks are set up alike; a run goes on without knowing.
+fn look_around(lab: &mut Lab, report: &mut Report) {
+    match doctor::examine(lab, &mut report.notes) {
+        Ok(matrix) => {
+            report.notes.extend(matrix.findings());
+            report.fairness = Some(matrix);
+        }
+        Err(error) => report.notes.push(format!("doctor: {error}")),
+    }
 }
 
 /// A report about this machine with nothing in it yet.

@@ -38,7 +38,9 @@ pub struct Slice {
     /// Share of the machine's cores taken by the hypervisor and by processes that belong to
     /// neither the stack nor the lab.
     pub noise: f64,
-    /// The hypervisor's part of that.
+    /// What was borne of that.
+    pub noise_limit: f64,
+    /// The hypervisor's part of it.
     pub stolen: f64,
     /// Share of the time in which everything waited for memory.
     pub stalled: f64,
@@ -79,6 +81,7 @@ pub fn measure(
         pss_bytes: stack.group.pss_bytes(),
         machine_us: passed.total_us(),
         noise: passed.taken_by_others(cpu_us + beside_us),
+        noise_limit: lab.effort.noise_limit,
         stolen: passed.stolen(),
         stalled: passed.stalled(lab.cores),
     })
@@ -145,6 +148,7 @@ impl Series {
 }
 
 /// Series of the same rounds.
+#[derive(Default)]
 pub struct Rounds {
     /// One series per stack, in the order given.
     pub series: Vec<Series>,
@@ -153,6 +157,23 @@ pub struct Rounds {
 }
 
 impl Rounds {
+    /// How many rounds there are.
+    pub fn pairs(&self) -> usize {
+        self.series.first().map_or(0, |series| series.slices.len())
+    }
+
+    /// Adds later rounds of the same stacks.
+    pub fn extend(&mut self, later: Self) {
+        self.repeated += later.repeated;
+        if self.series.is_empty() {
+            self.series = later.series;
+            return;
+        }
+        for (series, later) in self.series.iter_mut().zip(later.series) {
+            series.slices.extend(later.slices);
+        }
+    }
+
     /// The series of a stack.
     pub fn of(&self, stack: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.stack == stack)

@@ -20,7 +20,7 @@ fn sound() -> Slice {
         client_us: 300_000,
         ..Load::default()
     };
-    Slice { load, cpu_us: 900_000, machine_us: 2_000_000, ..Slice::default() }
+    Slice { load, cpu_us: 900_000, machine_us: 2_000_000, noise_limit: 0.1, ..Slice::default() }
 }
 
 fn series(slices: Vec<Slice>) -> Series {
