@@ -36,8 +36,8 @@ pub struct Comparison {
     pub class: Class,
 }
 
-/// Compares the first stack of the rounds with each of the others, in these metrics; together
-/// they are one family.
+/// Compares the first stack of the rounds with each of the others, in these metrics. The
+/// comparisons in one metric are a family.
 pub fn compare(
     experiment: &str,
     rounds: &Rounds,
@@ -45,16 +45,23 @@ pub fn compare(
     question: impl Fn(Metric) -> Question,
 ) -> Vec<Comparison> {
     let Some((subject, references)) = rounds.series.split_first() else { return Vec::new() };
-    let pairs =
-        references.iter().flat_map(|reference| metrics.iter().map(move |m| (reference, *m)));
-    let mut family: Vec<Comparison> =
-        pairs.map(|(reference, metric)| plain(experiment, subject, reference, metric)).collect();
+    let mut families: Vec<Vec<Comparison>> = Vec::new();
+    for &metric in metrics {
+        let plain = |reference| plain(experiment, subject, reference, metric);
+        families.push(judged(references.iter().map(plain).collect(), &question(metric)));
+    }
+    // From stack to stack, and from metric to metric within.
+    let of_stack = |at: usize| families.iter().map(move |family| family[at].clone());
+    (0..references.len()).flat_map(of_stack).collect()
+}
+
+/// A family, each judged with the others in mind.
+fn judged(mut family: Vec<Comparison>, question: &Question) -> Vec<Comparison> {
     let probabilities: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
     for (comparison, adjusted) in family.iter_mut().zip(holm::adjust(&probabilities)) {
         comparison.p_adjusted = adjusted;
         if !matches!(comparison.class, Class::Invalid { .. }) {
-            comparison.class =
-                question(comparison.metric).judge_with(&comparison.differences, adjusted);
+            comparison.class = question.judge_with(&comparison.differences, adjusted);
         }
     }
     family
@@ -197,9 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn six_pairs_are_too_few_for_a_family_of_six() {
-        let rounds = rounds(&[("ours", 50.0), ("theirs", 80.0), ("third", 90.0)], 6);
-        assert_eq!(classes(&rounds)[0], "undecided");
+    fn six_pairs_are_too_few_for_two_comparisons_and_seven_are_enough() {
+        let stacks = [("ours", 50.0), ("theirs", 80.0), ("third", 90.0)];
+        let [six, seven] = [6, 7].map(|slices| {
+            compare("test", &rounds(&stacks, slices), &[Metric::Cpu], usual_question)
+        });
+        assert_eq!(six[0].class, Class::Undecided { more_pairs: Some(1) });
+        assert_eq!([&seven[0].class, &seven[1].class], [&Class::Better; 2]);
     }
 
     #[test]

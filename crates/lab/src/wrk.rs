@@ -5,10 +5,15 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
 
 use crate::error::{Doing, Error, Result};
 use crate::http::HOST;
+use crate::janitor;
 use crate::lab::{Lab, program, write};
 use crate::load::{Failures, Latency, Load};
 use crate::process_table::Process;
@@ -59,16 +64,23 @@ impl Wrk {
         seconds: f64,
     ) -> Result<Load> {
         let before = ended_children_us();
-        let output = Command::new(&self.binary)
+        let wrk = Command::new(&self.binary)
             .args(["--threads", "1", "--timeout", "10s", "--header", &format!("Host: {HOST}")])
             .args(["--connections", &connections.to_string()])
-            .args(["--duration", &format!("{}s", seconds.ceil().max(1.0))])
+            .args(["--duration", &format!("{}s", seconds.ceil() + 1.0)])
             .args(headers.iter().flat_map(|line| ["--header", line]))
             .arg("--script")
             .arg(&self.script)
             .arg(format!("http://{address}{path}"))
-            .output()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .doing(|| "run wrk".into())?;
+        // It counts in whole seconds; interrupted it ends early and reports as at its end.
+        thread::sleep(Duration::from_secs_f64(seconds));
+        janitor::signal(wrk.id(), Signal::INT);
+        let output = wrk.wait_with_output().doing(|| "run wrk".into())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let load = parse(&text).ok_or_else(|| Error::Program {
             program: "wrk".into(),

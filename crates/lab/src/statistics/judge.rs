@@ -76,21 +76,23 @@ impl Question {
             let lower = inner.middle < 0.0;
             return if lower == self.lower_is_better { Class::Better } else { Class::Worse };
         }
-        Class::Undecided { more_pairs: self.more_pairs(differences) }
+        // In company, each has to be as much rarer as its probability was raised.
+        let alpha = self.alpha * (p_value(differences) / probability).min(1.0);
+        Class::Undecided { more_pairs: self.more_pairs(differences, alpha) }
     }
 
     /// Pairs until a difference of the present size would be detected, or one that small would be
     /// shown to be within theta, whichever comes first.
-    fn more_pairs(&self, differences: &[f64]) -> Option<usize> {
+    fn more_pairs(&self, differences: &[f64], alpha: f64) -> Option<usize> {
         let pairs = differences.len();
-        let interval = estimate(differences, 1.0 - self.alpha)?;
+        let interval = estimate(differences, 1.0 - alpha)?;
         let size = interval.middle.abs();
-        let different = pairs_for(size, &interval, pairs, self.alpha);
+        let different = pairs_for(size, &interval, pairs, alpha);
         let equal = (size < self.theta)
             .then(|| pairs_for(self.theta - size, &interval, pairs, self.alpha))
             .flatten();
         let needed = different.into_iter().chain(equal).min()?;
-        Some(needed.max(fewest_pairs(self.alpha)).saturating_sub(pairs).max(1))
+        Some(needed.max(fewest_pairs(alpha)).saturating_sub(pairs).max(1))
     }
 }
 

@@ -53,10 +53,10 @@ pub(crate) struct Run {
     /// Fewer and shorter slices: a look, not a proof.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Slices per stack and experiment [default: 12, with --quick 6].
+    /// Slices per stack and experiment [default: 12, with --quick 7].
     #[arg(long, value_name = "N")]
     pub(crate) slices: Option<usize>,
-    /// Seconds per slice [default: 3, with --quick 1].
+    /// Seconds per slice [default: 3, with --quick 0.5].
     #[arg(long, value_name = "S")]
     pub(crate) seconds: Option<f64>,
     #[command(flatten)]
