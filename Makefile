@@ -1,6 +1,7 @@
 # `make serve` and `make test` set everything up by themselves; `make help` lists the rest.
 SHELL := /bin/bash
 CARGO ?= cargo
+BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
 .PHONY: help setup serve build test check bench test-php84 loom miri fuzz deny clean
@@ -31,9 +32,8 @@ check: setup ## Format, lints and unit tests: under three minutes when warm.
 test: setup ## Every test: units, the PHP host, end to end, loom, a short fuzz of every parser.
 	ci/test
 
-bench: build ## Measure against nginx + php-fpm and Apache side by side; prints the table.
-	$(CARGO) build --release -p outboard-lab
-	target/release/outboard-lab $(BENCH)
+bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='NAME --quick' a part.
+	target/release/outboard lab run $(BENCH) --out target/lab --gate
 
 test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
 	ci/php84 $(PHP84_ROOT)

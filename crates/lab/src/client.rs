@@ -6,6 +6,7 @@
 //! as an answer or as a failure, and nothing is sent again.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use rustix::time::Timespec;
 
 use crate::ask::Ask;
 use crate::error::{Doing, Result};
-use crate::http::{Scan, body_length, scan};
+use crate::http::{Scan, Shape, body_length, is_body, scan};
 use crate::load::{Failures, Latency, Load};
 
 /// After this long without any answer the requests in flight count as timed out.
@@ -55,6 +56,9 @@ pub struct Account {
     pub seconds: f64,
     /// Requests sent on a connection that had answered before.
     pub reused: u64,
+    /// CPU that the client itself spent, in µs.
+    pub client_us: u64,
+    connections: usize,
     latencies_us: Vec<u32>,
 }
 
@@ -67,17 +71,20 @@ impl Account {
             seconds: self.seconds,
             reused: Some(self.reused),
             latency: Latency::of(self.latencies_us),
+            connections: self.connections,
+            client_us: self.client_us,
         }
     }
 
-    fn answer(&mut self, connection: &Connection, status: u16, length_expected: bool) {
+    fn answer(&mut self, connection: &Connection, status: u16, body: Body) {
         *self.statuses.entry(status).or_default() += 1;
         let us = connection.sent.elapsed().as_micros();
         self.latencies_us.push(u32::try_from(us).unwrap_or(u32::MAX));
-        if status >= 400 {
-            self.failures.status += 1;
-        } else if !length_expected {
-            self.failures.length += 1;
+        match body {
+            _ if status >= 400 => self.failures.status += 1,
+            Body::OtherLength => self.failures.length += 1,
+            Body::OtherBytes => self.failures.body += 1,
+            Body::AsExpected => {}
         }
         if status != 200 {
             self.unusual.push((connection.number, status));
@@ -92,9 +99,11 @@ pub fn run(plan: &Plan, mut go_on: impl FnMut(u64) -> bool) -> Result<Account> {
     // All of them before the first request: a server that is at work already may be slow to accept
     // the rest, and would then be measured with fewer than it was meant to have.
     for index in 0..plan.connections {
+        // What fails here is tried again, and counted, with its first request.
         client.connect(index)?;
     }
-    let began = Instant::now();
+    client.account.failures = Failures::default();
+    let (began, spent_us) = (Instant::now(), thread_us());
     for index in 0..plan.connections {
         client.next(index, &mut go_on)?;
     }
@@ -114,6 +123,7 @@ pub fn run(plan: &Plan, mut go_on: impl FnMut(u64) -> bool) -> Result<Account> {
         }
     }
     client.account.seconds = began.elapsed().as_secs_f64();
+    client.account.client_us = thread_us().saturating_sub(spent_us);
     Ok(client.account)
 }
 
@@ -162,8 +172,15 @@ struct Connection {
 /// What reading a connection came to.
 enum Reading {
     Waiting,
-    Answer { status: u16, length_bytes: usize, keep_alive: bool },
+    Answer(Shape),
     Broken,
+}
+
+/// What an answer's body is, against what it has to be.
+enum Body {
+    AsExpected,
+    OtherLength,
+    OtherBytes,
 }
 
 impl<'a> Client<'a> {
@@ -179,7 +196,7 @@ impl<'a> Client<'a> {
         };
         let connections = std::iter::repeat_with(idle).take(plan.connections).collect();
         let requests = plan.asks.iter().map(|ask| ask.bytes(None)).collect();
-        let account = Account::default();
+        let account = Account { connections: plan.connections, ..Account::default() };
         Ok(Self { plan, requests, epoll, connections, sent: 0, in_flight: 0, account })
     }
 
@@ -191,7 +208,6 @@ impl<'a> Client<'a> {
             let number = self.sent;
             self.sent += 1;
             if self.connections[index].stream.is_none() && !self.connect(index)? {
-                self.account.failures.connect += 1;
                 continue;
             }
             let turn = self.turn(number);
@@ -221,8 +237,20 @@ impl<'a> Client<'a> {
         (number % self.plan.asks.len() as u64) as usize
     }
 
+    /// Whether there is a connection now; the failure is counted if not.
     fn connect(&mut self, index: usize) -> Result<bool> {
-        let Ok(stream) = TcpStream::connect(self.plan.address) else { return Ok(false) };
+        let stream = match TcpStream::connect(self.plan.address) {
+            Ok(stream) => stream,
+            // No port is left for this destination (connect(2), EADDRNOTAVAIL).
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => {
+                self.account.failures.ports += 1;
+                return Ok(false);
+            }
+            Err(_) => {
+                self.account.failures.connect += 1;
+                return Ok(false);
+            }
+        };
         stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
@@ -245,10 +273,10 @@ impl<'a> Client<'a> {
         }
         match connection.read() {
             Reading::Waiting => return Ok(()),
-            Reading::Answer { status, length_bytes, keep_alive } => {
-                let expected = self.plan.asks[turn].length_bytes;
-                let as_expected = expected.is_none_or(|expected| expected == length_bytes);
-                self.account.answer(connection, status, as_expected);
+            Reading::Answer(shape) => {
+                let (status, keep_alive) = (shape.status, shape.keep_alive);
+                let body = connection.judge(&self.plan.asks[turn], shape);
+                self.account.answer(connection, status, body);
                 connection.used = true;
                 if !keep_alive {
                     connection.stream = None;
@@ -284,13 +312,30 @@ impl Connection {
         match scan(&self.buffer, ended) {
             Scan::Incomplete => Reading::Waiting,
             Scan::Malformed => Reading::Broken,
-            Scan::Complete(shape) => Reading::Answer {
-                status: shape.status,
-                length_bytes: body_length(&self.buffer, shape),
-                keep_alive: shape.keep_alive,
-            },
+            Scan::Complete(shape) => Reading::Answer(shape),
         }
     }
+
+    /// Holds the answer in the buffer against what the ask expects.
+    fn judge(&self, ask: &Ask, shape: Shape) -> Body {
+        let other_length =
+            ask.length_bytes.is_some_and(|length| length != body_length(&self.buffer, shape));
+        let other_bytes =
+            || ask.body_bytes().is_some_and(|body| !is_body(&self.buffer, shape, body));
+        match () {
+            () if other_length => Body::OtherLength,
+            () if other_bytes() => Body::OtherBytes,
+            () => Body::AsExpected,
+        }
+    }
+}
+
+/// CPU time of this thread in µs, exact to the ns (`/proc/PID/schedstat`, Linux's
+/// Documentation/scheduler/sched-stats.rst).
+fn thread_us() -> u64 {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns: Option<u64> = stat.split(' ').next().and_then(|word| word.parse().ok());
+    ns.unwrap_or(0) / 1_000
 }
 
 #[cfg(test)]

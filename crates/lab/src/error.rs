@@ -1,6 +1,6 @@
 //! The one error type of the lab: who failed, at what, and what to do about it.
 //!
-//! Every fallible call of the crate returns it; `main` prints it and exits 1. A bar that is
+//! Every fallible call of the crate returns it; the command line prints it and exits 1. A bar that is
 //! missed is not an error: that is a [`crate::verdict::Verdict`].
 
 use std::{fmt, io};

@@ -3,22 +3,25 @@
 //! An experiment whose subject is missing still measures the peers and says "not measured"
 //! about its bars. Everything it started has ended when it returns.
 
-mod compose;
 mod coroutine;
 mod crowd;
 mod database;
+mod entity;
 mod fetch;
 mod files;
 mod fork;
+mod framework;
 mod hello;
 mod idle;
 mod kill;
 mod memory;
 mod mixed;
+mod offload;
+mod page_cache;
 mod reload;
 mod wordpress;
 mod worker;
-mod workloads;
+mod workers;
 
 use clap::ValueEnum;
 
@@ -49,18 +52,27 @@ pub enum Experiment {
     Worker,
     /// A page that waits for a backend, by the gateway's fetch and by plain curl.
     Fetch,
-    /// A page stitched from scripts and a fetch, against nginx with Lua.
-    Compose,
     /// Queries that wait, through unmodified PDO.
     Database,
-    /// Eleven workloads over 100, 500 and 1,000 connections, against mod_php and php-fpm.
-    Workloads,
     /// Isolation by fork: Symfony, a large process, and from which boot time on it pays.
     Fork,
     /// Memory of a coroutine that waits.
     Coroutine,
     /// Memory and leftovers over a million mixed requests in worker mode.
     Mixed,
+    /// A page of two scripts and an answer of a backend of 1, 10 or 30 ms: fetched by the gateway,
+    /// by nginx with Lua, and by curl in PHP.
+    #[value(alias = "compose")]
+    Offload,
+    /// Eleven workloads over 100, 500 and 1,000 connections, against mod_php and php-fpm.
+    #[value(alias = "workloads")]
+    Workers,
+    /// phpinfo and a blog's home page: without opcache, with it, and from page caches.
+    PageCache,
+    /// 23 bytes with validators: php-fpm, a resident script, and a framework in it.
+    Framework,
+    /// PUT and GET at a fixed rate: a synchronous server against an asynchronous one.
+    Entity,
 }
 
 impl Experiment {
@@ -77,20 +89,34 @@ impl Experiment {
             Self::Reload => reload::run(lab, report),
             Self::Worker => worker::run(lab, report),
             Self::Fetch => fetch::run(lab, report),
-            Self::Compose => compose::run(lab, report),
             Self::Database => database::run(lab, report),
-            Self::Workloads => workloads::run(lab, report),
             Self::Fork => fork::run(lab, report),
             Self::Coroutine => coroutine::run(lab, report),
             Self::Mixed => mixed::run(lab, report),
+            Self::Offload => offload::run(lab, report),
+            Self::Workers => workers::run(lab, report),
+            Self::PageCache => page_cache::run(lab, report),
+            Self::Framework => framework::run(lab, report),
+            Self::Entity => entity::run(report),
         }
     }
 
-    /// The name on the command line and in progress lines.
+    /// All of them, in the order of a full run.
+    pub fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    /// The name on the command line and in reports.
     pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// What it measures, in a sentence.
+    pub fn about(self) -> String {
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 }
 
 /// What is said of a bar when there is no outboard binary.
-const NOT_BUILT: &str = "outboard is not built (OUTBOARD_BIN or target/release/outboard)";
+const NOT_BUILT: &str = "OUTBOARD_BIN names no program";

@@ -8,14 +8,35 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::lab::{Lab, is_root, program, write};
 
-/// Starts an FPM master with so many children in the stack's group; answers the path of its
-/// socket.
-pub fn start(lab: &mut Lab, group: &mut Group, name: &str, children: usize) -> Result<PathBuf> {
+/// A static pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Pool {
+    /// Processes, all started at once and kept.
+    pub children: usize,
+    /// Ini values besides those of all stacks.
+    pub ini: &'static [(&'static str, &'static str)],
+}
+
+impl Pool {
+    /// As many children as any stack has PHP processes, with the ini values of all stacks.
+    pub fn usual(lab: &Lab) -> Self {
+        Self::of(lab.php_processes())
+    }
+
+    /// So many children, with the ini values of all stacks.
+    pub fn of(children: usize) -> Self {
+        Self { children, ini: &[] }
+    }
+}
+
+/// Starts an FPM master with a pool in the stack's group; answers the path of its socket.
+pub fn start(lab: &mut Lab, group: &mut Group, name: &str, pool: Pool) -> Result<PathBuf> {
+    let children = pool.children;
     let binary = lab.php.fpm();
     program(&[&binary.to_string_lossy()], "php-fpm")?;
     let folder = lab.folder(&format!("{name}-pool"))?;
     let ini = folder.join("php.ini");
-    lab.php.ini_file(&ini)?;
+    lab.php.ini_file_with(&ini, pool.ini)?;
     let socket = folder.join("fpm.sock");
     let user = if is_root() {
         "user = www-data\ngroup = www-data\nlisten.owner = www-data\nlisten.group = www-data"

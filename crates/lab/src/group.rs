@@ -4,6 +4,7 @@
 //! machine lets us make one, else from the process tree with its reaped children. Invariant:
 //! every process started here is known to the janitor before anybody waits for its answer.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,18 +26,26 @@ pub struct Group {
     name: String,
     cgroup: Option<Cgroup>,
     roots: Vec<Child>,
+    found: Vec<Pid>,
     log: PathBuf,
 }
 
 impl Group {
     /// An empty group whose processes log into the lab's scratch folder.
     pub fn new(lab: &mut Lab, name: &str) -> Result<Self> {
+        let name = &format!("{name}{}", lab.side);
         let cgroup = Cgroup::make(name);
         if let Some(cgroup) = &cgroup {
             lab.janitor.mind_cgroup(cgroup.directory())?;
         }
         let log = lab.scratch.join(format!("{name}.log"));
-        Ok(Self { name: name.into(), cgroup, roots: Vec::new(), log })
+        Ok(Self { name: name.into(), cgroup, roots: Vec::new(), found: Vec::new(), log })
+    }
+
+    /// Processes that run already, with all below them; they go on when the lab has ended.
+    pub fn attached(lab: &Lab, name: &str, found: Vec<Pid>) -> Self {
+        let log = lab.scratch.join(format!("{name}.log"));
+        Self { name: name.into(), cgroup: None, roots: Vec::new(), found, log }
     }
 
     /// Starts one more root process. Its output goes to the group's log.
@@ -80,7 +89,8 @@ impl Group {
             Some(cgroup) => cgroup::members(cgroup.directory()),
             None => {
                 let table = ProcessTable::snapshot();
-                table.tree(self.roots.iter().map(Child::id)).into_iter().collect()
+                let roots = self.roots.iter().map(Child::id).chain(self.found.iter().copied());
+                table.tree(roots).into_iter().collect()
             }
         }
     }
@@ -91,6 +101,16 @@ impl Group {
             return us;
         }
         self.pids().into_iter().filter_map(Process::read).map(|process| process.cpu_us).sum()
+    }
+
+    /// The same of the processes alive, summed by command name. A process that has ended is
+    /// counted with the parent that reaped it.
+    pub fn cpu_us_by_name(&self) -> BTreeMap<String, u64> {
+        let mut by_name = BTreeMap::new();
+        for process in self.pids().into_iter().filter_map(Process::read) {
+            *by_name.entry(process.name).or_default() += process.cpu_us;
+        }
+        by_name
     }
 
     /// Proportional memory of all its processes, in bytes.

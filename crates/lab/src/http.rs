@@ -139,6 +139,12 @@ pub fn body_length(buffer: &[u8], shape: Shape) -> usize {
     if shape.chunked { join_chunks(raw).len() } else { raw.len() }
 }
 
+/// Whether the body of a complete response is these bytes, without chunk framing.
+pub fn is_body(buffer: &[u8], shape: Shape, bytes: &[u8]) -> bool {
+    let raw = &buffer[shape.head..shape.total];
+    if shape.chunked { join_chunks(raw) == bytes } else { raw == bytes }
+}
+
 /// One answer, its body decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -186,6 +192,17 @@ pub fn send(address: SocketAddr, ask: &Ask) -> Result<Answer> {
     exchange(address, &ask.clone().header("Connection: close").bytes(None))
 }
 
+/// Sends a request on a connection of its own; the answer and its head as it came.
+pub fn send_with_head(address: SocketAddr, ask: &Ask) -> Result<(Answer, String)> {
+    exchange_with_head(address, &ask.clone().header("Connection: close").bytes(None))
+}
+
+/// The value of a header field, whatever the case of its name.
+pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+    fields.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
 /// Sends form fields to a path, on a connection of its own.
 pub fn post(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Result<Answer> {
     let pair = |(name, value): &(&str, &str)| format!("{name}={}", percent_encode(value));
@@ -200,6 +217,10 @@ pub fn post(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Result<
 }
 
 fn exchange(address: SocketAddr, request: &[u8]) -> Result<Answer> {
+    Ok(exchange_with_head(address, request)?.0)
+}
+
+fn exchange_with_head(address: SocketAddr, request: &[u8]) -> Result<(Answer, String)> {
     let doing = || format!("ask {address}");
     let mut stream = TcpStream::connect(address).doing(doing)?;
     stream.set_read_timeout(Some(Duration::from_secs(60))).doing(doing)?;
@@ -207,7 +228,10 @@ fn exchange(address: SocketAddr, request: &[u8]) -> Result<Answer> {
     let mut buffer = Vec::new();
     stream.read_to_end(&mut buffer).doing(doing)?;
     match scan(&buffer, true) {
-        Scan::Complete(shape) => Ok(Answer::decode(&buffer, shape)),
+        Scan::Complete(shape) => {
+            let head = String::from_utf8_lossy(&buffer[..shape.head]).into_owned();
+            Ok((Answer::decode(&buffer, shape), head))
+        }
         _ => Err(Error::Unexpected {
             who: address.to_string(),
             what: format!("closed after {} bytes without a whole response", buffer.len()),

@@ -18,8 +18,8 @@ use crate::cgroup;
 use crate::error::{Doing, Result};
 use crate::process_table::{Pid, Process, ProcessTable};
 
-/// The word on the command line that makes this binary the janitor.
-pub const COMMAND: &str = "janitor";
+/// The words on the command line that make this binary the janitor.
+pub const COMMAND: [&str; 2] = ["lab", "janitor"];
 
 /// How long a process may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(8);
@@ -34,7 +34,7 @@ impl Janitor {
     /// Starts this same binary as the janitor.
     pub fn start() -> Result<Self> {
         let mut child = Command::new("/proc/self/exe")
-            .arg(COMMAND)
+            .args(COMMAND)
             .stdin(Stdio::piped())
             .process_group(0)
             .spawn()

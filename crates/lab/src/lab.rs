@@ -1,6 +1,6 @@
 //! The lab's surroundings: scratch folder, janitor, limits, and what the run was asked for.
 //!
-//! Made once by `main`, lent to every stack and experiment. Invariant: the scratch folder and
+//! Made once by a command, lent to every stack and experiment. Invariant: the scratch folder and
 //! all that is started from here are known to the janitor.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -16,6 +16,9 @@ use crate::php::Php;
 /// Descriptors that the lab and every stack may hold: 10,000 idle connections and room.
 const DESCRIPTORS: u64 = 65_536;
 
+/// The share of the machine that others may take before a slice is refused.
+const NOISE_LIMIT: f64 = 0.10;
+
 /// How long and how often to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
@@ -23,8 +26,28 @@ pub struct Effort {
     pub slices: usize,
     /// Length of one slice in seconds.
     pub slice_seconds: f64,
+    /// The share of the machine that others may take during a slice.
+    pub noise_limit: f64,
     /// Divides the fixed amounts of work (requests, kills, reloads); 1 for a full run.
     pub shortening: u64,
+}
+
+impl Effort {
+    /// The usual: twelve slices of 3 s, or a look: seven of 0.5 s.
+    ///
+    /// Seven pairs are the fewest that can tell a stack from each of three others.
+    pub fn usual(quick: bool) -> Self {
+        if quick {
+            Self { slices: 7, slice_seconds: 0.5, noise_limit: NOISE_LIMIT, shortening: 5 }
+        } else {
+            Self { slices: 12, slice_seconds: 3.0, noise_limit: NOISE_LIMIT, shortening: 1 }
+        }
+    }
+
+    /// The length of slices of which many are taken and no bar hangs on any.
+    pub fn short_slice_seconds(&self) -> f64 {
+        self.slice_seconds.min(if self.shortening > 1 { 0.3 } else { 1.0 })
+    }
 }
 
 /// What every stack and experiment gets to see of the run.
@@ -39,6 +62,8 @@ pub struct Lab {
     pub effort: Effort,
     /// Processor cores of this machine.
     pub cores: usize,
+    /// Tells the folders and groups of two stacks of one kind apart; empty where there is one.
+    pub side: &'static str,
 }
 
 impl Lab {
@@ -50,7 +75,7 @@ impl Lab {
         std::fs::create_dir(&scratch).doing(|| format!("make {}", scratch.display()))?;
         janitor.mind_folder(&scratch)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { janitor, scratch, php: Php::find()?, effort, cores })
+        Ok(Self { janitor, scratch, php: Php::find()?, effort, cores, side: "" })
     }
 
     /// PHP processes per stack: two per core, the same for all.
@@ -58,9 +83,11 @@ impl Lab {
         2 * self.cores
     }
 
-    /// A new folder in the scratch folder.
+    /// A folder in the scratch folder, named so that no configuration has to quote it.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.scratch.join(name);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '-' };
+        let name = format!("{name}{}", self.side);
+        let folder = self.scratch.join(name.chars().map(plain).collect::<String>());
         std::fs::create_dir_all(&folder).doing(|| format!("make {}", folder.display()))?;
         Ok(folder)
     }

@@ -4,17 +4,21 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Requests that did not end in an answer below status 400, by class.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     /// The connection could not be made.
     pub connect: u64,
+    /// The machine had no port left to connect from: the generator's failure, not the server's.
+    pub ports: u64,
     /// The connection broke, or closed in the middle of or instead of an answer.
     pub broken: u64,
     /// A good answer of another length than the one that the stacks were compared by.
     pub length: u64,
+    /// A good answer of the right length with other bytes.
+    pub body: u64,
     /// No answer within the generator's time-out.
     pub timeout: u64,
     /// An answer with status 400 or above.
@@ -24,20 +28,28 @@ pub struct Failures {
 impl Failures {
     /// All classes together.
     pub fn total(&self) -> u64 {
-        self.connect + self.broken + self.length + self.timeout + self.status
+        self.connect
+            + self.ports
+            + self.broken
+            + self.length
+            + self.body
+            + self.timeout
+            + self.status
     }
 
     /// Those to which no answer came.
     pub fn unanswered(&self) -> u64 {
-        self.connect + self.broken + self.timeout
+        self.connect + self.ports + self.broken + self.timeout
     }
 
     /// The classes that occurred with their counts, for a narrow column; `0` without failures.
     pub fn classes(&self) -> String {
         let words = [
             (self.connect, "connect"),
+            (self.ports, "no port"),
             (self.broken, "receive"),
             (self.length, "length"),
+            (self.body, "body"),
             (self.status, "status"),
             (self.timeout, "timeout"),
         ];
@@ -49,8 +61,10 @@ impl Failures {
     /// Adds another run's failures.
     pub fn add(&mut self, other: &Self) {
         self.connect += other.connect;
+        self.ports += other.ports;
         self.broken += other.broken;
         self.length += other.length;
+        self.body += other.body;
         self.timeout += other.timeout;
         self.status += other.status;
     }
@@ -60,8 +74,10 @@ impl fmt::Display for Failures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let classes = [
             (self.connect, "not connected"),
+            (self.ports, "without a port"),
             (self.broken, "broken"),
             (self.length, "of another length"),
+            (self.body, "with other bytes"),
             (self.timeout, "timed out"),
             (self.status, "of status 400 or above"),
         ];
@@ -73,7 +89,7 @@ impl fmt::Display for Failures {
 
 /// Latency percentiles of one run in µs. Closed loop: the next request waits for the last
 /// answer, so this is the time of service under that load and not what a user would wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Half of the answers took at most this.
     pub p50_us: f64,
@@ -83,22 +99,26 @@ pub struct Latency {
     pub p99_us: f64,
     /// The longest.
     pub max_us: f64,
+    /// The mean; `None` where the generator does not tell what it measured.
+    pub mean_us: Option<f64>,
 }
 
 impl Latency {
     /// Percentiles of samples in µs; all zero without samples.
     pub fn of(mut samples_us: Vec<u32>) -> Self {
         samples_us.sort_unstable();
+        let sum: u64 = samples_us.iter().map(|&us| u64::from(us)).sum();
+        let mean_us = (!samples_us.is_empty()).then(|| sum as f64 / samples_us.len() as f64);
         let at = |share: f64| {
             let rank = (share * samples_us.len() as f64).ceil() as usize;
             samples_us.get(rank.saturating_sub(1)).map_or(0.0, |&us| f64::from(us))
         };
-        Self { p50_us: at(0.50), p90_us: at(0.90), p99_us: at(0.99), max_us: at(1.0) }
+        Self { p50_us: at(0.50), p90_us: at(0.90), p99_us: at(0.99), max_us: at(1.0), mean_us }
     }
 }
 
 /// One run of a generator.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Load {
     /// Whole answers received, of any status.
     pub answers: u64,
@@ -111,6 +131,10 @@ pub struct Load {
     pub reused: Option<u64>,
     /// Latencies of the answers.
     pub latency: Latency,
+    /// Connections that the load came over.
+    pub connections: usize,
+    /// What the generator's one thread spent on it, in µs of CPU.
+    pub client_us: u64,
 }
 
 impl Load {

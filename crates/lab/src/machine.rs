@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::php::Php;
 use crate::process_table::Process;
 
 /// What a reader needs to know to compare numbers with another machine's.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// Processor model.
     pub processor: String,
@@ -80,6 +80,7 @@ pub struct Ticks {
     steal_us: u64,
     total_us: u64,
     lab_us: u64,
+    stalled_us: u64,
 }
 
 impl Ticks {
@@ -97,7 +98,8 @@ impl Ticks {
         let lab_us = Process::read(std::process::id()).map_or(0, |process| process.cpu_us);
         // user, nice, system, idle, iowait, irq, softirq, steal
         let busy_us = us[0] + us[1] + us[2] + us[5] + us[6];
-        Self { busy_us, steal_us: us[7], total_us: us.iter().sum(), lab_us }
+        let (total_us, stalled_us) = (us.iter().sum(), stalled_for_memory_us());
+        Self { busy_us, steal_us: us[7], total_us, lab_us, stalled_us }
     }
 
     /// What has passed since an earlier reading.
@@ -107,7 +109,23 @@ impl Ticks {
             steal_us: self.steal_us.saturating_sub(earlier.steal_us),
             total_us: self.total_us.saturating_sub(earlier.total_us),
             lab_us: self.lab_us.saturating_sub(earlier.lab_us),
+            stalled_us: self.stalled_us.saturating_sub(earlier.stalled_us),
         }
+    }
+
+    /// All the CPU time that the machine had.
+    pub fn total_us(&self) -> u64 {
+        self.total_us
+    }
+
+    /// The share of the machine that its hypervisor gave to others.
+    pub fn stolen(&self) -> f64 {
+        self.steal_us as f64 / self.total_us.max(1) as f64
+    }
+
+    /// The share of the time in which everything waited for memory, over so many cores.
+    pub fn stalled(&self, cores: usize) -> f64 {
+        self.stalled_us as f64 * cores as f64 / self.total_us.max(1) as f64
     }
 
     /// The share of the machine that neither the stack nor the lab used: steal, and other
@@ -116,4 +134,13 @@ impl Ticks {
         let others = self.busy_us.saturating_sub(stack_us + self.lab_us) + self.steal_us;
         others as f64 / self.total_us.max(1) as f64
     }
+}
+
+/// How long, since the machine started, all that could run waited for memory, in µs; 0 where the
+/// kernel does not tell (Linux's Documentation/accounting/psi.rst).
+fn stalled_for_memory_us() -> u64 {
+    let pressure = fs::read_to_string("/proc/pressure/memory").unwrap_or_default();
+    let full = pressure.lines().find_map(|line| line.strip_prefix("full "));
+    let total = full.and_then(|line| line.split("total=").nth(1)?.trim().parse().ok());
+    total.unwrap_or(0)
 }

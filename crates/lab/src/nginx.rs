@@ -1,5 +1,5 @@
-//! nginx stacks: in front of php-fpm, with Lua beside it, for static files, and answering by
-//! itself.
+//! nginx stacks: in front of php-fpm, with Lua or a page cache beside it, for static files, and
+//! answering by itself.
 //!
 //! All share one configuration frame; keep-alive without limits, no access log, one worker per
 //! core. Each is an instance of its own on a port of its own.
@@ -8,61 +8,102 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::error::Result;
-use crate::fpm;
+use crate::fpm::{self, Pool};
 use crate::group::Group;
 use crate::http::HOST;
 use crate::lab::{Lab, free_address, is_root, program, write};
 use crate::stack::Stack;
 
+/// The name of nginx with php-fpm in every table.
+pub const FPM: &str = "nginx+php-fpm";
+
+/// The name of nginx with Lua and php-fpm in every table.
+pub const LUA: &str = "nginx+lua+php-fpm";
+
 /// nginx in front of php-fpm over a Unix socket, as Debian's documentation sets it up.
 pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
-    let children = lab.php_processes();
-    with_fpm_children(lab, root, children)
+    let pool = Pool::usual(lab);
+    with_pool(lab, FPM, root, pool)
 }
 
 /// The same with so many php-fpm children.
 pub fn with_fpm_children(lab: &mut Lab, root: &Path, children: usize) -> Result<Stack> {
-    let name = "nginx+php-fpm";
+    with_pool(lab, FPM, root, Pool::of(children))
+}
+
+/// The same without opcache: every request compiles what it includes.
+pub fn with_fpm_uncached(lab: &mut Lab, root: &Path) -> Result<Stack> {
+    let pool = Pool { ini: &[("opcache.enable", "0")], ..Pool::usual(lab) };
+    with_pool(lab, "php-fpm, no opcache", root, pool)
+}
+
+/// The same for another server of that name to stand before it.
+pub fn behind(lab: &mut Lab, name: &'static str, root: &Path) -> Result<Stack> {
+    let pool = Pool::usual(lab);
+    with_pool(lab, name, root, pool)
+}
+
+fn with_pool(lab: &mut Lab, name: &'static str, root: &Path, pool: Pool) -> Result<Stack> {
     let mut group = Group::new(lab, name)?;
-    let socket = fpm::start(lab, &mut group, name, children)?;
-    let server = format!(
-        "{}
-    location / {{ try_files $uri $uri/ /index.php?$args; }}",
-        php_location(root, &socket)
-    );
-    start(lab, group, name, &server)
+    let socket = fpm::start(lab, &mut group, name, pool)?;
+    start(lab, group, name, &front_controller(root, &socket, ""))
+}
+
+/// nginx that keeps php-fpm's answers for a while, in the manner of its own documentation.
+pub fn with_fastcgi_cache(lab: &mut Lab, root: &Path) -> Result<Stack> {
+    let name = "nginx fastcgi_cache";
+    let mut group = Group::new(lab, name)?;
+    let pool = Pool::usual(lab);
+    let socket = fpm::start(lab, &mut group, name, pool)?;
+    let cache = "
+      fastcgi_cache pages;
+      fastcgi_cache_key $scheme$request_method$host$request_uri;
+      fastcgi_cache_valid 200 10m;";
+    let server = front_controller(root, &socket, cache);
+    let folder = lab.folder(name)?.join("pages");
+    let http = format!("fastcgi_cache_path {} keys_zone=pages:10m;", folder.display());
+    start_with(lab, group, name, Frame { main: "", http: &http, server: &server })
 }
 
 /// nginx that stitches `/search` together in Lua: a script of php-fpm, a fetch over pooled
 /// connections, another script.
 pub fn with_lua(lab: &mut Lab, root: &Path, script: &Path, children: usize) -> Result<Stack> {
-    let name = "nginx+lua+php-fpm";
+    let name = LUA;
     let modules = "/usr/lib/nginx/modules";
     program(&[&format!("{modules}/ngx_http_lua_module.so")], "libnginx-mod-http-lua")?;
     program(&["/usr/share/lua/5.1/resty/core.lua"], "lua-resty-core")?;
     let mut group = Group::new(lab, name)?;
-    let socket = fpm::start(lab, &mut group, name, children)?;
+    let socket = fpm::start(lab, &mut group, name, Pool::of(children))?;
     let server = format!(
         "{}
     location = /search {{ default_type text/html; content_by_lua_file {}; }}",
-        php_location(root, &socket),
+        php_location(root, &socket, ""),
         script.display()
     );
     let main = format!(
         "load_module {modules}/ndk_http_module.so;
 load_module {modules}/ngx_http_lua_module.so;"
     );
-    start_with(lab, group, name, &main, &server)
+    start_with(lab, group, name, Frame { main: &main, http: "", server: &server })
 }
 
-fn php_location(root: &Path, socket: &Path) -> String {
+/// PHP scripts as they are asked for, and index.php for all else.
+fn front_controller(root: &Path, socket: &Path, php: &str) -> String {
+    format!(
+        "{}
+    location / {{ try_files $uri $uri/ /index.php?$args; }}",
+        php_location(root, socket, php)
+    )
+}
+
+fn php_location(root: &Path, socket: &Path, further: &str) -> String {
     format!(
         "root {};
     index index.php;
     location ~ \\.php$ {{
       include /etc/nginx/fastcgi_params;
       fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-      fastcgi_pass unix:{};
+      fastcgi_pass unix:{};{further}
     }}",
         root.display(),
         socket.display()
@@ -92,15 +133,24 @@ pub fn with_return(lab: &mut Lab) -> Result<Stack> {
 }
 
 fn start(lab: &mut Lab, group: Group, name: &'static str, server: &str) -> Result<Stack> {
-    start_with(lab, group, name, "", server)
+    start_with(lab, group, name, Frame { main: "", http: "", server })
+}
+
+/// What an instance has besides the configuration that all share.
+struct Frame<'a> {
+    /// Directives outside of any block.
+    main: &'a str,
+    /// Directives of the http block.
+    http: &'a str,
+    /// Directives of its one server.
+    server: &'a str,
 }
 
 fn start_with(
     lab: &mut Lab,
     mut group: Group,
     name: &'static str,
-    main: &str,
-    server: &str,
+    Frame { main, http, server }: Frame<'_>,
 ) -> Result<Stack> {
     let binary = program(&["/usr/sbin/nginx"], "nginx-light")?;
     let folder = lab.folder(name)?;
@@ -126,6 +176,7 @@ http {{
   proxy_temp_path {folder}/proxy;
   scgi_temp_path {folder}/scgi;
   uwsgi_temp_path {folder}/uwsgi;
+  {http}
   server {{
     listen {address} backlog=4096;
     server_name {HOST};

@@ -1,7 +1,6 @@
 //! The stack that the bars are about: `outboard serve`, with its admin socket.
 //!
-//! The binary comes from the environment variable OUTBOARD_BIN, else from `target/release`
-//! beside the workspace. Invariant: it gets the peers' ini file, and as many PHP processes unless
+//! The binary comes from the environment variable OUTBOARD_BIN, else it is the one that runs. Invariant: it gets the peers' ini file, and as many PHP processes unless
 //! a comparison says otherwise.
 
 use std::net::SocketAddr;
@@ -82,7 +81,7 @@ pub struct Outboard {
 /// The binary to measure, if there is one.
 pub fn binary() -> Option<PathBuf> {
     let given = std::env::var_os("OUTBOARD_BIN").map(PathBuf::from);
-    given.or_else(|| Some("target/release/outboard".into())).filter(|path| path.exists())
+    given.or_else(|| std::env::current_exe().ok()).filter(|path| path.exists())
 }
 
 impl Outboard {
@@ -94,7 +93,11 @@ impl Outboard {
 
     /// Starts a gateway; `None` when it is not built.
     pub fn launch(lab: &mut Lab, setup: &Setup) -> Result<Option<Self>> {
-        let Some(binary) = binary() else { return Ok(None) };
+        binary().map(|binary| Self::launch_binary(lab, setup, &binary)).transpose()
+    }
+
+    /// Starts a gateway of this binary.
+    pub fn launch_binary(lab: &mut Lab, setup: &Setup, binary: &Path) -> Result<Self> {
         let name = setup.name;
         let mut group = Group::new(lab, name)?;
         let folder = lab.folder(name)?;
@@ -103,11 +106,11 @@ impl Outboard {
         let (address, admin) = (free_address()?, folder.join("admin.sock"));
         let config = folder.join("outboard.toml");
         write(&config, configuration(lab, setup, address, &ini))?;
-        let mut command = Command::new(&binary);
+        let mut command = Command::new(binary);
         command.arg("serve").arg("--config").arg(&config).arg("--admin").arg(&admin);
         group.start(lab, &command)?;
         let stack = Stack { name, address, group }.await_answer()?;
-        Ok(Some(Self { stack, binary, admin }))
+        Ok(Self { stack, binary: binary.into(), admin })
     }
 
     /// The PHP workers: the children of the zygotes, of which there are two while it reloads.

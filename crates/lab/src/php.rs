@@ -1,7 +1,7 @@
 //! Which PHP is measured, and the one set of ini values that every stack gets.
 //!
-//! Peers write [`Php::ini_file`] as their php.ini; an outboard stack puts [`SETTINGS`] into its
-//! configuration. Invariant: no stack runs with settings of its own.
+//! Every stack writes [`Php::ini_file`] as its php.ini. Invariant: no stack runs with settings of
+//! its own, unless they are what is compared.
 
 use std::path::{Path, PathBuf};
 
@@ -61,11 +61,20 @@ impl Php {
         format!("/etc/php/{}/fpm/conf.d", self.version).into()
     }
 
-    /// Writes the php.ini of a peer.
+    /// The command line's PHP.
+    pub fn cli(&self) -> PathBuf {
+        format!("/usr/bin/php{}", self.version).into()
+    }
+
+    /// Writes the php.ini of a stack.
     pub fn ini_file(&self, path: &Path) -> Result<()> {
-        let lines: String =
-            SETTINGS.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-        write(path, lines)
+        self.ini_file_with(path, &[])
+    }
+
+    /// The same with further values, for a comparison that is about them: later lines win.
+    pub fn ini_file_with(&self, path: &Path, further: &[(&str, &str)]) -> Result<()> {
+        let lines = SETTINGS.iter().chain(further);
+        write(path, lines.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>())
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Process {
     pub parent: Pid,
     /// User and system time, its own and that of the children it has reaped, in µs.
     pub cpu_us: u64,
+    /// The part of it that its reaped children spent.
+    pub ended_children_us: u64,
     /// Start time in ticks since boot: with the pid it names one process for ever.
     pub started_ticks: u64,
 }
@@ -44,13 +46,15 @@ impl Process {
         let fields: Vec<&str> = stat.get(close + 1..)?.split_whitespace().collect();
         // proc(5) counts from 1 with the pid; `fields[0]` is its field 3.
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
+        let us = |ticks: u64| ticks * (1_000_000 / TICKS_PER_SECOND);
+        let (own, ended) = (number(14)? + number(15)?, number(16)? + number(17)?);
         Some(Self {
             pid,
             name,
             zombie: matches!(fields.first(), Some(&"Z" | &"X")),
             parent: number(4)? as Pid,
-            cpu_us: ticks * (1_000_000 / TICKS_PER_SECOND),
+            cpu_us: us(own + ended),
+            ended_children_us: us(ended),
             started_ticks: number(22)?,
         })
     }
@@ -69,6 +73,11 @@ impl ProcessTable {
             .map(|process| (process.pid, process))
             .collect();
         Self(processes)
+    }
+
+    /// All processes of the snapshot.
+    pub fn pids(&self) -> impl Iterator<Item = Pid> {
+        self.0.keys().copied()
     }
 
     /// One process of the snapshot.

@@ -2,36 +2,48 @@
 //!
 //! All stacks stay up; a round gives each one slice, and the order rotates and turns round from
 //! round to round, so that drift of the machine hits all alike. Invariant: slice `n` of every
-//! series comes from round `n`: they are the pairs of [`crate::statistics`]. A round in which
-//! the machine was busy with something else is taken again, a bounded number of times.
+//! series comes from round `n`: they are the pairs of [`crate::statistics`]. A round that a
+//! passing [`Refusal`] speaks against is taken again, a bounded number of times.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::lab::Lab;
 use crate::load::{Failures, Load};
 use crate::machine::Ticks;
+use crate::order::order;
+use crate::refusal::Refusal;
 use crate::stack::Stack;
 use crate::statistics::median;
 
-/// The share of the machine that others may take before a round is taken again.
-const NOISE_LIMIT: f64 = 0.10;
-
 /// One run of load on one stack.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Slice {
     /// What the generator saw.
     pub load: Load,
     /// User and system time of all the stack's processes during the run, in µs.
     pub cpu_us: u64,
-    /// The same of what serves all stacks alike.
+    /// How that is shared among the stack's processes, by command name; the clocks that tell
+    /// are coarser, so only the shares are used.
+    pub by_process_us: BTreeMap<String, u64>,
+    /// The same as `cpu_us` of what serves all stacks alike.
     pub beside_us: u64,
     /// Proportional memory of the stack at the end, in bytes.
     pub pss_bytes: u64,
+    /// All the CPU time that the machine had during the run, in µs.
+    pub machine_us: u64,
     /// Share of the machine's cores taken by the hypervisor and by processes that belong to
     /// neither the stack nor the lab.
     pub noise: f64,
+    /// What was borne of that.
+    pub noise_limit: f64,
+    /// The hypervisor's part of it.
+    pub stolen: f64,
+    /// Share of the time in which everything waited for memory.
+    pub stalled: f64,
 }
 
 impl Slice {
@@ -44,25 +56,42 @@ impl Slice {
 /// Runs load on a stack and measures what it costs. `beside` is what serves all stacks alike, a
 /// database: told apart.
 pub fn measure(
+    lab: &Lab,
     stack: &Stack,
     beside: Option<&Group>,
     load: impl FnOnce(&Stack) -> Result<Load>,
 ) -> Result<Slice> {
     let beside_us = || beside.map_or(0, Group::cpu_us);
     stack.settle();
+    let by_name = stack.group.cpu_us_by_name();
     let (ticks, cpu_us, beside_before_us) = (Ticks::now(), stack.group.cpu_us(), beside_us());
     let load = load(stack)?;
     let cpu_us = stack.group.cpu_us().saturating_sub(cpu_us);
     let beside_us = beside_us().saturating_sub(beside_before_us);
-    let noise = Ticks::now().since(&ticks).taken_by_others(cpu_us + beside_us);
-    Ok(Slice { load, cpu_us, beside_us, pss_bytes: stack.group.pss_bytes(), noise })
+    let passed = Ticks::now().since(&ticks);
+    let mut by_process_us = stack.group.cpu_us_by_name();
+    for (name, us) in &mut by_process_us {
+        *us = us.saturating_sub(by_name.get(name).copied().unwrap_or(0));
+    }
+    Ok(Slice {
+        load,
+        cpu_us,
+        by_process_us,
+        beside_us,
+        pss_bytes: stack.group.pss_bytes(),
+        machine_us: passed.total_us(),
+        noise: passed.taken_by_others(cpu_us + beside_us),
+        noise_limit: lab.effort.noise_limit,
+        stolen: passed.stolen(),
+        stalled: passed.stalled(lab.cores),
+    })
 }
 
 /// All slices of one stack, in order of rounds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Series {
     /// The stack's name.
-    pub stack: &'static str,
+    pub stack: String,
     /// Its slices.
     pub slices: Vec<Slice>,
 }
@@ -119,16 +148,32 @@ impl Series {
 }
 
 /// Series of the same rounds.
+#[derive(Default)]
 pub struct Rounds {
     /// One series per stack, in the order given.
     pub series: Vec<Series>,
-    /// Rounds taken again since the machine was busy.
+    /// Rounds taken again, each for a reason that may pass.
     pub repeated: usize,
-    /// Rounds kept although the machine was busy, since repeats had run out.
-    pub noisy: usize,
 }
 
 impl Rounds {
+    /// How many rounds there are.
+    pub fn pairs(&self) -> usize {
+        self.series.first().map_or(0, |series| series.slices.len())
+    }
+
+    /// Adds later rounds of the same stacks.
+    pub fn extend(&mut self, later: Self) {
+        self.repeated += later.repeated;
+        if self.series.is_empty() {
+            self.series = later.series;
+            return;
+        }
+        for (series, later) in self.series.iter_mut().zip(later.series) {
+            series.slices.extend(later.slices);
+        }
+    }
+
     /// The series of a stack.
     pub fn of(&self, stack: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.stack == stack)
@@ -164,28 +209,39 @@ impl Turns<'_> {
         for stack in stacks {
             check_some_answers(stack, &load(stack)?)?;
         }
-        let empty = |stack: &&Stack| Series { stack: stack.name, slices: Vec::new() };
+        let empty = |stack: &&Stack| Series { stack: stack.name.into(), slices: Vec::new() };
         let series = stacks.iter().map(empty).collect();
-        let mut rounds = Rounds { series, repeated: 0, noisy: 0 };
+        let mut rounds = Rounds { series, repeated: 0 };
         let mut round = 0;
         while round < self.slices {
-            let mut slices = vec![None; stacks.len()];
-            for index in order(round, stacks.len()) {
-                slices[index] = Some(measure(stacks[index], self.beside, &mut load)?);
-            }
-            let slices: Vec<Slice> = slices.into_iter().flatten().collect();
-            let noisy = slices.iter().any(|slice| slice.noise > NOISE_LIMIT);
-            if noisy && rounds.repeated < self.slices / 2 {
+            let slices = self.round(lab, stacks, round, &mut load)?;
+            let passing = slices.iter().filter_map(Refusal::of).find(Refusal::may_pass);
+            if let Some(refusal) = passing.filter(|_| rounds.repeated < self.slices / 2) {
+                lab.progress(&format!("taken again: {refusal}"));
                 rounds.repeated += 1;
                 continue;
             }
-            rounds.noisy += usize::from(noisy);
             lab.progress(&line(round, stacks, &slices));
             let pairs = rounds.series.iter_mut().zip(slices);
             pairs.for_each(|(series, slice)| series.slices.push(slice));
             round += 1;
         }
         Ok(rounds)
+    }
+
+    /// One slice of every stack, in the order of this round.
+    fn round(
+        &self,
+        lab: &Lab,
+        stacks: &[&Stack],
+        round: usize,
+        mut load: impl FnMut(&Stack) -> Result<Load>,
+    ) -> Result<Vec<Slice>> {
+        let mut slices = vec![Slice::default(); stacks.len()];
+        for index in order(round, stacks.len()) {
+            slices[index] = measure(lab, stacks[index], self.beside, &mut load)?;
+        }
+        Ok(slices)
     }
 }
 
@@ -197,15 +253,6 @@ fn check_some_answers(stack: &Stack, load: &Load) -> Result<()> {
     Err(Error::Unexpected { who: stack.name.into(), what })
 }
 
-/// Who comes when in a round: rotated by the round, every other round backwards.
-fn order(round: usize, stacks: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..stacks).map(|at| (at + round / 2) % stacks).collect();
-    if round % 2 == 1 {
-        order.reverse();
-    }
-    order
-}
-
 fn line(round: usize, stacks: &[&Stack], slices: &[Slice]) -> String {
     let cell = |(stack, slice): (&&Stack, &Slice)| {
         let (us, rate) = (slice.cpu_us_per_answer(), slice.load.rate());
@@ -213,22 +260,4 @@ fn line(round: usize, stacks: &[&Stack], slices: &[Slice]) -> String {
     };
     let cells: Vec<String> = stacks.iter().zip(slices).map(cell).collect();
     format!("round {:>2}: CPU per request: {}", round + 1, cells.join("; "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stack_comes_equally_often_at_every_place() {
-        for stacks in 2..=4 {
-            let mut count = vec![vec![0; stacks]; stacks];
-            for round in 0..2 * stacks {
-                for (place, stack) in order(round, stacks).into_iter().enumerate() {
-                    count[stack][place] += 1;
-                }
-            }
-            assert!(count.iter().flatten().all(|&times| times == 2), "{count:?}");
-        }
-    }
 }

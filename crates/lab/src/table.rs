@@ -1,8 +1,10 @@
-//! The report as plain text: machine, measurements, bars.
+//! The report as plain text: machine, measurements, comparisons, bars.
 
 use std::fmt::Write;
 
-use crate::report::{Report, Row};
+use crate::fairness::Matrix;
+use crate::markdown::headline;
+use crate::report::{Report, Row, State};
 use crate::verdict::Verdict;
 
 /// The whole report.
@@ -17,9 +19,21 @@ pub fn render(report: &Report) -> String {
         machine.kernel,
         machine.versions.join("\n          ")
     );
-    text.push_str(
-        "\nmeasured (medians over slices; CPU is user + system of all server processes)\n",
-    );
+    // Writing to a String does not fail.
+    let _ = put_rows(&mut text, report);
+    let _ = put_comparisons(&mut text, report);
+    let _ = put_bars(&mut text, report);
+    text
+}
+
+fn put_rows(text: &mut String, report: &Report) -> std::fmt::Result {
+    if report.rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        text,
+        "\nmeasured (medians over slices; CPU is user + system of all server processes)"
+    )?;
     let head = [
         "experiment",
         "stack",
@@ -33,14 +47,53 @@ pub fn render(report: &Report) -> String {
         "PSS MiB",
     ];
     text.push_str(&columns(&head, report.rows.iter().map(row_cells), 2));
-    text.push_str("\nbars (ratios with the interval that holds them)\n");
-    let head = ["bar", "verdict", "measured"];
-    text.push_str(&columns(&head, report.verdicts.iter().map(verdict_cells), 3));
-    for note in &report.notes {
-        let _ = write!(text, "\nnote: {note}");
+    Ok(())
+}
+
+fn put_comparisons(text: &mut String, report: &Report) -> std::fmt::Result {
+    if !report.comparisons.is_empty() {
+        writeln!(text, "\ncompared (pair by pair; Holm's correction among the stacks of a table)")?;
     }
-    text.push('\n');
-    text
+    for experiment in report.comparisons.chunk_by(|a, b| a.experiment == b.experiment) {
+        writeln!(text, "{}", experiment[0].experiment)?;
+        experiment.iter().try_for_each(|comparison| writeln!(text, "  {comparison}"))?;
+    }
+    Ok(())
+}
+
+fn put_bars(text: &mut String, report: &Report) -> std::fmt::Result {
+    if !report.verdicts.is_empty() {
+        writeln!(text, "\nbars (ratios with the interval that holds them)")?;
+        let head = ["bar", "verdict", "measured"];
+        text.push_str(&columns(&head, report.verdicts.iter().map(verdict_cells), 3));
+    }
+    writeln!(text)?;
+    for section in &report.sections {
+        match &section.state {
+            State::Measured => {}
+            State::SubjectMissing { what } => writeln!(text, "{}: {what}", section.name)?,
+            State::Failed { why } => writeln!(text, "{}: refused or failed: {why}", section.name)?,
+        }
+    }
+    report.notes.iter().try_for_each(|note| writeln!(text, "note: {note}"))?;
+    writeln!(text, "\n{}", headline(report))
+}
+
+/// Settings of stacks side by side; what differs is marked, and given to `red`.
+pub fn matrix(matrix: &Matrix, red: impl Fn(&str) -> String) -> String {
+    let head: Vec<&str> =
+        std::iter::once("setting").chain(matrix.stacks.iter().map(String::as_str)).collect();
+    let cells = matrix.settings.iter().map(|setting| {
+        let values = setting.values.iter().enumerate().map(|(at, value)| {
+            let mark = if setting.differs(at) { "≠ " } else { "" };
+            format!("{mark}{}", value.as_deref().unwrap_or("–"))
+        });
+        std::iter::once(setting.name.clone()).chain(values).collect()
+    });
+    let text = columns(&head, cells, head.len());
+    // Colours last, since they would count as width.
+    let lines = text.lines().map(|line| if line.contains('≠') { red(line) } else { line.into() });
+    lines.collect::<Vec<String>>().join("\n") + "\n"
 }
 
 fn row_cells(row: &Row) -> Vec<String> {
@@ -83,11 +136,21 @@ fn columns(head: &[&str], rows: impl Iterator<Item = Vec<String>>, left: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fairness::Setting;
 
     #[test]
     fn columns_line_up_beyond_ascii() {
         let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["µµ".to_owned(), "22".to_owned()]];
         let text = columns(&["name", "n"], rows.into_iter(), 1);
         assert_eq!(text, "name   n\na      1\nµµ    22\n");
+    }
+
+    #[test]
+    fn a_setting_that_differs_is_marked() {
+        let values = ["on", "on", "off"].map(|value| Some(value.to_owned())).into();
+        let setting = Setting { name: "opcache".into(), values, must_agree: true };
+        let stacks = ["a", "b", "c"].map(str::to_owned).into();
+        let text = matrix(&Matrix { stacks, settings: vec![setting] }, |line| format!("!{line}"));
+        assert_eq!(text, "setting  a   b   c\n!opcache  on  on  ≠ off\n");
     }
 }

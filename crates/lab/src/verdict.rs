@@ -1,14 +1,14 @@
 //! A bar, what was measured against it, and what follows.
 //!
-//! Made by the experiments, printed by [`crate::table`], turned into the exit code by `main`.
+//! Made by the experiments, printed by [`crate::table`], turned into the exit code by the report.
 //! Invariant: a ratio passes or fails only when its whole interval lies on one side of the bar.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Estimate, middle};
 
 /// What follows from a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The bar holds.
@@ -34,7 +34,7 @@ impl Outcome {
 }
 
 /// One row of the table of bars.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Verdict {
     /// What must hold, with its unit.
     pub bar: String,

@@ -5,12 +5,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
 
 use crate::error::{Doing, Error, Result};
 use crate::http::HOST;
+use crate::janitor;
 use crate::lab::{Lab, program, write};
 use crate::load::{Failures, Latency, Load};
+use crate::process_table::Process;
 
 /// Prints one line of numbers, marked so that wrk's own report is not mistaken for it.
 const REPORT: &str = r#"
@@ -57,22 +63,37 @@ impl Wrk {
         connections: usize,
         seconds: f64,
     ) -> Result<Load> {
-        let output = Command::new(&self.binary)
+        let before = ended_children_us();
+        let wrk = Command::new(&self.binary)
             .args(["--threads", "1", "--timeout", "10s", "--header", &format!("Host: {HOST}")])
             .args(["--connections", &connections.to_string()])
-            .args(["--duration", &format!("{}s", seconds.ceil().max(1.0))])
+            .args(["--duration", &format!("{}s", seconds.ceil() + 1.0)])
             .args(headers.iter().flat_map(|line| ["--header", line]))
             .arg("--script")
             .arg(&self.script)
             .arg(format!("http://{address}{path}"))
-            .output()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .doing(|| "run wrk".into())?;
+        // It counts in whole seconds; interrupted it ends early and reports as at its end.
+        thread::sleep(Duration::from_secs_f64(seconds));
+        janitor::signal(wrk.id(), Signal::INT);
+        let output = wrk.wait_with_output().doing(|| "run wrk".into())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        parse(&text).ok_or_else(|| Error::Program {
+        let load = parse(&text).ok_or_else(|| Error::Program {
             program: "wrk".into(),
             output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
-        })
+        })?;
+        let client_us = ended_children_us().saturating_sub(before);
+        Ok(Load { connections, client_us, ..load })
     }
+}
+
+/// What the lab's ended children have spent, wrk among them.
+fn ended_children_us() -> u64 {
+    Process::read(std::process::id()).map_or(0, |lab| lab.ended_children_us)
 }
 
 fn parse(text: &str) -> Option<Load> {
@@ -89,12 +110,14 @@ fn parse(text: &str) -> Option<Load> {
             connect: connect as u64,
             broken: (read + write) as u64,
             timeout: timeout as u64,
-            length: 0,
             status: status as u64,
+            ..Failures::default()
         },
         seconds: us / 1e6,
         reused: None,
-        latency: Latency { p50_us, p90_us, p99_us, max_us },
+        // wrk's mean has its own correction in it and is not that of what was measured.
+        latency: Latency { p50_us, p90_us, p99_us, max_us, mean_us: None },
+        ..Load::default()
     })
 }
 

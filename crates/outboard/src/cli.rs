@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// Measure a server: send requests and say how fast and how well they were answered.
     Bench(Box<BenchArguments>),
+    /// Measure Outboard and other ways of serving PHP side by side on this machine.
+    Lab(crate::lab::arguments::Lab),
     /// Print the JSON schema of the configuration file.
     Schema,
 }

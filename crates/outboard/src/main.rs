@@ -10,6 +10,7 @@ mod bench;
 mod check;
 mod cli;
 mod doctor;
+mod lab;
 mod reload;
 mod serve;
 mod status;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
+        Command::Lab(arguments) => lab::run(&arguments, &terminal),
         Command::Schema => check::print_schema(),
     }
 }

@@ -2,7 +2,7 @@
 /** What the page waits for, fetched within PHP. */
 function outside(): string
 {
-    $curl = curl_init('http://@BACKEND@/30ms');
+    $curl = curl_init('http://@BACKEND@/@LATENCY@');
     curl_setopt_array($curl, [CURLOPT_RETURNTRANSFER => true, CURLOPT_TIMEOUT => 5]);
     return (string) curl_exec($curl);
 }

@@ -47,7 +47,7 @@ local function part(path)
 end
 
 local before = part("/before.php")
-local body, problem = fetch("/30ms")
+local body, problem = fetch("/@LATENCY@")
 if not body then
   ngx.log(ngx.ERR, "the backend: ", problem)
   return ngx.exit(504)

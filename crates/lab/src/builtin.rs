@@ -1,0 +1,26 @@
+//! PHP's own web server, meant for development: what everybody has at hand.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::Result;
+use crate::group::Group;
+use crate::lab::{Lab, free_address, program};
+use crate::stack::Stack;
+
+/// `php -S` with as many workers as any stack has PHP processes.
+pub fn server(lab: &mut Lab, root: &Path) -> Result<Stack> {
+    let name = "php -S";
+    let binary = lab.php.cli();
+    program(&[&binary.to_string_lossy()], "php-cli")?;
+    let mut group = Group::new(lab, "php-server")?;
+    let ini = lab.folder("php-server")?.join("php.ini");
+    lab.php.ini_file_with(&ini, &[("opcache.enable_cli", "1")])?;
+    let address = free_address()?;
+    let mut command = Command::new(binary);
+    command.env("PHP_INI_SCAN_DIR", lab.php.scan_folder());
+    command.env("PHP_CLI_SERVER_WORKERS", lab.php_processes().to_string());
+    command.arg("-q").arg("-c").arg(&ini).arg("-S").arg(address.to_string()).arg("-t").arg(root);
+    group.start(lab, &command)?;
+    Stack { name, address, group }.await_answer()
+}

@@ -1,0 +1,96 @@
+//! Whether stacks are set up alike: their effective settings side by side.
+//!
+//! Filled by [`crate::doctor`], shown in every report. Invariant: a cell says what was observed on
+//! the running stack, not what its configuration says.
+
+use serde::{Deserialize, Serialize};
+
+/// Settings by stack.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// The columns.
+    pub stacks: Vec<String>,
+    /// The rows.
+    pub settings: Vec<Setting>,
+}
+
+/// One setting of all stacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Its value in every stack, in the order of the columns; `None`: the stack has no such thing.
+    pub values: Vec<Option<String>>,
+    /// Whether a comparison is unfair where they differ.
+    pub must_agree: bool,
+}
+
+impl Setting {
+    /// Whether a value is not the one that most stacks have (of two equally frequent: the first).
+    pub fn differs(&self, at: usize) -> bool {
+        let Some(Some(value)) = self.values.get(at) else { return false };
+        self.must_agree && self.usual().is_some_and(|usual| usual != value)
+    }
+
+    fn usual(&self) -> Option<&String> {
+        let values = || self.values.iter().flatten();
+        let times = |value: &String| values().filter(|other| *other == value).count();
+        // `max_by_key` takes the last of equals.
+        values().rev().max_by_key(|value| times(value))
+    }
+
+    /// Whether any stack differs.
+    pub fn is_unequal(&self) -> bool {
+        (0..self.values.len()).any(|at| self.differs(at))
+    }
+}
+
+impl Matrix {
+    /// The matrix as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings serialise")
+    }
+
+    /// Settings that make a comparison unfair, in words.
+    pub fn findings(&self) -> Vec<String> {
+        let words = |setting: &Setting| {
+            let each = self.stacks.iter().zip(&setting.values);
+            let each = each.map(|(stack, value)| {
+                format!("{stack} has {}", value.as_deref().unwrap_or("no such thing"))
+            });
+            format!("{} differs: {}", setting.name, each.collect::<Vec<_>>().join(", "))
+        };
+        self.settings.iter().filter(|setting| setting.is_unequal()).map(words).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(values: &[Option<&str>], must_agree: bool) -> Setting {
+        let values = values.iter().map(|value| value.map(str::to_owned)).collect();
+        Setting { name: "opcache".into(), values, must_agree }
+    }
+
+    #[test]
+    fn the_one_that_is_alone_differs() {
+        let setting = setting(&[Some("on"), Some("off"), None, Some("on")], true);
+        assert_eq!([0, 1, 2, 3].map(|at| setting.differs(at)), [false, true, false, false]);
+    }
+
+    #[test]
+    fn of_two_the_second_differs() {
+        let setting = setting(&[Some("on"), Some("off")], true);
+        assert_eq!([0, 1].map(|at| setting.differs(at)), [false, true]);
+    }
+
+    #[test]
+    fn what_need_not_agree_is_no_finding() {
+        let stacks = vec!["a".into(), "b".into()];
+        let named = setting(&[Some("fpm"), Some("cli")], false);
+        let unequal = setting(&[Some("on"), Some("off")], true);
+        let matrix = Matrix { stacks, settings: vec![named, unequal] };
+        assert_eq!(matrix.findings(), ["opcache differs: a has on, b has off"]);
+    }
+}

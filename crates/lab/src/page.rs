@@ -1,0 +1,491 @@
+//! The report as one HTML file that needs nothing else: no network, no script.
+//!
+//! Assembled here; [`chart`] draws, `style.css` says how it looks, in light and in dark. Bars are
+//! boxes and dots are SVG in percentages, so that both fit any width while their words keep their
+//! size. The numbers themselves are at the end, as JSON.
+
+mod chart;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::comparison::{Comparison, change};
+use crate::markdown::headline;
+use crate::metric::Metric;
+use crate::report::{Report, Row, Section, State};
+use crate::slice::Slice;
+use crate::statistics::Estimate;
+use crate::statistics::judge::Class;
+use crate::statistics::middle;
+use crate::verdict::Outcome;
+
+/// Tables of a section that are shown with their charts open; the others open with a click.
+const OPEN_TABLES: usize = 1;
+
+/// The whole report.
+pub fn render(report: &Report) -> String {
+    let mut html = String::new();
+    // Writing to a String does not fail.
+    let _ = put(&mut html, report);
+    html
+}
+
+fn put(html: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(
+        html,
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Outboard lab: {}</title>\n<style>\n{}</style>\n<main>",
+        escape(&headline(report)),
+        include_str!("page/style.css")
+    )?;
+    put_banner(html, report)?;
+    put_bars(html, report)?;
+    for section in &report.sections {
+        put_section(html, report, section)?;
+    }
+    put_fairness(html, report)?;
+    put_reproduction(html, report)?;
+    let json = serde_json::to_string(report).expect("numbers and strings serialise");
+    // A tag within the numbers would end them.
+    let json = json.replace('<', "\\u003c");
+    writeln!(html, "</main>\n<script type=\"application/json\" id=\"report\">{json}</script>")
+}
+
+fn put_banner(html: &mut String, report: &Report) -> std::fmt::Result {
+    let tone = match report.gate() {
+        0 => "good",
+        3 => "bad",
+        _ => "open",
+    };
+    writeln!(
+        html,
+        "<header class=\"{tone}\"><p class=\"label\">Outboard lab{}</p><h1>{}</h1>",
+        if report.run.quick { " · a quick look, not a proof" } else { "" },
+        escape(&headline(report))
+    )?;
+    put_share(html, report)?;
+    let machine = &report.machine;
+    writeln!(
+        html,
+        "<p class=\"meta\">{} · {} · {} cores · {} · Linux {}</p>",
+        escape(&report.run.began),
+        escape(&machine.processor),
+        machine.cores,
+        escape(&machine.system),
+        escape(&machine.kernel)
+    )?;
+    if report.sections.len() > 1 {
+        let link = |section: &Section| {
+            let name = escape(&section.name);
+            format!("<a href=\"#{name}\">{name}</a>")
+        };
+        let links: Vec<String> = report.sections.iter().map(link).collect();
+        writeln!(html, "<nav>{}</nav>", links.join(" "))?;
+    }
+    writeln!(html, "</header>")
+}
+
+/// How the bars came out, as one line of boxes.
+fn put_share(html: &mut String, report: &Report) -> std::fmt::Result {
+    if report.verdicts.is_empty() {
+        return Ok(());
+    }
+    write!(html, "<div class=\"share\" aria-hidden=\"true\">")?;
+    for outcome in [Outcome::Pass, Outcome::Fail, Outcome::Undecided, Outcome::NotMeasured] {
+        let count = report.count(outcome);
+        if count > 0 {
+            write!(html, "<i class=\"{}\" style=\"flex:{count}\"></i>", outcome_class(outcome))?;
+        }
+    }
+    writeln!(html, "</div>")
+}
+
+fn put_bars(html: &mut String, report: &Report) -> std::fmt::Result {
+    if report.verdicts.is_empty() {
+        return Ok(());
+    }
+    writeln!(html, "<section><h2>Bars</h2><div class=\"scroll\"><table class=\"bars\">")?;
+    for verdict in &report.verdicts {
+        writeln!(
+            html,
+            "<tr><td><span class=\"badge {}\">{}</span></td><td>{}</td><td class=\"quiet\">{}</td></tr>",
+            outcome_class(verdict.outcome),
+            verdict.outcome.word().to_lowercase(),
+            escape(&verdict.bar),
+            escape(&verdict.measured)
+        )?;
+    }
+    writeln!(html, "</table></div></section>")
+}
+
+fn outcome_class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "good",
+        Outcome::Fail => "bad",
+        Outcome::Undecided => "open",
+        Outcome::NotMeasured => "none",
+    }
+}
+
+fn put_section(html: &mut String, report: &Report, section: &Section) -> std::fmt::Result {
+    let name = escape(&section.name);
+    writeln!(html, "<section id=\"{name}\"><h2>{name}</h2><p>{}</p>", escape(&section.about))?;
+    match &section.state {
+        State::Measured => {}
+        State::SubjectMissing { what } => {
+            writeln!(html, "<p class=\"note\"><b>Not yet.</b> {}.</p>", escape(what))?;
+        }
+        State::Failed { why } => {
+            writeln!(html, "<p class=\"note bad\"><b>Refused or failed.</b> {}</p>", escape(why))?;
+        }
+    }
+    let tables = report.tables();
+    let tables = tables.into_iter().filter(|table| table[0].section == section.name);
+    for (at, table) in tables.enumerate() {
+        put_table(html, report, table, at < OPEN_TABLES)?;
+    }
+    put_published(html, report, section)?;
+    writeln!(html, "</section>")
+}
+
+fn put_table(html: &mut String, report: &Report, rows: &[Row], open: bool) -> std::fmt::Result {
+    let title = &rows[0].experiment;
+    writeln!(html, "<article><h3>{}</h3>", escape(title))?;
+    put_rows(html, rows)?;
+    let comparisons: Vec<&Comparison> =
+        report.comparisons.iter().filter(|comparison| comparison.experiment == *title).collect();
+    put_comparisons(html, &comparisons)?;
+    let state = if open { " open" } else { "" };
+    writeln!(html, "<details{state}><summary>Pairs, processes and slices</summary>")?;
+    put_differences(html, &comparisons)?;
+    put_processes(html, rows)?;
+    writeln!(html, "<div class=\"columns\">")?;
+    put_over_slices(html, "Answers per second, over the slices", rows, |s| s.load.rate())?;
+    put_over_slices(html, "p99 in ms", rows, |s| s.load.latency.p99_us / 1e3)?;
+    put_over_slices(html, "Memory (PSS) in MiB", rows, |s| s.pss_bytes as f64 / 1_048_576.0)?;
+    writeln!(html, "</div></details></article>")
+}
+
+fn put_rows(html: &mut String, rows: &[Row]) -> std::fmt::Result {
+    let most = rows.iter().filter_map(|row| cpu(row).map(|cpu| cpu.high)).fold(0.0, f64::max);
+    writeln!(
+        html,
+        "<div class=\"scroll\"><table class=\"stacks\"><tr><th>Stack</th>\
+         <th class=\"wide\">CPU per request</th><th class=\"number\">µs</th>\
+         <th class=\"number\">answers/s</th><th class=\"number\">p50 ms</th>\
+         <th class=\"number\">p99 ms</th><th class=\"number\">PSS MiB</th>\
+         <th class=\"number\">failed</th></tr>"
+    )?;
+    for (at, row) in rows.iter().enumerate() {
+        let whisker = cpu(row).map_or_else(String::new, |cpu| chart::bar(&cpu, most, at));
+        let failed = escape(&row.failures.classes());
+        writeln!(
+            html,
+            "<tr><th>{}{}</th><td>{whisker}</td><td class=\"number\"><b>{}</b></td>\
+             <td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
+             <td class=\"number\">{:.1}</td><td class=\"number{}\">{failed}</td></tr>",
+            chart::key(at),
+            escape(&row.stack),
+            number(row.cpu_us),
+            number(row.rate),
+            number(row.p50_ms),
+            number(row.p99_ms),
+            row.pss_mib,
+            if failed == "0" { "" } else { " warn" }
+        )?;
+    }
+    writeln!(html, "</table></div>")?;
+    for row in rows {
+        if let Some(refusal) = &row.refusal {
+            let (stack, refusal) = (escape(&row.stack), escape(&refusal.to_string()));
+            writeln!(html, "<p class=\"note\"><b>{stack} is not ranked.</b> {refusal}</p>")?;
+        }
+    }
+    Ok(())
+}
+
+fn cpu(row: &Row) -> Option<Estimate> {
+    middle(&Metric::Cpu.values(&row.slices))
+}
+
+fn put_comparisons(html: &mut String, comparisons: &[&Comparison]) -> std::fmt::Result {
+    if comparisons.is_empty() {
+        return Ok(());
+    }
+    writeln!(html, "<div class=\"scroll\"><table class=\"compared\"><tr><th></th>")?;
+    let metrics = metrics(comparisons);
+    for metric in &metrics {
+        write!(html, "<th>{}</th>", metric.name())?;
+    }
+    writeln!(html, "</tr>")?;
+    for pair in comparisons.chunk_by(|a, b| a.reference == b.reference) {
+        let (subject, reference) = (escape(&pair[0].subject), escape(&pair[0].reference));
+        write!(html, "<tr><th>{subject} <span class=\"quiet\">against</span> {reference}</th>")?;
+        for comparison in pair {
+            write!(
+                html,
+                "<td title=\"{}\">{}</td>",
+                escape(&comparison.to_string()),
+                cell(comparison)
+            )?;
+        }
+        writeln!(html, "</tr>")?;
+    }
+    writeln!(html, "</table></div>")
+}
+
+/// The metrics of these comparisons, each once, in their order.
+fn metrics(comparisons: &[&Comparison]) -> Vec<Metric> {
+    let used = |metric: &Metric| comparisons.iter().any(|comparison| comparison.metric == *metric);
+    Metric::ALL.into_iter().filter(used).collect()
+}
+
+fn cell(comparison: &Comparison) -> String {
+    let (tone, word) = tone(&comparison.class);
+    let badge = format!("<span class=\"badge {tone}\">{word}</span>");
+    match (&comparison.class, comparison.ratio) {
+        (Class::Invalid { .. }, _) | (_, None) => badge,
+        (class, Some(ratio)) => {
+            let more = match class {
+                Class::Undecided { more_pairs: Some(more) } => format!(", {more} more pairs"),
+                _ => String::new(),
+            };
+            let (low, high) = (change(ratio.low), change(ratio.high));
+            let middle = change(ratio.middle);
+            format!("{badge} {middle} <small>{low} to {high}{more}</small>")
+        }
+    }
+}
+
+fn tone(class: &Class) -> (&'static str, &'static str) {
+    let tone = match class {
+        Class::Better => "good",
+        Class::Worse => "bad",
+        Class::Equal => "none",
+        Class::Undecided { .. } | Class::Invalid { .. } => "open",
+    };
+    (tone, class.word())
+}
+
+fn put_differences(html: &mut String, comparisons: &[&Comparison]) -> std::fmt::Result {
+    let shown: Vec<&&Comparison> = comparisons
+        .iter()
+        .filter(|c| c.metric == Metric::Cpu && !c.differences.is_empty())
+        .collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    writeln!(html, "<h4>CPU per request, pair by pair: left is cheaper</h4>")?;
+    let most =
+        shown.iter().flat_map(|c| &c.differences).fold(0.02, |most: f64, d| most.max(d.abs()));
+    writeln!(html, "<div class=\"dots\">")?;
+    for comparison in shown {
+        let (subject, reference) = (escape(&comparison.subject), escape(&comparison.reference));
+        writeln!(
+            html,
+            "<p>{subject} / {reference}</p>{}",
+            chart::dots(&comparison.differences, most * 1.08)
+        )?;
+    }
+    writeln!(html, "<p></p>{}</div>", chart::ratio_axis(most * 1.08))
+}
+
+fn put_processes(html: &mut String, rows: &[Row]) -> std::fmt::Result {
+    let shares: Vec<Vec<(String, f64)>> = rows.iter().map(process_shares).collect();
+    let most = rows.iter().map(|row| row.cpu_us).fold(0.0, f64::max);
+    if shares.iter().all(Vec::is_empty) || most <= 0.0 {
+        return Ok(());
+    }
+    let mut kinds: Vec<&str> = Vec::new();
+    for (kind, _) in shares.iter().flatten() {
+        if !kinds.contains(&kind.as_str()) {
+            kinds.push(kind);
+        }
+    }
+    writeln!(html, "<h4>CPU per request in µs, by process</h4><div class=\"dots\">")?;
+    for (row, shares) in rows.iter().zip(&shares) {
+        let stacked = chart::stacked(shares, &kinds, most);
+        writeln!(html, "<p>{}</p>{stacked}", escape(&row.stack))?;
+    }
+    writeln!(html, "<p></p>{}</div>", chart::legend(&kinds))
+}
+
+/// The µs of each kind of process per request, the most expensive first. Workers that are told
+/// apart by a number are one kind.
+fn process_shares(row: &Row) -> Vec<(String, f64)> {
+    let mut sums = BTreeMap::<String, u64>::new();
+    for (name, us) in row.slices.slices.iter().flat_map(|slice| &slice.by_process_us) {
+        let kind = match name.split_once('/') {
+            Some((app, number)) if number.parse::<u32>().is_ok() => format!("{app} worker"),
+            _ => name.clone(),
+        };
+        *sums.entry(kind).or_default() += us;
+    }
+    let total = sums.values().sum::<u64>().max(1) as f64;
+    let share = |(name, us): (String, u64)| (name, us as f64 / total * row.cpu_us);
+    let mut shares: Vec<(String, f64)> =
+        sums.into_iter().filter(|(_, us)| *us > 0).map(share).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
+}
+
+fn put_over_slices(
+    html: &mut String,
+    title: &str,
+    rows: &[Row],
+    value: impl Fn(&Slice) -> f64,
+) -> std::fmt::Result {
+    let series: Vec<Vec<f64>> = rows.iter().map(|row| row.slices.values(&value)).collect();
+    writeln!(html, "<figure><h4>{title}</h4>{}</figure>", chart::lines(&series))
+}
+
+fn put_published(html: &mut String, report: &Report, section: &Section) -> std::fmt::Result {
+    let Some(published) = &section.published else { return Ok(()) };
+    writeln!(
+        html,
+        "<article><h3>Published, beside today</h3><p class=\"quiet\">{}; {}. Another machine and \
+         another time: not a comparison.</p><div class=\"scroll\"><table class=\"published\">\
+         <tr><th>Case</th><th>Then</th><th class=\"number\">answers/s</th>\
+         <th class=\"number\">p99 ms</th><th>Remark</th><th>Today</th>\
+         <th class=\"number\">answers/s</th><th class=\"number\">p99 ms</th></tr>",
+        escape(&published.source),
+        escape(&published.conditions)
+    )?;
+    for figure in &published.figures {
+        let today = figure.today.as_ref().and_then(|(experiment, stack)| {
+            report.rows.iter().find(|row| row.experiment == *experiment && row.stack == *stack)
+        });
+        let told = |value: Option<f64>| value.map_or("–".to_owned(), number);
+        writeln!(
+            html,
+            "<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
+             <td class=\"quiet\">{}</td><td>{}</td><td class=\"number\">{}</td>\
+             <td class=\"number\">{}</td></tr>",
+            escape(&figure.case),
+            escape(&figure.stack),
+            told(figure.rate),
+            told(figure.p99_ms),
+            escape(&figure.remark),
+            today.map_or("–".into(), |row| escape(&row.stack)),
+            told(today.map(|row| row.rate)),
+            told(today.map(|row| row.p99_ms))
+        )?;
+    }
+    writeln!(html, "</table></div></article>")
+}
+
+fn put_fairness(html: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(matrix) = &report.fairness else { return Ok(()) };
+    let findings = matrix.findings().len();
+    let words = match findings {
+        0 => "As observed on the running stacks; nothing that matters differs.".to_owned(),
+        _ => format!("As observed on the running stacks; {findings} differ where they should not."),
+    };
+    writeln!(
+        html,
+        "<section id=\"fairness\"><h2>Are they set up alike?</h2><p>{words}</p>\
+         <div class=\"scroll\"><table class=\"matrix\"><tr><th></th>"
+    )?;
+    matrix.stacks.iter().try_for_each(|stack| write!(html, "<th>{}</th>", escape(stack)))?;
+    writeln!(html, "</tr>")?;
+    for setting in &matrix.settings {
+        write!(html, "<tr><th>{}</th>", escape(&setting.name))?;
+        for (at, value) in setting.values.iter().enumerate() {
+            let class = if setting.differs(at) { " class=\"differs\"" } else { "" };
+            write!(html, "<td{class}>{}</td>", escape(value.as_deref().unwrap_or("–")))?;
+        }
+        writeln!(html, "</tr>")?;
+    }
+    writeln!(html, "</table></div></section>")
+}
+
+fn put_reproduction(html: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(
+        html,
+        "<section><h2>How to do it again</h2><pre>{}</pre><p>It took {:.0} s. Slices alternate \
+         in balanced order; a pair is two slices of one round. Intervals are Hodges–Lehmann at \
+         95 %, from the exact Wilcoxon signed-rank test; probabilities are Holm's among the \
+         stacks of a table. CPU is user and system time of all processes of a stack, per answered request. \
+         Latency is that of a closed loop, not what a user would wait.</p><ul class=\"quiet\">",
+        escape(&report.run.command),
+        report.run.seconds
+    )?;
+    for version in &report.machine.versions {
+        writeln!(html, "<li>{}</li>", escape(version))?;
+    }
+    writeln!(html, "</ul>")?;
+    if !report.notes.is_empty() {
+        writeln!(html, "<h3>Notes</h3><ul>")?;
+        report.notes.iter().try_for_each(|note| writeln!(html, "<li>{}</li>", escape(note)))?;
+        writeln!(html, "</ul>")?;
+    }
+    writeln!(html, "</section>")
+}
+
+/// Three figures at least, thousands apart.
+fn number(value: f64) -> String {
+    let places = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.places$}");
+    let (whole, rest) = text.split_once('.').map_or((&*text, ""), |(whole, rest)| (whole, rest));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) && digit.is_ascii_digit() {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    if rest.is_empty() { grouped } else { format!("{grouped}.{rest}") }
+}
+
+/// Text as it stands in HTML, attributes included.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Verdict;
+
+    #[test]
+    fn text_stays_text() {
+        let mut report = Report::default();
+        report.begin_named("ab", "<script>alert(1)</script>");
+        report.verdicts.push(Verdict::exact("a < b & \"c\"", false, "</script>".into()));
+        let html = render(&report);
+        assert!(html.contains("a &lt; b &amp; &quot;c&quot;"), "{html}");
+        // The one of the numbers at the end, and no other.
+        assert_eq!(html.matches("<script").count(), 1);
+        assert_eq!(html.matches("</script>").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let html = render(&Report::default());
+        for word in ["http:", "https:", "src=", "@import", "url("] {
+            assert!(!html.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn numbers_keep_three_figures() {
+        let words = [1234567.8, 123.4, 12.34, 1.234].map(number);
+        assert_eq!(words, ["1\u{202f}234\u{202f}568", "123", "12.3", "1.23"]);
+    }
+}

@@ -1,0 +1,104 @@
+//! A run: experiments one after the other, and the report of them.
+//!
+//! Called by `outboard lab run`. Invariant: an experiment that fails says so in the report and
+//! keeps none of the others from running.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::doctor;
+use crate::error::Result;
+use crate::experiment::Experiment;
+use crate::lab::{Effort, Lab};
+use crate::machine::Machine;
+use crate::outboard;
+use crate::report::{Report, Run, State};
+use crate::verdict::Verdict;
+
+/// Runs experiments; `command` is what does the same again.
+pub fn run(experiments: &[Experiment], effort: Effort, command: &str) -> Result<Report> {
+    let mut lab = Lab::open(effort)?;
+    let mut report = empty(&lab, command);
+    let began = Instant::now();
+    look_around(&mut lab, &mut report);
+    for &experiment in experiments {
+        eprintln!("{}", experiment.name());
+        report.begin(experiment);
+        if let Err(error) = experiment.run(&mut lab, &mut report) {
+            let bar = format!("{} experiment", experiment.name());
+            eprintln!("  {error}");
+            report.verdicts.push(Verdict::not_measured(&bar, "it failed: see the note"));
+            report.notes.push(format!("{}: {error}", experiment.name()));
+            report.conclude(State::Failed { why: error.to_string() });
+        }
+    }
+    report.run.seconds = began.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Looks whether the stacks are set up alike; a run goes on without knowing.
+fn look_around(lab: &mut Lab, report: &mut Report) {
+    match doctor::examine(lab, &mut report.notes) {
+        Ok(matrix) => {
+            report.notes.extend(matrix.findings());
+            report.fairness = Some(matrix);
+        }
+        Err(error) => report.notes.push(format!("doctor: {error}")),
+    }
+}
+
+/// A report about this machine with nothing in it yet.
+pub fn empty(lab: &Lab, command: &str) -> Report {
+    let machine = Machine::describe(&lab.php, lab.cores, outboard::binary().as_deref());
+    let run = Run {
+        command: command.into(),
+        began: utc(SystemTime::now()),
+        seconds: 0.0,
+        quick: lab.effort.shortening > 1,
+    };
+    Report::new(run, machine)
+}
+
+/// `2026-11-21 12:30 UTC`.
+fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, minutes) = (seconds / 86_400, seconds / 60 % 1_440);
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+/// Year, month and day of a number of days since 1970 (Gregorian calendar).
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_calendar_knows_leap_years() {
+        let at = |seconds| utc(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01 00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(at(1_767_225_599), "2025-12-31 23:59 UTC");
+    }
+}
