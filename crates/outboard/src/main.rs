@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod admin_client;
+mod cache;
 mod check;
 mod cli;
 mod doctor;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments, &terminal),
         Command::Reload(arguments) => reload::run(&arguments, &terminal),
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
+        Command::Cache { action } => cache::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Schema => check::print_schema(),
     }
