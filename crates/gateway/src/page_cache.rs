@@ -419,6 +419,7 @@ async fn make(
             cache.keep(&asked, &begun.head, body, began)
         }
         None if begun.head.sendfile.is_some() => Err(rules::Reason::File),
+        None if begun.body_bytes() >= whole_bytes => Err(rules::Reason::TooLarge),
         None => Err(rules::Reason::Streamed),
     };
     let outcome = Outcome::Miss {

@@ -38,6 +38,11 @@ pub(crate) enum Command {
     Reload(AdminArguments),
     /// Finish what has begun and stop. SIGTERM does the same.
     Stop(AdminArguments),
+    /// Look into the page cache, or purge it.
+    Cache {
+        #[command(subcommand)]
+        action: CacheAction,
+    },
     /// Find what is wrong with an application.
     Doctor(DoctorArguments),
     /// Measure a server: send requests and say how fast and how well they were answered.
@@ -123,4 +128,57 @@ pub(crate) struct AdminArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheAction {
+    /// How much is answered from the cache, and what that takes of memory.
+    Stats(CachePick),
+    /// The pages that are kept, 1000 at the most.
+    List {
+        #[command(flatten)]
+        pick: CachePick,
+        /// Only URLs, or paths, that begin so.
+        #[arg(long)]
+        prefix: Option<String>,
+    },
+    /// One page in all of its variants, with its headers.
+    Get {
+        #[command(flatten)]
+        pick: CachePick,
+        /// The URL, or its path with the query.
+        url: String,
+    },
+    /// Throw pages away; when this returns, none of them is served any more.
+    Purge(PurgeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CachePick {
+    /// The app; every app with a cache otherwise.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) app: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArguments {
+    /// A URL, or a path with its query for every host.
+    #[arg(required_unless_present_any = ["prefix", "tag", "all"])]
+    pub(crate) url: Option<String>,
+    /// All URLs, or paths, that begin so.
+    #[arg(long)]
+    pub(crate) prefix: Option<String>,
+    /// All pages with this tag. May be given more than once.
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// All pages.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Keep them in use while new ones are made.
+    #[arg(long)]
+    pub(crate) soft: bool,
+    #[command(flatten)]
+    pub(crate) pick: CachePick,
 }

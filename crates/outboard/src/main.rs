@@ -7,6 +7,7 @@
 
 mod admin_client;
 mod bench;
+mod cache;
 mod check;
 mod cli;
 mod doctor;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments, &terminal),
         Command::Reload(arguments) => reload::run(&arguments, &terminal),
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
+        Command::Cache { action } => cache::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, &terminal),

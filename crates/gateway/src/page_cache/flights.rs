@@ -70,6 +70,11 @@ impl Flights {
         Part::Lead(Lead { flights: self.clone(), key: key.clone(), flight })
     }
 
+    /// How many requests wait for a page that another has made.
+    pub(super) fn waiting(&self) -> usize {
+        self.under_way.borrow().values().map(|flight| flight.waiting.borrow().len()).sum()
+    }
+
     fn place(&self, key: &Key) -> (u64, usize) {
         let hash = self.hasher.hash_one(key);
         (hash, hash as usize % HOPELESS_PLACES)

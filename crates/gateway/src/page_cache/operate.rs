@@ -210,6 +210,7 @@ impl PageCache {
             "stale": self.counts.stale.get(),
             "miss": self.counts.miss.get(),
             "bypass": self.counts.bypass.get(),
+            "waiting": self.flights.waiting(),
             "stored": counts.stored,
             "evicted": counts.evicted,
             "purged": counts.purged,

@@ -91,6 +91,11 @@ impl Begun {
         is_whole.then_some(&self.arrived.body)
     }
 
+    /// How much of the body has come.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.arrived.body.len()
+    }
+
     /// Relays it.
     pub(crate) async fn send(
         self,

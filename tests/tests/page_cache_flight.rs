@@ -1,0 +1,158 @@
+//! One render for all who wait for a page, and none for who can have the old one meanwhile.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request};
+use serde_json::Value;
+
+const CLIENTS: usize = 500;
+
+fn site(tables: &str) -> Configured {
+    let docroot = Docroot::of("page_cache");
+    docroot.writable("state");
+    let tables =
+        format!("[app.site.page_cache]\nmode = \"on\"\npurge_from = [\"127.0.0.1\"]\n{tables}");
+    Configured::start(docroot, &Configured::text(&tables))
+}
+
+fn stats(site: &Configured) -> Value {
+    let output = site.command("cache", &["stats", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let stats: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    stats["apps"]["site"].clone()
+}
+
+/// A run of the page that says when it begins and waits until it may go on.
+struct Run {
+    gate: Fifo,
+    running: Fifo,
+}
+
+impl Run {
+    /// The run with this number, from 1.
+    fn held(site: &Configured, number: u32) -> Run {
+        let folder = site.root().join("state");
+        let gate = Fifo::at(folder.join(format!("gate-{number}")));
+        Run { gate, running: Fifo::at(folder.join(format!("running-{number}"))) }
+    }
+
+    fn has_begun(&mut self) {
+        self.running.hear();
+    }
+
+    fn goes_on(&mut self) {
+        self.gate.open();
+    }
+}
+
+fn page(header: &str) -> String {
+    format!("/page.php?header[]=Cache-Control:{header}")
+}
+
+fn start(site: &Configured, target: &str) -> Connection {
+    let mut connection = Connection::open(site.address());
+    connection.send(&Request::get(target).to_bytes("a")).expect("the server reads");
+    connection
+}
+
+fn purge(site: &Configured, arguments: &[&str]) {
+    let output = site.command("cache", &[&["purge"], arguments].concat());
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
+    let site = site("wait = \"60s\"");
+    let target = page("max-age=60,must-revalidate");
+    start(&site, &target).response().unwrap().expect(200);
+    // It is there, but may not be used any more.
+    purge(&site, &["--soft", "--all"]);
+    let mut run = Run::held(&site, 2);
+    let mut clients: Vec<Connection> = (0..CLIENTS).map(|_| start(&site, &target)).collect();
+    run.has_begun();
+    while stats(&site)["waiting"].as_u64() != Some(CLIENTS as u64 - 1) {}
+    run.goes_on();
+    for client in &mut clients {
+        assert_eq!(client.response().unwrap().expect(200).text(), "run 2 for anybody\n");
+    }
+}
+
+#[test]
+fn the_old_page_is_served_while_one_new_one_is_made() {
+    let site = site("");
+    let target = page("max-age=60");
+    start(&site, &target).response().unwrap().expect(200);
+    purge(&site, &["--soft", "--all"]);
+    let mut run = Run::held(&site, 2);
+    for _ in 0..20 {
+        let old = start(&site, &target).response().unwrap();
+        assert_eq!(old.header("x-cache"), Some("STALE"));
+        assert_eq!(old.text(), "run 1 for anybody\n");
+    }
+    run.has_begun();
+    run.goes_on();
+    loop {
+        let response = start(&site, &target).response().unwrap();
+        if response.header("x-cache") == Some("HIT") {
+            assert_eq!(response.text(), "run 2 for anybody\n");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
+    let site = site("");
+    let target = page("max-age=60&header[]=Cache-Tag:news");
+    for (number, purge_by) in (1..).zip(["--all", "--prefix=/page", "--tag=news"]) {
+        let mut run = Run::held(&site, number);
+        let mut client = start(&site, &target);
+        run.has_begun();
+        purge(&site, &[purge_by]);
+        run.goes_on();
+        let answer = client.response().unwrap();
+        let status = answer.header("cache-status").unwrap();
+        assert!(status.ends_with("detail=purged_meanwhile"), "{purge_by}: {status}");
+        assert_eq!(stats(&site)["entries"].as_u64(), Some(0), "{purge_by}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
+    let site = site("wait = \"60s\"");
+    let mut run = Run::held(&site, 1);
+    let mut first = start(&site, &page("no-store"));
+    run.has_begun();
+    let mut second = start(&site, &page("no-store"));
+    while stats(&site)["waiting"].as_u64() != Some(1) {}
+    run.goes_on();
+    assert_eq!(first.response().unwrap().text(), "run 1 for anybody\n");
+    assert_eq!(second.response().unwrap().text(), "run 2 for anybody\n");
+}
+
+#[test]
+fn who_leaves_takes_nobody_along() {
+    let site = site("wait = \"60s\"");
+    let mut abandoned = Run::held(&site, 1);
+    let first = start(&site, &page("max-age=60"));
+    abandoned.has_begun();
+    let mut second = start(&site, &page("max-age=60"));
+    while stats(&site)["waiting"].as_u64() != Some(1) {}
+    drop(first);
+    let answer = second.response().unwrap().expect(200);
+    assert_eq!(answer.header("x-cache"), Some("MISS"));
+    assert_eq!(answer.text(), "run 2 for anybody\n");
+    abandoned.goes_on();
+}
+
+#[test]
+fn nobody_waits_longer_than_is_configured() {
+    let site = site("wait = \"100ms\"");
+    let mut held = Run::held(&site, 1);
+    let mut first = start(&site, &page("max-age=60"));
+    held.has_begun();
+    let second = start(&site, &page("max-age=60")).response().unwrap().expect(200);
+    assert_eq!(second.text(), "run 2 for anybody\n");
+    held.goes_on();
+    first.response().unwrap().expect(200);
+}
