@@ -123,6 +123,9 @@ function send_body(mixed $body): void
         echo $body;
         return;
     }
+    // Pieces leave as they are made, whatever output_buffering says.
+    while (ob_get_level() > 0 && ob_end_flush()) {
+    }
     if ($body instanceof \Closure) {
         $body = $body() ?? [];
     }

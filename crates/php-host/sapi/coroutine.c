@@ -21,7 +21,6 @@
  * A page of PHP's stack; it grows by such pages. Where there may be many coroutines each has a
  * small one, where there are few a call seldom needs another.
  */
-#define FEW_COROUTINES 16
 #define LARGE_PAGE_BYTES (32 * 1024)
 #define SMALL_PAGE_BYTES (4 * 1024)
 
@@ -148,7 +147,7 @@ static void begin_stack(void)
 	zend_execute_data *frame;
 	EG(vm_stack) = NULL;
 	zend_vm_stack_init_ex(
-		outboard_concurrency <= FEW_COROUTINES ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES);
+		outboard_concurrency <= OUTBOARD_FEW ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES);
 	frame = (zend_execute_data *) EG(vm_stack_top);
 	EG(vm_stack_top) += ZEND_CALL_FRAME_SLOT;
 	memset(frame, 0, sizeof(*frame));

@@ -224,6 +224,19 @@ static void import_superglobals(void)
 	}
 }
 
+/*
+ * The buffer has two pages from the start (php_output_handler_init), and grows by as much when
+ * something is written: those who wait before they have written need none.
+ */
+static void give_room_back(void)
+{
+	php_output_handler *active = php_output_get_active_handler();
+	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW) {
+		active->buffer.size = 64;
+		active->buffer.data = erealloc(active->buffer.data, active->buffer.size);
+	}
+}
+
 /* As php_request_startup in main.c: what the ini files say of the output of every request. */
 static void begin_output(void)
 {
@@ -238,6 +251,7 @@ static void begin_output(void)
 	} else if (PG(output_buffering)) {
 		php_output_start_user(NULL, PG(output_buffering) > 1 ? PG(output_buffering) : 0,
 			PHP_OUTPUT_HANDLER_STDFLAGS);
+		give_room_back();
 	} else if (PG(implicit_flush)) {
 		php_output_set_implicit_flush(1);
 	}

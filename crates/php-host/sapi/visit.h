@@ -8,6 +8,9 @@
 #include "filter.h"
 #include "ext/session/php_session.h"
 
+/* Up to so many coroutines of a worker memory is no concern. */
+#define OUTBOARD_FEW 16
+
 /* The superglobals that a visit has for itself. */
 #define OUTBOARD_SUPERGLOBALS 7
 
