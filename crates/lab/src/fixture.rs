@@ -46,6 +46,7 @@ const FILES: &[(&str, &str)] = files![
     "symfony/src/Page.php",
     "symfony/templates/page.html.twig",
     "symfony/worker.php",
+    "wordpress/fork.php",
     "worker/globals.php",
     "worker/handle_request.php",
     "worker/hello.php",

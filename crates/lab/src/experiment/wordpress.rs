@@ -8,18 +8,21 @@ use crate::client::{self, Plan};
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::hello::cpu_verdict;
+use crate::fixture::Fixture;
 use crate::lab::Lab;
 use crate::mariadb::MariaDb;
 use crate::nginx;
-use crate::outboard::{self, Outboard};
+use crate::outboard::{self, Outboard, Setup};
 use crate::report::Report;
 use crate::slice::{Rounds, Series, Turns};
 use crate::stack::{Stack, check_same_answers};
-use crate::statistics::{median, paired_ratio};
+use crate::statistics::{Estimate, median, paired_ratio};
 use crate::verdict::Verdict;
 use crate::wordpress::{HOME, WordPress};
 
 const CONNECTIONS: usize = 10;
+
+const FORK: &str = "outboard, fork";
 
 /// A page costs about 20 ms of CPU on the machine that the bars were set on.
 const PAGES_PER_SECOND: f64 = 100.0;
@@ -31,7 +34,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let nginx = nginx::with_fpm(lab, &site.root)?;
     site.install(nginx.address)?;
     let outboard = Outboard::start(lab, &site.root)?;
-    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&nginx]).collect();
+    let fork = by_fork(lab, &site)?;
+    let outboards = outboard.iter().chain(&fork).map(|outboard| &outboard.stack);
+    let stacks: Vec<&Stack> = outboards.chain([&nginx]).collect();
     check_same_answers(&stacks, HOME)?;
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
     let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
@@ -45,7 +50,22 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let bar = format!("WordPress home: CPU per request ≤ {}", nginx.name);
     report.verdicts.push(cpu_verdict(&rounds, &bar, nginx.name, 1.0));
     report.verdicts.push(p99_verdict(&rounds, nginx.name));
+    report.notes.extend(gain_of_fork(&rounds));
     Ok(())
+}
+
+/// The same site, booted up to its plugins and theme, each page made by a fork of that.
+fn by_fork(lab: &mut Lab, site: &WordPress) -> Result<Option<Outboard>> {
+    let fixture = Fixture::unpack(lab, "wordpress", &[("ROOT", &site.root.to_string_lossy())])?;
+    let setup = Setup::fork(&fixture, "fork.php", lab.php_processes()).named(FORK);
+    Outboard::launch(lab, &Setup { root: site.root.clone(), ..setup })
+}
+
+fn gain_of_fork(rounds: &Rounds) -> Option<String> {
+    let (fork, classic) = (rounds.of(FORK)?, rounds.of(outboard::NAME)?);
+    let Estimate { low, middle, high, .. } = paired_ratio(&fork.cpu_us(), &classic.cpu_us())?;
+    let ratio = format!("{middle:.2} [{low:.2}, {high:.2}]");
+    Some(format!("WordPress home, isolation = \"fork\": {ratio} of classic mode's CPU"))
 }
 
 fn p99_verdict(rounds: &Rounds, peer: &str) -> Verdict {
