@@ -337,11 +337,18 @@ fn failure_of(error: Errno) -> Failure {
     if error == Errno::ADDRNOTAVAIL { Failure::Ports } else { Failure::Connect }
 }
 
-/// Connects once and waits for it, to learn whether anybody is there.
-pub(crate) fn probe(address: &Address) -> io::Result<()> {
+/// Connects once and waits for it, to learn whether anybody is there, and speaks TLS as wanted.
+pub(crate) fn probe(address: &Address, tls: Option<&Tls>) -> io::Result<()> {
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
-    match address {
-        Address::Tcp(address) => std::net::TcpStream::connect_timeout(address, PATIENCE).map(drop),
-        Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
+    let address = match address {
+        Address::Tcp(address) => address,
+        Address::Unix(path) => return std::os::unix::net::UnixStream::connect(path).map(drop),
+    };
+    let mut stream = std::net::TcpStream::connect_timeout(address, PATIENCE)?;
+    let Some(mut session) = tls.and_then(Tls::session) else { return Ok(()) };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    while session.is_handshaking() {
+        session.complete_io(&mut stream)?;
     }
+    Ok(())
 }
