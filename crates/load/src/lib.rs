@@ -63,6 +63,8 @@ mod user;
 mod wording;
 mod worker;
 
+#[doc(hidden)]
+pub use codec::read_answer;
 pub use doubt::Doubt;
 pub use failures::{Failure, Failures};
 pub use hdrhistogram::Histogram;
