@@ -78,3 +78,25 @@ pub(crate) fn write(
     }
     Some(())
 }
+
+/// Reads `bytes`, in two pieces, as the answer to a `GET`: its status and the length of its body,
+/// or nothing when it is not whole or not well formed. For the fuzz target of the readers.
+#[doc(hidden)]
+pub fn read_answer(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16, u64)> {
+    let mut answer = Answer { wants_fields: true, wants_body: true, ..Answer::default() };
+    let mut codec = match protocol {
+        Protocol::Http1 | Protocol::Http2 => Codec::Http1(http1::Reader::new()),
+        Protocol::FastCgi => {
+            Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive: true }
+        }
+    };
+    codec.begin("GET");
+    let mut is_whole = false;
+    for piece in [&bytes[..cut], &bytes[cut..]] {
+        if !piece.is_empty() {
+            // Bytes after a whole answer belong to none.
+            is_whole = !is_whole && codec.feed(piece, &mut answer).ok()?;
+        }
+    }
+    (is_whole || codec.end()).then_some((answer.status, answer.body_bytes))
+}

@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     phase: Phase,
     /// Tells events of this socket from those of its predecessors at the same place.
     generation: u32,
+    /// The peer sends nothing more than what waits to be read.
+    has_ended: bool,
     pub(crate) codec: Codec,
     tls: Option<Box<ClientConnection>>,
     /// What the socket has not taken yet.
@@ -66,6 +68,7 @@ impl Connection {
             socket: None,
             phase: Phase::Closed,
             generation: 0,
+            has_ended: false,
             codec,
             tls: None,
             out: Vec::new(),
@@ -115,6 +118,7 @@ impl Connection {
     pub(crate) fn close(&mut self) {
         self.socket = None;
         self.tls = None;
+        self.has_ended = false;
         self.phase = Phase::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.out.clear();
@@ -168,7 +172,8 @@ impl Connection {
     }
 
     /// Acts on an event. `buffer` is room to read into, shared by all connections of a thread.
-    pub(crate) fn advance(&mut self, buffer: &mut [u8]) -> News {
+    pub(crate) fn advance(&mut self, event: EventFlags, buffer: &mut [u8]) -> News {
+        self.has_ended |= event.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         match self.phase {
             Phase::Closed => News::Nothing,
             Phase::Connecting => self.finish_connect(),
@@ -230,8 +235,13 @@ impl Connection {
                 self.first_byte_at = Some(Instant::now());
             }
             match self.take(&buffer[..count]) {
-                // A read that did not fill the buffer has emptied the socket (epoll(7)).
-                News::Nothing if count == buffer.len() => {}
+                // A read that did not fill the buffer has emptied the socket (epoll(7)). Only an
+                // end that was announced already will not be announced again.
+                News::Nothing if count == buffer.len() || self.has_ended => {}
+                News::Answered => {
+                    self.answer.keep_alive &= !self.has_ended;
+                    return News::Answered;
+                }
                 news => return news,
             }
         }
@@ -337,11 +347,18 @@ fn failure_of(error: Errno) -> Failure {
     if error == Errno::ADDRNOTAVAIL { Failure::Ports } else { Failure::Connect }
 }
 
-/// Connects once and waits for it, to learn whether anybody is there.
-pub(crate) fn probe(address: &Address) -> io::Result<()> {
+/// Connects once and waits for it, to learn whether anybody is there, and speaks TLS as wanted.
+pub(crate) fn probe(address: &Address, tls: Option<&Tls>) -> io::Result<()> {
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
-    match address {
-        Address::Tcp(address) => std::net::TcpStream::connect_timeout(address, PATIENCE).map(drop),
-        Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
+    let address = match address {
+        Address::Tcp(address) => address,
+        Address::Unix(path) => return std::os::unix::net::UnixStream::connect(path).map(drop),
+    };
+    let mut stream = std::net::TcpStream::connect_timeout(address, PATIENCE)?;
+    let Some(mut session) = tls.and_then(Tls::session) else { return Ok(()) };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    while session.is_handshaking() {
+        session.complete_io(&mut stream)?;
     }
+    Ok(())
 }

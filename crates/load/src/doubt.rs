@@ -10,6 +10,8 @@ use std::fmt;
 
 /// More of its cores than that, and the generator itself is what was measured.
 const CLIENT_SHARE_MAX: f64 = 0.85;
+/// In less time there is nothing to be busy with, or not.
+const BUSY_SECONDS_MIN: f64 = 0.1;
 /// The generator's own delay, by its 99th percentile, may be so much.
 const LAG_NS_MAX: u64 = 1_000_000;
 /// Or this share of the median latency, where that is more.
@@ -103,7 +105,8 @@ impl Doubt {
 
     fn client_busy(summary: &Summary) -> Option<Self> {
         let share = summary.client_share();
-        (share > CLIENT_SHARE_MAX).then_some(Self::ClientBusy { share })
+        let is_busy = share > CLIENT_SHARE_MAX && summary.seconds >= BUSY_SECONDS_MIN;
+        is_busy.then_some(Self::ClientBusy { share })
     }
 
     fn client_late(summary: &Summary) -> Option<Self> {
@@ -178,5 +181,76 @@ impl fmt::Display for Doubt {
             }
             Self::NoAnswers => f.write_str("not one request was answered"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::Slice;
+    use crate::schedule::{Arrival, Rate};
+    use crate::{Plan, Target};
+
+    /// A closed loop of 64 connections over 10 s that nothing speaks against.
+    fn sound() -> Summary {
+        let plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
+        let mut slice = Slice::new();
+        (slice.sent, slice.answers) = (100_064, 100_000);
+        slice.latency.saturating_record_n(6_400_000, 100_000);
+        Summary {
+            seconds: 10.0,
+            unfinished: 64,
+            in_flight_mean: 63.9,
+            client_cpu_us: 1_000_000,
+            ..Summary::of(&plan, &slice, Vec::new(), Vec::new(), None)
+        }
+    }
+
+    fn names(summary: &Summary) -> Vec<&'static str> {
+        summary.doubts().iter().map(Doubt::name).collect()
+    }
+
+    #[test]
+    fn nothing_speaks_against_a_sound_run() {
+        assert!(names(&sound()).is_empty());
+    }
+
+    #[test]
+    fn a_generator_at_its_limit_is_not_believed() {
+        assert_eq!(names(&Summary { client_cpu_us: 8_600_000, ..sound() }), ["client-busy"]);
+        let mut late = sound();
+        late.lag.saturating_record_n(3_000_000, 100);
+        assert_eq!(names(&late), ["client-late"]);
+    }
+
+    #[test]
+    fn a_delay_far_below_the_latency_does_not_matter() {
+        let mut slow = sound();
+        slow.latency.saturating_record_n(100_000_000, 1_000_000);
+        slow.lag.saturating_record_n(3_000_000, 100);
+        assert!(names(&slow).is_empty());
+    }
+
+    #[test]
+    fn a_schedule_that_was_not_kept_is_not_believed() {
+        let rate = Rate::Fixed(10_000.0);
+        let load = Load::Open { rate, arrival: Arrival::Even, deadline: None };
+        let missed = Summary { load, due: 102_000, unsent: 1936, ..sound() };
+        assert_eq!(names(&missed), ["rate-missed"]);
+    }
+
+    #[test]
+    fn arithmetic_that_cannot_be_is_not_believed() {
+        assert_eq!(names(&Summary { in_flight_mean: 50.0, ..sound() }), ["little"]);
+        assert_eq!(names(&Summary { answers: 90_000, ..sound() }), ["miscounted"]);
+        let none = Summary { answers: 0, unfinished: 100_064, ..sound() };
+        assert_eq!(names(&none), ["no-answers"]);
+    }
+
+    #[test]
+    fn ports_that_ran_out_are_no_failure_of_the_server() {
+        let mut failures = crate::Failures::default();
+        failures.add(Failure::Ports);
+        assert_eq!(names(&Summary { failures, sent: 100_065, ..sound() }), ["ports-exhausted"]);
     }
 }

@@ -24,7 +24,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `target` | what a URL says |
-//! | `plan`, `template` | what is sent, expected, and when |
+//! | `plan`, `template`, `scenario` | what is sent, expected, and when |
 //! | `schedule`, `random` | due times of an open loop |
 //! | `run`, `worker` | threads, their loop, the collecting |
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
@@ -51,6 +51,7 @@ mod random;
 mod recorder;
 pub mod report;
 mod run;
+mod scenario;
 mod schedule;
 mod search;
 mod server_cpu;
@@ -62,6 +63,8 @@ mod user;
 mod wording;
 mod worker;
 
+#[doc(hidden)]
+pub use codec::read_answer;
 pub use doubt::Doubt;
 pub use failures::{Failure, Failures};
 pub use hdrhistogram::Histogram;
@@ -70,6 +73,7 @@ pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
 pub use promise::{InvalidPromise, Promise};
 pub use recorder::{First, histogram};
 pub use run::{Error, Run};
+pub use scenario::{InvalidScenario, parse_duration};
 pub use schedule::{Arrival, Rate};
 pub use search::Search;
 pub use server_cpu::{Processes, ServerCpu};

@@ -1,6 +1,8 @@
 //! How a [`Summary`](crate::Summary) is shown: one file a form, each a function that writes text.
 
 mod ab;
+mod chart;
+mod html;
 mod json;
 mod series;
 mod spectrum;
@@ -9,6 +11,7 @@ mod webbench;
 mod wrk;
 
 pub use ab::{ab, ab_csv, ab_gnuplot};
+pub use html::html;
 pub use json::json;
 pub use series::{csv, ndjson};
 pub use spectrum::{Point, hgrm, spectrum};

@@ -37,7 +37,7 @@ impl fmt::Display for Error {
         match self {
             Error::Plan(why) => f.write_str(why),
             Error::Unreachable { address, error } => {
-                write!(f, "nothing answers at {address}: {error}; is the server running?")
+                write!(f, "no connection with {address}: {error}; is the server running?")
             }
             Error::Accounts(why) => write!(f, "the server's CPU time cannot be read: {why}"),
             Error::System(error) => write!(f, "the load generator cannot work: {error}"),
@@ -70,8 +70,9 @@ impl Run {
         }
         allow_descriptors(plan.connections);
         let address = plan.target.address.to_string();
-        probe(&plan.target.address).map_err(|error| Error::Unreachable { address, error })?;
         let tls = Tls::of(&plan).map_err(Error::Plan)?;
+        probe(&plan.target.address, tls.as_ref())
+            .map_err(|error| Error::Unreachable { address, error })?;
         let plan = Arc::new(plan);
         let threads = plan.thread_count();
         let start = Arc::new(Start { barrier: Barrier::new(threads + 1), origin: OnceLock::new() });

@@ -6,6 +6,7 @@
 //! `{{` and `}}` are braces. A text without places costs nothing: it is rendered once.
 
 use crate::random::Random;
+use outboard_http1::write_u64;
 use std::fmt;
 
 /// Letters of generated text; 64 of them, so that six bits choose one.
@@ -20,7 +21,7 @@ enum Part {
     Key,
     Hex,
     Letters(usize),
-    Value(String),
+    Value { name: String, is_encoded: bool },
 }
 
 /// Why a template is none.
@@ -94,9 +95,38 @@ impl Template {
     /// The user's values that it asks for.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            Part::Value(name) => Some(name.as_str()),
+            Part::Value { name, .. } => Some(name.as_str()),
             _ => None,
         })
+    }
+
+    /// The same, with the user's values percent-encoded where they are put in.
+    #[must_use]
+    pub fn with_encoded_values(mut self) -> Self {
+        for part in &mut self.0 {
+            if let Part::Value { is_encoded, .. } = part {
+                *is_encoded = true;
+            }
+        }
+        self
+    }
+
+    /// The same, with the text between the places percent-encoded.
+    #[must_use]
+    pub fn with_encoded_text(mut self) -> Self {
+        for part in &mut self.0 {
+            if let Part::Text(text) = part {
+                let mut encoded = Vec::new();
+                push_encoded(&mut encoded, text);
+                *text = encoded;
+            }
+        }
+        self
+    }
+
+    /// Adds another one behind it.
+    pub fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
     }
 
     pub(crate) fn render(&self, source: &mut Source<'_>, out: &mut Vec<u8>) {
@@ -120,7 +150,9 @@ impl Part {
                     let count = count.parse().ok().filter(|&count| count <= RAND_BYTES_MAX)?;
                     Some(Part::Letters(count))
                 }
-                None => is_name(name).then(|| Part::Value(name.to_owned())),
+                None => {
+                    is_name(name).then(|| Part::Value { name: name.to_owned(), is_encoded: false })
+                }
             },
         }
     }
@@ -128,20 +160,28 @@ impl Part {
     fn render(&self, source: &mut Source<'_>, out: &mut Vec<u8>) {
         match self {
             Part::Text(text) => out.extend_from_slice(text),
-            Part::Seq => push_decimal(out, source.seq),
-            Part::Key => push_decimal(out, source.random.below(source.keys)),
+            Part::Seq => write_u64(out, source.seq),
+            Part::Key => write_u64(out, source.random.below(source.keys)),
             Part::Hex => push_letters(out, source.random, 16, 4),
             Part::Letters(count) => push_letters(out, source.random, *count, 6),
-            Part::Value(name) => {
+            Part::Value { name, is_encoded } => {
                 let known = source.values.iter().find(|(known, _)| known == name);
-                out.extend_from_slice(known.map_or(b"", |(_, value)| value.as_bytes()));
+                let value = known.map_or(b"".as_slice(), |(_, value)| value.as_bytes());
+                if *is_encoded { push_encoded(out, value) } else { out.extend_from_slice(value) }
             }
         }
     }
 }
 
-pub(crate) fn push_decimal(out: &mut Vec<u8>, number: u64) {
-    outboard_http1::write_u64(out, number);
+/// RFC 3986 2.1: everything but unreserved characters.
+fn push_encoded(out: &mut Vec<u8>, text: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
+            _ => out.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+        }
+    }
 }
 
 /// `count` letters of `bits` random bits each.

@@ -184,7 +184,7 @@ impl<'p> Worker<'p> {
             for event in events.drain(..) {
                 let place = event.data.u64() as u32 as usize;
                 let opened_ns = self.users[place].opening_ns;
-                match self.connections[place].advance(buffer) {
+                match self.connections[place].advance(event.flags, buffer) {
                     News::Nothing => continue,
                     News::Ready => {
                         let took_ns = self.now_ns().saturating_sub(opened_ns);
@@ -242,7 +242,7 @@ impl<'p> Worker<'p> {
                 let data = event.data.u64();
                 let (place, generation) = (data as u32 as usize, (data >> 32) as u32);
                 if self.connections[place].generation() == generation {
-                    self.on_event(place, buffer);
+                    self.on_event(place, event.flags, buffer);
                 }
             }
         }
@@ -365,8 +365,8 @@ impl<'p> Worker<'p> {
         self.wording.send(&mut self.users[place], &mut self.connections[place])
     }
 
-    fn on_event(&mut self, place: usize, buffer: &mut [u8]) {
-        match self.connections[place].advance(buffer) {
+    fn on_event(&mut self, place: usize, flags: epoll::EventFlags, buffer: &mut [u8]) {
+        match self.connections[place].advance(flags, buffer) {
             News::Nothing => {}
             News::Answered if self.users[place].is_busy => self.finish(place),
             News::Answered => self.lose(place, Failure::Malformed, self.now_ns()),

@@ -147,11 +147,14 @@ fn has_checks(plan: &Plan) -> bool {
     steps.any(|step| step.expect != Expect::default())
 }
 
-/// The exit code that a result deserves.
+/// The exit code that a result deserves. A wrong answer is one however it was measured; whether a
+/// promise was kept is known from a sound measurement only.
 fn verdict(summary: &Summary, has_checks: bool, is_broken: bool) -> u8 {
-    if !summary.doubts().is_empty() {
+    if has_checks && summary.failures.total() > 0 {
+        BROKEN
+    } else if !summary.doubts().is_empty() {
         INVALID
-    } else if is_broken || has_checks && summary.failures.total() > 0 {
+    } else if is_broken {
         BROKEN
     } else {
         0

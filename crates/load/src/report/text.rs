@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use std::fmt::Write;
 
 /// The percentiles that are shown.
-const QUANTILES: [(&str, f64); 7] = [
+pub(super) const QUANTILES: [(&str, f64); 7] = [
     ("50 %", 0.50),
     ("75 %", 0.75),
     ("90 %", 0.90),
@@ -43,7 +43,7 @@ fn head(summary: &Summary, out: &mut String) {
 }
 
 /// The load in words.
-fn load(load: &Load) -> String {
+pub(super) fn load(load: &Load) -> String {
     let Load::Open { rate, arrival, .. } = load else {
         return "closed loop".to_owned();
     };

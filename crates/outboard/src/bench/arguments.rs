@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use outboard_load::{
-    Arrival, Expect, Load, Plan, Processes, Protocol, Rate, Request, Script, Step, Target, Template,
+    Arrival, Expect, Load, Plan, Processes, Protocol, Rate, Request, Script, Step, Target,
+    Template, parse_duration,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub(crate) struct PlanArguments {
     #[arg(long, short, value_name = "N", default_value_t = 64)]
     connections: usize,
     /// How long requests are sent: 500ms, 10s, 2m.
-    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     duration: Duration,
     /// Stop after so many requests.
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "rate")]
@@ -30,16 +31,16 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "HOW", default_value = "even")]
     arrival: ArrivalName,
     /// Give a request up that has waited so long for a connection.
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "rate")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "rate")]
     deadline: Option<Duration>,
     /// A request without a whole answer after so long has failed.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     timeout: Duration,
     /// A new connection for every request.
     #[arg(long)]
     no_keepalive: bool,
     /// Send for so long before anything is counted.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) warmup: Option<Duration>,
     /// The method; without it GET, or POST with a body.
     #[arg(long, short = 'X', value_name = "METHOD")]
@@ -59,6 +60,9 @@ pub(crate) struct PlanArguments {
     /// Where the random numbers begin.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Have the users do what a TOML file says; --check, --header and so on are of no use then.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "header", "body", "check", "fill_url"])]
+    scenario: Option<PathBuf>,
     /// What an answer must be: status=200, length=1234 or body~text. May be given more than once.
     #[arg(long, value_name = "WHAT")]
     check: Vec<String>,
@@ -75,7 +79,7 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "FOLDER", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
     /// The length of an interval of the time series.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
 }
 
@@ -115,6 +119,10 @@ impl PlanArguments {
             (None, false) => Some(Processes::Trees(self.pid.clone())),
             (None, true) => None,
         };
+        if let Some(file) = &self.scenario {
+            plan.take_scenario(file).map_err(|error| error.to_string())?;
+            return Ok(plan);
+        }
         let step = self.step(&plan.target.path)?;
         plan.scripts = vec![Script { name: "request".to_owned(), weight: 1, steps: vec![step] }];
         Ok(plan)
@@ -176,22 +184,6 @@ fn expect(check: &str, expect: &mut Expect) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `250ms`, `10s`, `2m`, `1h` or a number of seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let number: f64 = number.parse().map_err(|_| "such as 500ms, 10s or 2m".to_owned())?;
-    let seconds = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("{unit} is no unit of time; us, ms, s, m and h are")),
-    };
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
-}
-
 /// Reads `2000` or `100:5000`.
 fn rate(text: &str) -> Result<Rate, String> {
     let number = |text: &str| {
@@ -207,16 +199,6 @@ fn rate(text: &str) -> Result<Rate, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units() {
-        let read = |text| duration(text).expect("it is a time");
-        assert_eq!(read("250ms"), Duration::from_millis(250));
-        assert_eq!(read("1.5"), Duration::from_millis(1500));
-        assert_eq!(read("2m"), Duration::from_secs(120));
-        assert!(duration("5 apples").is_err());
-        assert!(duration("").is_err());
-    }
 
     #[test]
     fn rates_are_fixed_or_ramps() {

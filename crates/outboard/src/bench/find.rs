@@ -3,10 +3,12 @@
 //! A closed loop finds what the server can do at all; below that, open loops of a few seconds
 //! halve what lies between a rate that keeps the promise and one that does not.
 
-use super::arguments::{PlanArguments, duration};
+use super::arguments::PlanArguments;
 use super::{BROKEN, INVALID, Stop, outputs};
 use clap::Args;
-use outboard_load::{Arrival, Doubt, Load, Plan, Promise, Rate, Run, Search, Summary, report};
+use outboard_load::{
+    Arrival, Doubt, Load, Plan, Promise, Rate, Run, Search, Summary, parse_duration, report,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +26,7 @@ pub(super) struct FindArguments {
     #[arg(long, value_name = "PROMISE", value_parser = Promise::parse, required = true)]
     slo: Vec<Promise>,
     /// How long each rate is tried.
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     trial: Duration,
     /// How well the rate must be known: 0.05 is to one part in twenty.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]

@@ -1,9 +1,10 @@
 //! `outboard bench null`: what the generator itself costs, and how punctual it is.
 
-use super::arguments::duration;
 use super::{FAILED, INVALID, Stop, outputs};
 use clap::Args;
-use outboard_load::{Arrival, Load, NullServer, Plan, Rate, Run, Summary, Target, report};
+use outboard_load::{
+    Arrival, Load, NullServer, Plan, Rate, Run, Summary, Target, parse_duration, report,
+};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub(super) struct NullArguments {
     #[arg(long, short, value_name = "N", default_value_t = 64)]
     connections: usize,
     /// How long each of the two runs takes.
-    #[arg(long, short, value_name = "TIME", default_value = "3s", value_parser = duration)]
+    #[arg(long, short, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     duration: Duration,
     /// The rate at which punctuality is measured.
     #[arg(long, short, value_name = "RATE", default_value_t = 15_000.0)]

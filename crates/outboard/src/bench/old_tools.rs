@@ -3,11 +3,12 @@
 //! The reports have the old layouts. What the old tools do not say is said here on standard error:
 //! why a result should not be believed; the exit code says it too.
 
-use super::arguments::duration;
 use super::old_flags::{OldFlags, Spelling};
 use super::{INVALID, Stop, outputs};
 use outboard_load::report::{self, Latencies};
-use outboard_load::{Arrival, Load, Plan, Rate, Request, Run, Step, Summary, Target, Template};
+use outboard_load::{
+    Arrival, Load, Plan, Rate, Request, Run, Step, Summary, Target, Template, parse_duration,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -106,8 +107,9 @@ pub(super) fn wrk(words: &[String], is_wrk2: bool) -> Result<u8, Stop> {
     plan.connections = flags.parsed('c', metric)?.unwrap_or(10.0) as usize;
     plan.threads = flags.parsed('t', metric)?.unwrap_or(2.0) as usize;
     plan.duration =
-        flags.parsed('d', |text| duration(text).ok())?.unwrap_or(Duration::from_secs(10));
-    plan.timeout = flags.parsed('T', |text| duration(text).ok())?.unwrap_or(Duration::from_secs(2));
+        flags.parsed('d', |text| parse_duration(text).ok())?.unwrap_or(Duration::from_secs(10));
+    plan.timeout =
+        flags.parsed('T', |text| parse_duration(text).ok())?.unwrap_or(Duration::from_secs(2));
     if is_wrk2 {
         let rate =
             flags.parsed('R', metric)?.ok_or_else(|| Stop::mistake("wrk2 needs a rate: -R"))?;

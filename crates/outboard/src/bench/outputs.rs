@@ -23,6 +23,9 @@ pub(super) struct Outputs {
     /// Write the percentile spectrum for HdrHistogram's plotter.
     #[arg(long, value_name = "FILE")]
     hgrm: Option<PathBuf>,
+    /// Write the result as a page with charts, which needs nothing from elsewhere.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print nothing while it runs.
     #[arg(long, short)]
     pub(super) quiet: bool,
@@ -45,6 +48,7 @@ impl Outputs {
         let files = [
             (&self.json, &(|| format!("{:#}\n", report::json(summary))) as &dyn Fn() -> String),
             (&self.csv, &|| report::csv(summary)),
+            (&self.html, &|| report::html(summary)),
             (&self.hgrm, &|| report::hgrm(&summary.latency)),
         ];
         for (path, text) in files {

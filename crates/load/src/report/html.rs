@@ -1,0 +1,223 @@
+//! The report as one page: no network, no script; light or dark as the reader's system is.
+
+use super::chart::{Chart, Line, Scale};
+use super::text::{QUANTILES, load};
+use super::{count, json, spectrum, time};
+use crate::plan::Load;
+use crate::summary::{Moment, Summary};
+use hdrhistogram::Histogram;
+use std::fmt::Write;
+
+const STYLE: &str = "
+:root{color-scheme:light dark;--page:#fff;--panel:#f6f7f9;--ink:#1b1f24;--soft:#5c6570;--grid:#dde1e6;
+--c1:#2563c9;--c2:#c2571a;--c3:#8a939d;--good:#1a7f45;--bad:#b3261e}
+@media(prefers-color-scheme:dark){:root{--page:#14171b;--panel:#1d2126;--ink:#e8eaed;--soft:#9aa3ad;
+--grid:#31373e;--c1:#7aa9f7;--c2:#f0965a;--c3:#77808a;--good:#5fc98b;--bad:#f28b82}}
+*{box-sizing:border-box}body{margin:0 auto;padding:2rem 1rem 4rem;max-width:52rem;background:var(--page);
+color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+h1{font-size:1.35rem;margin:0;overflow-wrap:anywhere}h2{font-size:1.05rem;margin:2.2rem 0 .6rem}
+p{margin:.3rem 0}.soft{color:var(--soft)}
+.banner{border-left:4px solid var(--good);background:var(--panel);padding:.7rem 1rem;margin:1.2rem 0}
+.banner.bad{border-color:var(--bad)}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.7rem}
+.card{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem}
+.card b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums}.card span{color:var(--soft);font-size:.85rem}
+figure{margin:1.4rem 0;overflow-x:auto}figcaption{font-weight:600}svg{width:100%;min-width:22rem;height:auto}
+.key{font-weight:400;margin-left:.8rem}.key::before{content:'';display:inline-block;width:1.1em;height:3px;
+margin-right:.4em;vertical-align:middle;background:currentColor}
+.c1{color:var(--c1);stroke:var(--c1)}.c2{color:var(--c2);stroke:var(--c2)}.c3{color:var(--c3);stroke:var(--c3)}
+span.c1,span.c2,span.c3{stroke:none}
+.line{fill:none;stroke-width:2;stroke-linejoin:round}.dot{fill:currentColor;stroke:none;opacity:0}.dot:hover{opacity:1}
+.grid{stroke:var(--grid)}.tick,.unit{fill:var(--soft);font-size:12px}.end{text-anchor:end}.middle{text-anchor:middle}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{padding:.3rem .6rem;border-bottom:1px solid var(--grid);text-align:right}
+th:first-child,td:first-child{text-align:left}th{color:var(--soft);font-weight:600}
+";
+
+/// The page.
+pub fn html(summary: &Summary) -> String {
+    let url = escape(&summary.url);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>{url}</title><style>{STYLE}</style></head>\n<body>\n<h1>{url}</h1>\n\
+         <p class=\"soft\">{}, {} connections, {:.2} s</p>\n",
+        load(&summary.load),
+        summary.connections,
+        summary.seconds
+    );
+    banner(summary, &mut out);
+    cards(summary, &mut out);
+    out.push_str("<h2>Latency</h2>\n");
+    out.push_str(&percentiles(summary).html());
+    table(summary, &mut out);
+    out.push_str("<h2>Over time</h2>\n");
+    series(&summary.moments).iter().for_each(|chart| out.push_str(&chart.html()));
+    details(summary, &mut out);
+    // In an element that runs nothing; `<` could end it.
+    let data = json::json(summary).to_string().replace('<', "\\u003c");
+    let _ = write!(
+        out,
+        "<script type=\"application/json\" id=\"result\">{data}</script>\n</body></html>\n"
+    );
+    out
+}
+
+fn banner(summary: &Summary, out: &mut String) {
+    let doubts = summary.doubts();
+    if doubts.is_empty() {
+        out.push_str("<div class=\"banner\">Nothing speaks against these numbers.</div>\n");
+        return;
+    }
+    out.push_str("<div class=\"banner bad\"><b>Not to be believed</b>");
+    for doubt in doubts {
+        let _ = write!(out, "<p>{}</p>", escape(&doubt.to_string()));
+    }
+    out.push_str("</div>\n");
+}
+
+fn cards(summary: &Summary, out: &mut String) {
+    let at = |quantile| time(summary.latency.value_at_quantile(quantile));
+    let mut cards = vec![
+        (format!("{}/s", count(summary.rate().round() as u64)), "answers"),
+        (at(0.5), "half of all within"),
+        (at(0.99), "99 % within"),
+        (summary.failures.total().to_string(), "failed"),
+    ];
+    if let Some(us) = summary.server_us_per_request() {
+        cards.push((format!("{us:.1} µs"), "server CPU a request"));
+    }
+    out.push_str("<div class=\"cards\">");
+    for (value, name) in cards {
+        let _ = write!(out, "<div class=\"card\"><b>{value}</b><span>{name}</span></div>");
+    }
+    out.push_str("</div>\n");
+}
+
+/// Latency by percentile; each power of ten nearer to 100 % has as much room as the last.
+fn percentiles(summary: &Summary) -> Chart {
+    let line = |name, colour, times: &Histogram<u64>| {
+        let points = spectrum(times, 5);
+        let points = points.iter().filter(|point| point.quantile < 1.0);
+        let points = points.map(|point| (1.0 / (1.0 - point.quantile), point.ns as f64 / 1e6));
+        Line { name, colour, points: points.collect() }
+    };
+    let mut lines = match summary.load {
+        Load::Closed => vec![line("service", 1, &summary.service)],
+        Load::Open { .. } => vec![
+            line("latency, from when due", 1, &summary.latency),
+            line("service, from when sent", 2, &summary.service),
+        ],
+    };
+    // A line whose slowest requests are alike ends early: it goes on at their height.
+    let ends = lines.iter().filter_map(|line| line.points.last());
+    let end = ends.map(|(x, _)| *x).fold(10.0, f64::max);
+    for line in &mut lines {
+        let last = line.points.last().copied();
+        line.points.extend(last.filter(|(x, _)| *x < end).map(|(_, y)| (end, y)));
+    }
+    let all = || lines.iter().flat_map(|line| &line.points);
+    let names = ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+    let names = names.iter().enumerate().map(|(at, name)| (10_f64.powi(at as i32), *name));
+    let names = names.filter(|(x, _)| *x <= end).map(|(x, name)| (x, name.to_owned()));
+    Chart {
+        title: "Percentiles",
+        x: Scale::Log(1.0, end),
+        y: Scale::log_around(all().map(|(_, y)| *y)),
+        x_names: names.collect(),
+        x_unit: "share of requests",
+        y_unit: "ms",
+        lines,
+    }
+}
+
+fn series(moments: &[Moment]) -> [Chart; 2] {
+    let line = |name, colour, value: &dyn Fn(&Moment) -> f64| {
+        let points =
+            moments.iter().map(|moment| (moment.at_seconds + moment.seconds, value(moment)));
+        Line { name, colour, points: points.collect() }
+    };
+    let rate = line("answers", 1, &Moment::rate);
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let latencies = vec![
+        line("50 %", 1, &|moment| ms(moment.p50_ns)),
+        line("99 %", 2, &|moment| ms(moment.p99_ns)),
+        line("max", 3, &|moment| ms(moment.max_ns)),
+    ];
+    let end = moments.last().map_or(1.0, |moment| moment.at_seconds + moment.seconds);
+    let chart = |title, y, y_unit, lines| Chart {
+        title,
+        x: Scale::Linear(end),
+        y,
+        x_names: Vec::new(),
+        x_unit: "seconds",
+        y_unit,
+        lines,
+    };
+    let rates = Scale::linear_to(rate.points.iter().map(|(_, y)| *y));
+    let times = latencies.iter().flat_map(|line| &line.points).map(|(_, y)| *y);
+    let times = Scale::log_around(times);
+    [chart("Answers a second", rates, "/s", vec![rate]), chart("Latency", times, "ms", latencies)]
+}
+
+fn table(summary: &Summary, out: &mut String) {
+    out.push_str("<table><tr><th></th><th>latency</th><th>service</th></tr>\n");
+    for (name, quantile) in QUANTILES {
+        let at = |times: &Histogram<u64>| time(times.value_at_quantile(quantile));
+        let (latency, service) = (at(&summary.latency), at(&summary.service));
+        let _ = writeln!(out, "<tr><td>{name}</td><td>{latency}</td><td>{service}</td></tr>");
+    }
+    out.push_str(
+        "</table>\n<p class=\"soft\">Latency counts from when a request was due, service from when \
+         it was sent. In a closed loop both are the same, and less than what users wait.</p>\n",
+    );
+}
+
+fn details(summary: &Summary, out: &mut String) {
+    out.push_str("<h2>Counts</h2>\n<table>\n");
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "<tr><td>{name}</td><td>{}</td></tr>", escape(&value));
+    };
+    row("sent", count(summary.sent));
+    row("answers", count(summary.answers));
+    row("failures", summary.failures.to_string());
+    row("connections opened", count(summary.connect.len()));
+    row("closed early by the server", count(summary.closed_by_server));
+    if summary.load != Load::Closed {
+        row("due", count(summary.due));
+        row("sent, of those due", format!("{:.2} %", summary.rate_ratio() * 100.0));
+        row("waited for a connection", count(summary.delayed));
+        row("given up", count(summary.shed));
+    }
+    row("generator CPU a request", format!("{:.2} µs", summary.client_us_per_request()));
+    row("generator's own delay, 99 %", time(summary.lag.value_at_quantile(0.99)));
+    for (name, us) in summary.server.iter().flat_map(|server| &server.by_program) {
+        let each = *us as f64 / summary.answers.max(1) as f64;
+        row(&format!("CPU a request of {}", escape(name)), format!("{each:.2} µs"));
+    }
+    out.push_str("</table>\n");
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::Slice;
+    use crate::{Plan, Target};
+
+    #[test]
+    fn a_page_needs_nothing_from_elsewhere_and_escapes_what_it_shows() {
+        let target = Target::parse("http://127.0.0.1:1/?<script>alert(1)</script>").expect("a URL");
+        let slice = Slice::new();
+        let moments = vec![Moment::of(&slice, 0.0, 1.0)];
+        let page = html(&Summary::of(&Plan::new(target), &slice, Vec::new(), moments, None));
+        assert!(!page.contains("<script>alert"), "{page}");
+        assert_eq!(page.matches("</script>").count(), 1);
+        assert!(!page.contains("src="));
+        assert_eq!(page.matches("<svg").count(), 3);
+        assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
+    }
+}

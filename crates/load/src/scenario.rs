@@ -1,0 +1,287 @@
+//! Scenario files: what users do, step by step, written as TOML.
+//!
+//! Read once by the command line; makes the [`Script`]s and [`Feed`]s of a plan. Everything that
+//! can be wrong with a file is said before the first request, with its place in the file.
+//!
+//! ```toml
+//! [[feed]]                      # columns become {user} and {password}
+//! file = "users.csv"
+//! order = "random"
+//!
+//! [[scenario]]
+//! name = "log in"
+//! weight = 1
+//!
+//! [[scenario.step]]
+//! request = "GET /login"
+//! capture = { token = 'name="token" value="([^"]+)"' }
+//! think = "100ms..2s"
+//!
+//! [[scenario.step]]
+//! request = "POST /login"
+//! form = { user = "{user}", password = "{password}", token = "{token}" }
+//! check = { status = 302 }
+//! ```
+
+use crate::plan::{Capture, Expect, Feed, Plan, Request, Script, Step};
+use crate::template::Template;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fmt, fs};
+
+/// Why a scenario file is of no use: in words, with file and place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidScenario(String);
+
+impl fmt::Display for InvalidScenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidScenario {}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    feed: Vec<RawFeed>,
+    scenario: Vec<RawScript>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFeed {
+    file: PathBuf,
+    #[serde(default)]
+    order: Order,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    #[default]
+    Sequential,
+    Random,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScript {
+    name: String,
+    #[serde(default = "one")]
+    weight: u32,
+    step: Vec<RawStep>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    request: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    body: Option<String>,
+    form: Option<BTreeMap<String, String>>,
+    think: Option<String>,
+    #[serde(default)]
+    check: RawCheck,
+    #[serde(default)]
+    capture: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCheck {
+    status: Option<u16>,
+    length: Option<u64>,
+    body: Option<String>,
+}
+
+impl Plan {
+    /// Has the users do what a scenario file says, in place of the target's one request.
+    pub fn take_scenario(&mut self, path: &Path) -> Result<(), InvalidScenario> {
+        let fail = |why: String| InvalidScenario(format!("{}: {why}", path.display()));
+        let text = fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let raw: RawFile = toml::from_str(&text).map_err(|error| fail(error.to_string()))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let feeds: Result<Vec<Feed>, String> =
+            raw.feed.iter().map(|feed| feed.read(folder)).collect();
+        let feeds = feeds.map_err(fail)?;
+        let scripts: Result<Vec<Script>, String> =
+            raw.scenario.iter().map(RawScript::script).collect();
+        let scripts = scripts.map_err(fail)?;
+        scripts.iter().try_for_each(|script| check_values(script, &feeds)).map_err(fail)?;
+        self.feeds = feeds;
+        self.scripts = scripts;
+        Ok(())
+    }
+}
+
+impl RawFeed {
+    fn read(&self, folder: &Path) -> Result<Feed, String> {
+        let path = folder.join(&self.file);
+        let fail = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
+        let text = fs::read_to_string(&path).map_err(|error| fail(&error))?;
+        let mut rows = parse_csv(&text);
+        if rows.len() < 2 {
+            return Err(fail(&"a line of column names and at least one row are needed"));
+        }
+        let columns = rows.remove(0);
+        if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
+            let (found, wanted) = (rows[at].len(), columns.len());
+            return Err(fail(&format!("row {} has {found} values and not {wanted}", at + 2)));
+        }
+        Ok(Feed { columns, rows, random: self.order == Order::Random })
+    }
+}
+
+impl RawScript {
+    fn script(&self) -> Result<Script, String> {
+        let steps = self.step.iter().enumerate().map(|(at, step)| {
+            step.step().map_err(|why| format!("scenario {:?}, step {}: {why}", self.name, at + 1))
+        });
+        let steps = steps.collect::<Result<_, String>>()?;
+        Ok(Script { name: self.name.clone(), weight: self.weight, steps })
+    }
+}
+
+impl RawStep {
+    fn step(&self) -> Result<Step, String> {
+        let (method, path) = self
+            .request
+            .split_once(' ')
+            .ok_or_else(|| format!("request {:?} is not METHOD /PATH", self.request))?;
+        let template = |text: &str| Template::parse(text).map_err(|error| error.to_string());
+        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), template(value)?)));
+        let mut headers = headers.collect::<Result<Vec<_>, String>>()?;
+        let body = match (&self.body, &self.form) {
+            (Some(_), Some(_)) => return Err("body and form exclude each other".to_owned()),
+            (Some(body), None) => template(body)?,
+            (None, Some(form)) => {
+                let kind = Template::literal("application/x-www-form-urlencoded");
+                headers.push(("Content-Type".to_owned(), kind));
+                form_body(form)?
+            }
+            (None, None) => Template::default(),
+        };
+        let request = Request {
+            method: method.to_ascii_uppercase(),
+            path: template(path.trim())?.with_encoded_values(),
+            headers,
+            body,
+        };
+        let expect = Expect {
+            status: self.check.status,
+            length_bytes: self.check.length,
+            body_contains: self.check.body.clone(),
+        };
+        let captures = self.capture.iter().map(|(name, pattern)| {
+            let pattern = regex::bytes::Regex::new(pattern)
+                .map_err(|error| format!("capture {name}: {error}"))?;
+            Ok(Capture { name: name.clone(), pattern })
+        });
+        let captures = captures.collect::<Result<_, String>>()?;
+        let think = self.think.as_deref().map_or(Ok((Duration::ZERO, Duration::ZERO)), think)?;
+        Ok(Step { request, expect, captures, think })
+    }
+}
+
+/// `name=value&…`, everything encoded that must be.
+fn form_body(form: &BTreeMap<String, String>) -> Result<Template, String> {
+    let mut body = Template::default();
+    for (name, value) in form {
+        let separator = if body == Template::default() { "" } else { "&" };
+        body.append(Template::literal(separator));
+        body.append(Template::literal(name.as_str()).with_encoded_text());
+        body.append(Template::literal("="));
+        let value = Template::parse(value).map_err(|error| error.to_string())?;
+        body.append(value.with_encoded_text().with_encoded_values());
+    }
+    Ok(body)
+}
+
+/// Every place must be filled by a feed, or by a step before.
+fn check_values(script: &Script, feeds: &[Feed]) -> Result<(), String> {
+    let mut known: Vec<&str> =
+        feeds.iter().flat_map(|feed| &feed.columns).map(String::as_str).collect();
+    for (at, step) in script.steps.iter().enumerate() {
+        let mut values = step.request.templates().flat_map(Template::values);
+        if let Some(unknown) = values.find(|value| !known.contains(value)) {
+            return Err(format!(
+                "scenario {:?}, step {}: no feed and no step before gives {{{unknown}}}",
+                script.name,
+                at + 1
+            ));
+        }
+        known.extend(step.captures.iter().map(|capture| capture.name.as_str()));
+    }
+    Ok(())
+}
+
+/// Reads `100ms` or `100ms..2s`.
+fn think(text: &str) -> Result<(Duration, Duration), String> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let (least, most) = (parse_duration(least.trim())?, parse_duration(most.trim())?);
+    if least > most {
+        return Err(format!("think {text:?}: the first time is the shorter one"));
+    }
+    Ok((least, most))
+}
+
+/// Reads `500us`, `250ms`, `10s`, `2m`, `1h`, or a number of seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is no time; 500ms, 10s and 2m are"))?;
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit} is no unit of time; us, ms, s, m and h are")),
+    };
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+/// Rows of values (RFC 4180): between double quotes, commas and line ends are text, and two double
+/// quotes are one. Empty lines are none.
+fn parse_csv(text: &str) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let (mut row, mut value) = (Vec::new(), String::new());
+    let mut is_quoted = false;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                value.push('"');
+            }
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => value.push(letter),
+            ',' => row.push(std::mem::take(&mut value)),
+            '\n' if row.is_empty() && value.is_empty() => {}
+            '\n' => {
+                row.push(std::mem::take(&mut value));
+                rows.push(std::mem::take(&mut row));
+            }
+            '\r' => {}
+            _ => value.push(letter),
+        }
+    }
+    if !row.is_empty() || !value.is_empty() {
+        row.push(value);
+        rows.push(row);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;
