@@ -104,7 +104,7 @@ fn servers_that_answer_differently_are_not_compared() {
 fn a_server_that_answers_wrong_bodies_under_load_is_not_ranked() {
     let wrong_later: Answer = |request, _| ok(if request < 500 { "right" } else { "wrong" });
     let output = ab(&serve(right), &serve(wrong_later), &["--metric", "rate"]);
-    assert_ended(&output, 5, &["invalid: B: ", "answers had other bytes"]);
+    assert_ended(&output, 5, &["against A: invalid: B: ", "answers had other bytes"]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_server_that_fails_under_load_is_not_ranked() {
         _ => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".into(),
     };
     let output = ab(&serve(right), &serve(failing_later), &["--metric", "rate"]);
-    assert_ended(&output, 5, &["invalid: B: ", "requests failed"]);
+    assert_ended(&output, 5, &["against A: invalid: B: ", "requests failed"]);
 }
 
 #[test]
