@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build test check bench test-php84 loom miri fuzz deny clean
+.PHONY: help setup serve build test check bench results test-php84 loom miri fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -34,6 +34,9 @@ test: setup ## Every test: units, the PHP host, end to end, loom, a short fuzz o
 
 bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='NAME --quick' a part.
 	target/release/outboard lab run $(BENCH) --out target/lab --gate
+
+results: ## RESULTS.md from the newest run of `make bench`.
+	target/release/outboard lab report --md target/lab/report.json > RESULTS.md
 
 test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
 	ci/php84 $(PHP84_ROOT)

@@ -116,10 +116,15 @@ impl fmt::Display for Comparison {
                 metric.theta() * 100.0
             )?,
             Class::Undecided { more_pairs: Some(more) } => {
-                write!(f, "{name}: undecided, about {more} more pairs would tell")?;
+                let words = format!("undecided, about {more} more pairs would tell");
+                write!(f, "{name} against {reference}: {words}")?;
             }
-            Class::Undecided { more_pairs: None } => write!(f, "{name}: undecided")?,
-            Class::Invalid { why } => return write!(f, "{name}: invalid: {why}"),
+            Class::Undecided { more_pairs: None } => {
+                write!(f, "{name} against {reference}: undecided")?;
+            }
+            Class::Invalid { why } => {
+                return write!(f, "{name} against {reference}: invalid: {why}");
+            }
         }
         match self.ratio {
             Some(ratio) => write!(

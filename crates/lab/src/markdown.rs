@@ -44,10 +44,7 @@ pub(crate) fn headline(report: &Report) -> String {
         count => format!(", {count} {words}"),
     };
     match bars {
-        0 => match report.comparisons.first() {
-            Some(comparison) => format!("{comparison}."),
-            None => "Nothing was compared.".into(),
-        },
+        0 => compared(report),
         _ => format!(
             "{} of {bars} bars hold{}{}{}.",
             report.count(Outcome::Pass),
@@ -56,6 +53,30 @@ pub(crate) fn headline(report: &Report) -> String {
             of(Outcome::NotMeasured, "were not measured")
         ),
     }
+}
+
+/// A few comparisons as they are, many by their classes.
+fn compared(report: &Report) -> String {
+    const FEW: usize = 3;
+    let comparisons = &report.comparisons;
+    if let Some(State::Failed { why }) = report.sections.first().map(|section| &section.state) {
+        return format!("Refused: {}", one_line(why));
+    }
+    if comparisons.is_empty() {
+        return "Nothing was compared.".into();
+    }
+    if comparisons.len() <= FEW {
+        return comparisons
+            .iter()
+            .map(|comparison| format!("{comparison}."))
+            .collect::<Vec<_>>()
+            .join(" ");
+    }
+    let words = ["better", "equal", "worse", "undecided", "invalid"];
+    let count = |word: &str| comparisons.iter().filter(|c| c.class.word() == word).count();
+    let counts = words.iter().filter(|word| count(word) > 0);
+    let counts: Vec<String> = counts.map(|word| format!("{} {word}", count(word))).collect();
+    format!("{} comparisons: {}.", comparisons.len(), counts.join(", "))
 }
 
 fn hint(quick: bool) -> &'static str {

@@ -2,23 +2,27 @@
 //! nginx's cache and from Varnish.
 //!
 //! Two pages: the work of phpinfo() in a single file, and the home page of a WordPress, which
-//! compiles hundreds. All caches are warm before anything is counted. The gateway's own page cache
-//! is to come; until then outboard is measured without one.
+//! compiles hundreds. All caches are warm before anything is counted. Outboard is measured with its
+//! page cache if an answer comes from there, and without.
+
+use std::path::Path;
 
 use crate::ask::Ask;
 use crate::client;
 use crate::error::Result;
 use crate::lab::{Lab, write};
 use crate::mariadb::MariaDb;
-use crate::outboard::Outboard;
+use crate::outboard::{Outboard, Setup};
 use crate::report::{Report, State};
 use crate::site::date_back;
 use crate::slice::Turns;
 use crate::stack::{Stack, check_same_answers};
 use crate::wordpress::{HOME, WordPress};
-use crate::{nginx, varnish};
+use crate::{http, nginx, varnish};
 
 const CONNECTIONS: usize = 10;
+
+const PATHS: [(&str, &str); 2] = [("phpinfo c=10", "/phpinfo.php"), ("blog home c=10", HOME)];
 
 /// Does all the work of phpinfo() and answers as many bytes, but the same on every server.
 const PHPINFO: &str = "<?php
@@ -37,6 +41,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     date_back(&script)?;
     let fpm = nginx::with_fpm(lab, &site.root)?;
     site.install(fpm.address)?;
+    let cached = with_page_cache(lab, &site.root)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let mut peers = vec![fpm, nginx::with_fpm_uncached(lab, &site.root)?];
     peers.push(nginx::with_fastcgi_cache(lab, &site.root)?);
@@ -44,15 +49,29 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         Ok(varnish) => peers.push(varnish),
         Err(error) => report.notes.push(format!("page-cache without Varnish: {error}")),
     }
-    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
+    let subjects = [&cached, &outboard].into_iter().flatten();
+    let stacks: Vec<&Stack> = subjects.map(|o| &o.stack).chain(&peers).collect();
     let seconds = lab.effort.short_slice_seconds();
     let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
-    for (title, path) in [("phpinfo c=10", "/phpinfo.php"), ("blog home c=10", HOME)] {
+    for (title, path) in PATHS {
         let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
         let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
         report.add_rounds(title, &turns.take(lab, &stacks, load)?);
     }
-    let what = "the gateway's page cache does not exist yet; its peers were measured";
-    report.conclude(State::SubjectMissing { what: what.into() });
+    if cached.is_none() {
+        let what = "the gateway has no page cache; its peers were measured".into();
+        report.conclude(State::SubjectMissing { what });
+    }
     Ok(())
+}
+
+/// Outboard with its page cache, where it has one: an answer has to say that it was kept.
+fn with_page_cache(lab: &mut Lab, root: &Path) -> Result<Option<Outboard>> {
+    let setup =
+        Setup::classic(lab, root).named("outboard, page cache").with("page_cache = \"on\"\n");
+    let Ok(Some(outboard)) = Outboard::launch(lab, &setup) else { return Ok(None) };
+    let ask = Ask::get(PATHS[0].1);
+    http::send(outboard.stack.address, &ask)?;
+    let (_, head) = http::send_with_head(outboard.stack.address, &ask)?;
+    Ok((http::field(&head, "x-cache") == Some("HIT")).then_some(outboard))
 }

@@ -110,7 +110,8 @@ pub(super) fn lines(series: &[Vec<f64>]) -> String {
         return String::new();
     }
     let y = |value: f64| 4.0 + LINES_PX * (1.0 - value / most);
-    let x = |slice: usize| 1.0 + 98.0 * (slice as f64 + 0.5) / slices as f64;
+    // Left of the first slice is room for the words.
+    let x = |slice: usize| 10.0 + 90.0 * (slice as f64 + 0.5) / slices as f64;
     let mut svg = "<svg class=\"lines\" role=\"img\">".to_owned();
     for share in [0.0, 0.5, 1.0] {
         let at = y(most * share);
