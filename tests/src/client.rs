@@ -53,6 +53,11 @@ impl Client {
         self.cookies.get(name).map(String::as_str)
     }
 
+    /// All cookies, by name.
+    pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.cookies.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The absolute URL of a target on this site.
     pub fn url(&self, target: &str) -> String {
         format!("http://{}{target}", self.address)

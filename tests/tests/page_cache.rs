@@ -151,6 +151,21 @@ fn clients_that_have_the_page_hear_that_it_holds() {
 }
 
 #[test]
+fn a_stale_page_that_the_script_confirms_is_used_again() {
+    let site = site(ON);
+    let target = page(&["Cache-Control: max-age=60, must-revalidate", "ETag: \"current\""]);
+    says(&ask(&site, &target, &[]), "MISS", 1);
+    site.client().send(&Request::new("PURGE", &target).header("Soft-Purge", "1")).expect(200);
+    let confirmed = ask(&site, &target, &[]).expect(200);
+    says(&confirmed, "HIT", 1);
+    let status = confirmed.header("cache-status").unwrap();
+    assert!(status.starts_with("Outboard; fwd=stale; fwd-status=304; stored; ttl="), "{status}");
+    says(&ask(&site, &target, &[]), "HIT", 1);
+    let other = page(&["Cache-Control: max-age=60", "ETag: \"current\"", "X: 1"]);
+    says(&ask(&site, &other, &[]), "MISS", 3);
+}
+
+#[test]
 fn a_part_of_a_kept_page_is_sent() {
     let site = site(ON);
     let target = page(&["Cache-Control: max-age=60", "ETag: \"a\""]);
@@ -213,6 +228,31 @@ fn a_failing_script_is_stood_in_for_by_the_page_of_before() {
     ask(&site, &strict, &[]).expect(500);
     std::fs::remove_file(&broken).unwrap();
     says(&ask(&site, &target, &newer), "MISS", 4);
+}
+
+#[test]
+fn hits_come_compressed_for_clients_that_take_it() {
+    let site = site(ON);
+    let target = format!("{}&more=20000", page(&["Cache-Control: max-age=60", "ETag: \"a\""]));
+    let plain = ask(&site, &target, &[("Accept-Encoding", "gzip")]);
+    assert_eq!((plain.header("x-cache"), plain.body.len()), (Some("MISS"), 20018));
+    assert_eq!(plain.header("vary"), Some("Accept-Encoding"));
+    for coding in ["gzip", "br", "zstd"] {
+        // The codings are made beside the answers.
+        let packed = loop {
+            let response = ask(&site, &target, &[("Accept-Encoding", coding)]);
+            assert_eq!(response.header("x-cache"), Some("HIT"));
+            if response.header("content-encoding").is_some() {
+                break response;
+            }
+        };
+        assert_eq!(packed.header("content-encoding"), Some(coding));
+        assert_eq!(packed.header("etag"), Some("W/\"a\""));
+        assert!(packed.body.len() < 1000);
+    }
+    assert_eq!(ask(&site, &target, &[]).body, plain.body);
+    let part = [("Accept-Encoding", "gzip"), ("Range", "bytes=0-2")];
+    ask(&site, &target, &part).expect(206).saying("run");
 }
 
 #[test]

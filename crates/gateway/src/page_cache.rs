@@ -8,6 +8,7 @@
 //! A cache belongs to the generation that its pages were made by: a reload begins with an empty
 //! one, so that no page of an old release outlives it.
 
+mod compressor;
 mod flights;
 mod operate;
 mod serve;
@@ -18,15 +19,16 @@ use crate::log::Wall;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
 use crate::route::Script;
-use crate::script;
+use crate::script::{self, ForCache};
 use crate::turn::{Answered, Turn, label, refuse};
+use compressor::Compressor;
 use flights::{Flight, Flights, Lead, Part};
 use outboard_config as config;
 use outboard_http1::Method;
 use outboard_page_cache::{
     self as rules, Control, Entry, Exchanged, Field, Fields, Found, Guard, Key, Missed,
     NamePattern, Outcome, Policy, Preset, Purge, Request, RequestDirectives, RequestFacts,
-    Response, Reuse, Selector, Shared, Stamp, Store, Target, Visitor,
+    Response, Reuse, Selector, Shared, Stamp, Store, Target, Validators, Verdict, Visitor,
 };
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use std::cell::{Cell, RefCell};
@@ -48,6 +50,7 @@ pub(crate) struct PageCache {
     refreshes_behind: bool,
     store: RefCell<Store>,
     flights: Rc<Flights>,
+    compressor: Compressor,
     counts: Counts,
 }
 
@@ -86,8 +89,8 @@ impl PageCache {
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let policy = Policy {
             silent_s: configured.silent_s,
-            // Last-Modified alone says little about pages: they live no longer than silent ones.
-            heuristic_max_s: configured.silent_s,
+            // Of a page, Last-Modified says little: with it alone a page is silent.
+            heuristic_max_s: 0,
             stale_while_revalidate_s: configured.stale_while_revalidate_s,
             stale_if_error_s: configured.stale_if_error_s,
             heeds_requests: configured.heeds_requests,
@@ -103,6 +106,7 @@ impl PageCache {
             refreshes_behind: app.prefetch.is_empty(),
             store: RefCell::new(Store::new(bytes(configured.budget_bytes))),
             flights: Rc::default(),
+            compressor: Compressor::default(),
             counts: Counts::default(),
         }))
     }
@@ -310,15 +314,65 @@ impl PageCache {
         let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
         let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
         let exchanged = Exchanged { request_s: asked.request_s, response_s: now_s() };
-        let rules = &self.guard.cookies;
+        let cookies = &self.guard.cookies;
         let storable =
-            rules::storable(&self.policy, rules, &facts, asked.fields, response, exchanged)?;
+            rules::storable(&self.policy, cookies, &facts, asked.fields, response, exchanged)?;
         let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
         let mut store = self.store.borrow_mut();
         let tags = store.tags_of(response.fields);
         let (key, body) = (asked.key.clone(), body.into());
         let entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
         store.insert(entry, began, exchanged.response_s)
+    }
+
+    /// What is asked of a script whose page is to be kept. `stale` is what there is of it.
+    fn wish(&self, stale: Option<&Entry>) -> ForCache {
+        let stale = stale.filter(|entry| entry.status() == 200);
+        let fields = stale.map(Entry::fields).unwrap_or_default();
+        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
+        let conditions = rules::conditional_fields(Validators::of(Fields(&fields))).map(own);
+        // One byte more than is kept tells that it is too much.
+        ForCache { whole_bytes: self.policy.body_max_bytes + 1, conditions: conditions.collect() }
+    }
+
+    /// The stored page, freshened by a 304; `None` when that is not about it, or it may not be kept
+    /// any longer (RFC 9111 4.3.3 and 4.3.4).
+    fn confirm(
+        &self,
+        connection: &mut Connection,
+        app: &App,
+        stale: &Shared,
+        head: &PhpHead,
+        request_s: u64,
+    ) -> Option<Shared> {
+        let stored = stale.fields();
+        let answer: Vec<Field<'_>> = head.headers.lines().collect();
+        let answer = Response { status: head.status, fields: Fields(&answer) };
+        if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {
+            return None;
+        }
+        // Without a Date of its own the answer is as old as it is here.
+        let dated = answer.fields.contains("date");
+        let kept = stored.iter().filter(|(name, _)| dated || !name.eq_ignore_ascii_case(b"date"));
+        let kept: Vec<Field<'_>> = kept.copied().collect();
+        let fields = rules::freshened(Fields(&kept), answer.fields);
+        let response = Response { status: stale.status(), fields: Fields(&fields) };
+
+        let buffers = connection.buffers();
+        let request: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
+        let path = app.below_prefix(&buffers.path);
+        let request = Request { method: Method::Get, path, fields: Fields(&request) };
+        let facts = RequestFacts::read(request, &self.guard, &self.policy).ok()?;
+        let exchanged = Exchanged { request_s, response_s: now_s() };
+        let cookies = &self.guard.cookies;
+        let storable =
+            rules::storable(&self.policy, cookies, &facts, request.fields, response, exchanged)
+                .ok()?;
+        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
+        let entry = stale.freshened(Fields(&kept), storable);
+        let mut store = self.store.borrow_mut();
+        // Purged meanwhile: it may be used for this once, being confirmed, and not be kept.
+        Some(store.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
     }
 
     /// Makes a page anew while the old one is used, unless that is being done.
@@ -331,7 +385,8 @@ impl PageCache {
         key: Key,
     ) {
         let Part::Lead(lead) = self.flights.join(&key) else { return };
-        let frame = script::frame_for_cache(connection, turn, app, script);
+        let wish = self.wish(None);
+        let frame = script::frame_for_cache(connection, turn, app, script, &wish);
         let buffers = connection.buffers();
         let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
         let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
@@ -340,8 +395,7 @@ impl PageCache {
         spawn(async move {
             let began = cache.store.borrow().stamp();
             let request_s = now_s();
-            let most = cache.policy.body_max_bytes;
-            let made = script::make(&app, frame, request_id, &path, most).await;
+            let made = script::make(&app, frame, request_id, &path, wish.whole_bytes).await;
             let Ok(Some((head, body))) = made else { return };
             if rules::is_error(head.status) {
                 return;
@@ -351,7 +405,10 @@ impl PageCache {
             let path = app.below_prefix(&path);
             let asked = Asked { key: &key, path, fields: Fields(&fields), request_s };
             match cache.keep(&asked, &head, &body, began) {
-                Ok(_) => drop(lead),
+                Ok(entry) => {
+                    drop(lead);
+                    cache.compress(&entry);
+                }
                 Err(_) => {
                     // It was for everybody and is no longer.
                     cache.forget(&key);
@@ -388,9 +445,24 @@ async fn make(
     let began = cache.store.borrow().stamp();
     let request_s = now_s();
     let keeps = !wanted.is_head && !wanted.directives.no_store;
-    // One byte more than is kept tells that it is too much.
-    let whole_bytes = if keeps { cache.policy.body_max_bytes + 1 } else { 0 };
-    let begun = script::begin_answer(connection, turn, app, script, whole_bytes).await;
+    let mut wish = cache.wish(wanted.stale.as_deref());
+    let for_cache = keeps.then_some(&wish);
+    let mut begun = script::begin_answer(connection, turn, app, script, for_cache).await;
+    if let (Some(stale), Ok(answer)) = (&wanted.stale, &begun)
+        && answer.head.status == 304
+        && keeps
+    {
+        if let Some(entry) = cache.confirm(connection, app, stale, &answer.head, request_s) {
+            drop(lead);
+            let remaining_s = entry.times().remaining_s(now_s());
+            let outcome = Outcome::Revalidated { remaining_s };
+            cache.count(outcome);
+            return serve::entry(connection, turn, &entry, outcome).await;
+        }
+        // It speaks of something else that it believes us to have.
+        wish.conditions.clear();
+        begun = script::begin_answer(connection, turn, app, script, Some(&wish)).await;
+    }
     let has_failed = match &begun {
         Ok(begun) => rules::is_error(begun.head.status),
         Err(reason) => reason.is_server_fault(),
@@ -419,7 +491,7 @@ async fn make(
             cache.keep(&asked, &begun.head, body, began)
         }
         None if begun.head.sendfile.is_some() => Err(rules::Reason::File),
-        None if begun.body_bytes() >= whole_bytes => Err(rules::Reason::TooLarge),
+        None if begun.body_bytes() >= wish.whole_bytes => Err(rules::Reason::TooLarge),
         None => Err(rules::Reason::Streamed),
     };
     let outcome = Outcome::Miss {
@@ -441,6 +513,7 @@ async fn make(
         }
     };
     drop(lead);
+    cache.compress(&entry);
     serve::entry(connection, turn, &entry, outcome).await
 }
 
@@ -461,7 +534,7 @@ async fn pass(
     script: &Script,
     reason: rules::Reason,
 ) -> Answered {
-    let mut begun = match script::begin_answer(connection, turn, app, script, 0).await {
+    let mut begun = match script::begin_answer(connection, turn, app, script, None).await {
         Ok(begun) => begun,
         Err(reason) => return refuse(connection, turn, Some(app), reason).await,
     };

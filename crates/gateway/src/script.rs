@@ -31,7 +31,7 @@ pub(crate) async fn answer(
     app: &Rc<App>,
     script: Script,
 ) -> Answered {
-    let answered = match begin_answer(connection, turn, app, &script, 0).await {
+    let answered = match begin_answer(connection, turn, app, &script, None).await {
         Ok(begun) => begun.send(connection, turn, app, &script).await,
         Err(reason) => Err(reason),
     };
@@ -41,8 +41,8 @@ pub(crate) async fn answer(
     }
 }
 
-/// Runs the script until its head has come, and up to `whole_bytes` of body with it unless the
-/// script has some of it sent before.
+/// Runs the script until its head has come; for a cache, until all has come that it takes, unless
+/// the script has some of it sent before.
 ///
 /// # Errors
 /// Why there is no answer.
@@ -51,7 +51,7 @@ pub(crate) async fn begin_answer(
     turn: &Turn,
     app: &Rc<App>,
     script: &Script,
-    whole_bytes: usize,
+    for_cache: Option<&ForCache>,
 ) -> BeforeHead<Begun> {
     let received = if script.internal {
         Received::none()
@@ -59,11 +59,27 @@ pub(crate) async fn begin_answer(
         receive::body(connection, &app.config.limits).await?
     };
     let params = prefetch::params(connection, turn, app, script.query.as_deref()).await?;
-    let extra = Extra { params: &params, part: None, is_for_cache: whole_bytes > 0 };
+    let extra = Extra {
+        params: &params,
+        part: None,
+        for_cache: for_cache.map(|wish| &wish.conditions[..]),
+    };
     let frame = frame::request(connection, turn, app, script, received.content_length, extra);
     let local_peer = connection.ends.local_peer(&connection.stream);
     let lease = submit(turn.request_id, app, frame, received.body, local_peer)?;
-    relay::begin(connection, turn, app, lease, whole_bytes).await
+    relay::begin(connection, turn, app, lease, for_cache.map_or(0, |wish| wish.whole_bytes)).await
+}
+
+/// A field that somebody owns.
+pub(crate) type OwnField = (Vec<u8>, Vec<u8>);
+
+/// What a cache wants of a script.
+#[derive(Debug)]
+pub(crate) struct ForCache {
+    /// Body up to this length is waited for before the answer is sent.
+    pub(crate) whole_bytes: usize,
+    /// What the script is asked with instead of the client's conditions.
+    pub(crate) conditions: Vec<OwnField>,
 }
 
 /// A script that makes a part of a page.
@@ -91,7 +107,7 @@ pub(crate) fn begin(
         internal: true,
     };
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
-    let extra = Extra { params: &params, part: Some(&sub), is_for_cache: false };
+    let extra = Extra { params: &params, part: Some(&sub), for_cache: None };
     let frame = frame::request(connection, turn, app, &script, None, extra);
     let local_peer = connection.ends.local_peer(&connection.stream);
     submit(turn.request_id, app, frame, RequestBody::empty(), local_peer)
@@ -103,8 +119,9 @@ pub(crate) fn frame_for_cache(
     turn: &Turn,
     app: &Rc<App>,
     script: &Script,
+    wish: &ForCache,
 ) -> Vec<u8> {
-    let extra = Extra { params: &[], part: None, is_for_cache: true };
+    let extra = Extra { params: &[], part: None, for_cache: Some(&wish.conditions) };
     let script = Script { internal: true, ..script.clone() };
     frame::request(connection, turn, app, &script, None, extra)
 }

@@ -18,13 +18,14 @@
 //! | `vary` | which of several responses answers a request |
 //! | `conditions`, `range`, `validators` | 304 and 206 to clients |
 //! | `validation`, `invalidation` | what the origin confirms, and what it changed |
-//! | `entry`, `coding` | a stored response and the codings of its body |
+//! | `entry`, `coding`, `compress` | a stored response and the codings of its body |
 //! | `store`, `purge`, `tags` | the entries in memory, and how they are purged |
 //! | `cache_status`, `reason` | what is said about it |
 #![forbid(unsafe_code)]
 
 mod cache_status;
 mod coding;
+mod compress;
 mod conditions;
 mod cookies;
 mod date;
@@ -53,6 +54,7 @@ mod vary;
 
 pub use cache_status::{Missed, Outcome};
 pub use coding::{Coding, is_compressible};
+pub use compress::{COMPRESS_MIN_BYTES, compressed};
 pub use conditions::{Answer, Conditions};
 pub use cookies::{CookieRules, Visitor};
 pub use date::http_date;

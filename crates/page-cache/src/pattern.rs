@@ -1,33 +1,44 @@
 //! Names and paths with `*` in them.
+//!
+//! Called for every request with every pattern of an app, so what can be told beforehand is.
 
 /// Text in which each `*` stands for any bytes, none included. Case counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamePattern(Box<str>);
+pub struct NamePattern {
+    /// What stands before the first `*`.
+    start: Box<str>,
+    /// What follows it; `None` where there is no `*`.
+    rest: Option<Box<str>>,
+}
 
 impl NamePattern {
     /// The pattern written as `text`.
     pub fn new(text: &str) -> Self {
-        Self(text.into())
-    }
-
-    /// As it was written.
-    pub fn text(&self) -> &str {
-        &self.0
+        match text.split_once('*') {
+            Some((start, rest)) => Self { start: start.into(), rest: Some(rest.into()) },
+            None => Self { start: text.into(), rest: None },
+        }
     }
 
     /// Whether all of `name` is meant.
     pub fn matches(&self, name: &[u8]) -> bool {
-        let Some((start, rest)) = self.0.split_once('*') else {
-            return name == self.0.as_bytes();
-        };
-        let Some(mut name) = name.strip_prefix(start.as_bytes()) else { return false };
-        let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-        for piece in middle.split('*').filter(|piece| !piece.is_empty()) {
-            let Some(at) = memchr::memmem::find(name, piece.as_bytes()) else { return false };
-            name = &name[at + piece.len()..];
+        let Some(name) = name.strip_prefix(self.start.as_bytes()) else { return false };
+        match self.rest.as_deref() {
+            None => name.is_empty(),
+            Some("") => true,
+            Some(rest) => matches_rest(rest, name),
         }
-        name.ends_with(end.as_bytes())
     }
+}
+
+/// Whether `name` has the pieces of `rest` in order, the last one at its end.
+fn matches_rest(rest: &str, mut name: &[u8]) -> bool {
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for piece in middle.split('*').filter(|piece| !piece.is_empty()) {
+        let Some(at) = memchr::memmem::find(name, piece.as_bytes()) else { return false };
+        name = &name[at + piece.len()..];
+    }
+    name.ends_with(end.as_bytes())
 }
 
 #[cfg(test)]

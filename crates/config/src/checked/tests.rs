@@ -323,3 +323,33 @@ fn a_worker_script_that_would_be_served_as_a_file_is_a_mistake() {
         site(&format!("mode = \"worker\"\nworker.script = \"{fine}\"\n"));
     }
 }
+
+#[test]
+fn a_page_cache_is_a_mode_or_a_table() {
+    assert_eq!(site("").page_cache, None);
+    assert_eq!(site("page_cache = \"off\"\n").page_cache, None);
+    let auto = site("page_cache = \"auto\"\n").page_cache.unwrap();
+    assert_eq!((auto.silent_s, auto.stale_while_revalidate_s), (1, 1));
+    assert_eq!((auto.budget_bytes, &auto.presets), (64 << 20, &None));
+    let text = "[app.site.page_cache]\nmode = \"on\"\nsilent = \"1500ms\"\n\
+                presets = [\"drupal\"]\npurge_from = [\"10.0.0.0/8\"]\n";
+    let on = site(text).page_cache.unwrap();
+    assert_eq!((on.silent_s, on.presets), (2, Some(vec!["drupal".to_owned()])));
+    assert!(on.purge_from.trusts(Some([10, 1, 2, 3].into())));
+    assert!(!on.purge_from.trusts(Some([127, 0, 0, 1].into())));
+    let none = site("page_cache = { presets = [\"none\"] }\n").page_cache.unwrap();
+    assert_eq!((none.silent_s, none.presets), (1, Some(Vec::new())));
+}
+
+#[test]
+fn a_preset_that_is_not_there_and_a_path_that_is_none_are_mistakes() {
+    for (key, words) in [
+        ("presets = [\"typo\"]", "no preset is called `typo`"),
+        ("presets = [\"drupal\", \"auto\"]", "alone"),
+        ("never = [\"account\"]", "paths start with a slash"),
+    ] {
+        let text = format!("{APP}[app.site.page_cache]\n{key}\n");
+        assert_mistake(&text, Kind::BadValue, 4, words);
+    }
+    assert_mistake(&format!("{APP}page_cache = \"full\"\n"), Kind::OutOfRange, 3, "auto");
+}

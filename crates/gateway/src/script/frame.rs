@@ -1,6 +1,6 @@
 //! The request frame: everything that `$_SERVER` is made of.
 
-use super::SubRequest;
+use super::{OwnField, SubRequest};
 use crate::app::App;
 use crate::connection::Connection;
 use crate::route::Script;
@@ -16,8 +16,9 @@ pub(super) struct Extra<'a> {
     /// The part of a page that it makes: what the client says about the whole answer is then not
     /// for the script.
     pub(super) part: Option<&'a SubRequest<'a>>,
-    /// Whether the page cache wants the whole page, whatever the client has of it already.
-    pub(super) is_for_cache: bool,
+    /// What the page cache asks with instead of the client's conditions: it wants the whole page,
+    /// or to hear that the one it has still holds.
+    pub(super) for_cache: Option<&'a [OwnField]>,
 }
 
 /// Encodes the present request for the worker.
@@ -90,8 +91,8 @@ pub(super) fn request(
     let headers = head.headers(input).filter(|(name, _)| !name.contains(&b'_'));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && concerns_whole_answer(name)));
-    let headers =
-        headers.filter(|(name, _)| !(extra.is_for_cache && outboard_page_cache::is_replaced(name)));
+    let headers = headers
+        .filter(|(name, _)| !(extra.for_cache.is_some() && outboard_page_cache::is_replaced(name)));
     // The application builds its links from the host that the client asked the proxy for. One in
     // the target counts before the header (RFC 9112 3.2.2).
     let headers = headers.map(|(name, value)| match stated_host {
@@ -101,6 +102,8 @@ pub(super) fn request(
     // HTTP/1.0 may leave it out.
     let missing_host = stated_host.filter(|_| head.header(input, b"host").is_none());
     let headers = headers.chain(missing_host.map(|host| (&b"Host"[..], host)));
+    let conditions = extra.for_cache.unwrap_or_default().iter();
+    let headers = headers.chain(conditions.map(|(name, value)| (&name[..], &value[..])));
     encode(RequestParts { fixed, fields, headers, params }, &mut frame);
     frame
 }

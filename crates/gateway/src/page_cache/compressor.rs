@@ -1,0 +1,60 @@
+//! Codings of stored pages, made one page after the other on a thread beside the I/O thread.
+//!
+//! Called when a page was stored. Invariants: a hit never waits for a coding; at most one page is
+//! worked on, so that compression takes one processor at the most; pages that live too shortly to
+//! repay the work are left alone.
+
+use super::PageCache;
+use outboard_page_cache::{COMPRESS_MIN_BYTES, Coding, Shared, compressed};
+use outboard_reactor::{blocking, spawn};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A page that lives more shortly is not worth it.
+const LIFETIME_MIN_S: u32 = 5;
+/// More pages than this do not wait; they are sent as they are.
+const WAITING_MAX: usize = 256;
+
+/// The pages that wait for their codings.
+#[derive(Debug, Default)]
+pub(super) struct Compressor {
+    waiting: RefCell<VecDeque<Shared>>,
+    works: Cell<bool>,
+}
+
+impl PageCache {
+    /// Has the codings of a page made, if they are worth it.
+    pub(super) fn compress(self: &Rc<Self>, entry: &Shared) {
+        let is_worth_it = entry.may_compress()
+            && entry.plain().body.len() >= COMPRESS_MIN_BYTES
+            && entry.times().lifetime_s >= LIFETIME_MIN_S;
+        let mut waiting = self.compressor.waiting.borrow_mut();
+        if !is_worth_it || waiting.len() >= WAITING_MAX {
+            return;
+        }
+        waiting.push_back(entry.clone());
+        if !self.compressor.works.replace(true) {
+            spawn(work(self.clone()));
+        }
+    }
+}
+
+async fn work(cache: Rc<PageCache>) {
+    loop {
+        let next = cache.compressor.waiting.borrow_mut().pop_front();
+        let Some(entry) = next else { break };
+        let body = entry.plain().body.clone();
+        let made =
+            blocking(move || Coding::ALL.map(|coding| Some((coding, compressed(coding, &body)?))));
+        let codings = made.await;
+        let coded =
+            codings.into_iter().flatten().fold((*entry).clone(), |entry, (coding, body)| {
+                entry.with_coding(coding, Arc::from(body))
+            });
+        // Nothing to do for one that was purged or replaced meanwhile.
+        cache.store.borrow_mut().replace(&entry, coded);
+    }
+    cache.compressor.works.set(false);
+}
