@@ -50,7 +50,7 @@ impl Variant {
     /// The variant that `response` is, as an answer to `request`. `silent` adds [`SILENT_NAMES`].
     ///
     /// # Errors
-    /// There is a `*` among the names.
+    /// There is a `*` among the names, or what is no name.
     pub fn of(
         request: Fields<'_>,
         response: Fields<'_>,
@@ -59,7 +59,8 @@ impl Variant {
     ) -> Result<Self, VariesByAnything> {
         let mut names: Vec<String> = Vec::new();
         for element in response.all("vary").flat_map(list::elements) {
-            if element == b"*" {
+            // What is no field name (RFC 9110 12.5.5) may mean anything.
+            if element == b"*" || !list::is_token(element) {
                 return Err(VariesByAnything);
             }
             names.push(String::from_utf8_lossy(element).to_ascii_lowercase());

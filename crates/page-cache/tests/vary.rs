@@ -41,6 +41,15 @@ fn section_4_1_the_named_fields_have_to_agree() {
 }
 
 #[test]
+fn section_4_1_what_is_no_field_name_matches_nothing() {
+    for vary in ["*", "Accept, *", "no-cache=\"a, b\"", "X Y", "\"X\"", "X;q=1"] {
+        let response = format!("Vary: {vary}");
+        let variant = Variant::of(Fields(&[]), Fields(&lines(&response)), false, &rules());
+        assert_eq!(variant, Err(VariesByAnything), "{vary}");
+    }
+}
+
+#[test]
 fn section_4_1_values_are_normalised_only_as_their_syntax_allows() {
     for (name, first, second, expected) in [
         ("Accept-Encoding", "gzip, br", "br,gzip", true),
