@@ -315,8 +315,11 @@ impl<'p> Worker<'p> {
                     self.begin(place, now_ns, now_ns);
                 }
             }
-            Pace::Open { .. } if self.plan.keep_alive && self.connections[place].is_closed() => {
-                if let Err(failure) = self.open(place, now_ns) {
+            Pace::Open { .. } if self.plan.keep_alive && !self.connections[place].is_ready() => {
+                // He is free again when the connection is ready.
+                if self.connections[place].is_closed()
+                    && let Err(failure) = self.open(place, now_ns)
+                {
                     self.recorder.failed(failure);
                     self.rest(place, now_ns + REST_NS);
                 }
@@ -432,9 +435,9 @@ impl<'p> Worker<'p> {
         self.connections[place].close();
         let user = &mut self.users[place];
         let was_busy = std::mem::take(&mut user.is_busy);
-        self.wording.start_over(user);
         let is_refused = matches!(failure, Failure::Connect | Failure::Ports);
         if was_busy {
+            self.wording.start_over(user);
             self.in_flight -= 1;
             if failure == Failure::Timeout {
                 // It took at least so long; leaving it out would make the server look faster.
@@ -452,7 +455,12 @@ impl<'p> Worker<'p> {
             if let Some(at) = self.idle.iter().position(|&waiting| waiting as usize == place) {
                 self.idle.remove(at);
             }
-            return self.free(place, now_ns);
+            // One that accepts and closes at once is not asked again at once.
+            let is_new = now_ns.saturating_sub(user.opening_ns) < REST_NS;
+            return match is_new {
+                true => self.rest(place, now_ns + REST_NS),
+                false => self.free(place, now_ns),
+            };
         }
         self.recorder.failed(failure);
         match is_refused {

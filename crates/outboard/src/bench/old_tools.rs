@@ -15,9 +15,33 @@ use std::time::Duration;
 /// What the tools without a bound of time are given.
 const NO_END: Duration = Duration::from_secs(24 * 3600);
 
-const AB: Spelling = Spelling { short: "n:c:t:s:kip:u:T:m:H:C:A:e:g:v:qdSrlhV", long: &[] };
+const USAGE: &str = "The flags are those of the old tool, and the report has its layout:
+
+  outboard bench ab [-n REQUESTS] [-c CONCURRENCY] [-t SECONDS] [-k] [-H HEADER] [-C COOKIE]
+                    [-A USER:PASSWORD] [-p|-u BODY_FILE] [-T TYPE] [-m METHOD] [-i] [-l]
+                    [-s TIMEOUT] [-e CSV_FILE] [-g GNUPLOT_FILE] URL
+  outboard bench wrk [-c CONNECTIONS] [-d DURATION] [-t THREADS] [-H HEADER] [--latency]
+                     [--timeout TIME] URL
+  outboard bench wrk2 -R RATE [-c CONNECTIONS] [-d DURATION] [-t THREADS] [-H HEADER] [--latency]
+                      [--u_latency] [--timeout TIME] URL
+  outboard bench webbench [-c CLIENTS] [-t SECONDS] [-r] [--get|--head|--options|--trace] URL
+";
+
+/// Whether only help was asked for, which is given.
+fn helps(words: &[String]) -> bool {
+    let is_asked = words.is_empty() || words.iter().any(|word| word == "--help" || word == "-h");
+    if is_asked {
+        print!("{USAGE}");
+    }
+    is_asked
+}
+
+const AB: Spelling = Spelling { short: "n:c:t:s:kip:u:T:m:H:C:A:e:g:v:qdSrlV", long: &[] };
 
 pub(super) fn ab(words: &[String]) -> Result<u8, Stop> {
+    if helps(words) {
+        return Ok(0);
+    }
     let flags = OldFlags::read(&AB, words)?;
     let mut plan = plan(flags.url()?)?;
     plan.connections = flags.parsed('c', number)?.unwrap_or(1);
@@ -97,6 +121,9 @@ const WRK: Spelling = Spelling {
 
 /// wrk, or wrk2, which needs a rate and prints spectra.
 pub(super) fn wrk(words: &[String], is_wrk2: bool) -> Result<u8, Stop> {
+    if helps(words) {
+        return Ok(0);
+    }
     let flags = OldFlags::read(&WRK, words)?;
     if flags.has('s') {
         return Err(Stop::mistake(
@@ -131,7 +158,7 @@ pub(super) fn wrk(words: &[String], is_wrk2: bool) -> Result<u8, Stop> {
 }
 
 const WEBBENCH: Spelling = Spelling {
-    short: "t:c:fr912p:GHOTVh",
+    short: "t:c:fr912p:GHOTV",
     long: &[
         ("time", 't'),
         ("clients", 'c'),
@@ -150,6 +177,9 @@ const WEBBENCH: Spelling = Spelling {
 };
 
 pub(super) fn webbench(words: &[String]) -> Result<u8, Stop> {
+    if helps(words) {
+        return Ok(0);
+    }
     let flags = OldFlags::read(&WEBBENCH, words)?;
     if flags.has('p') || flags.has('9') {
         return Err(Stop::mistake("neither proxies nor HTTP/0.9 are spoken here"));
