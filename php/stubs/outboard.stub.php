@@ -223,6 +223,10 @@ namespace {
     /** @alias apache_response_headers */
     function frankenphp_response_headers(): array|bool {}
 
+    /**
+     * Sends the headers that are set. With a status of 1xx they go out at once, as an answer before the
+     * answer (103 Early Hints), and again with it.
+     */
     function headers_send(int $status = 200): int {}
 
     function frankenphp_log(string $message, int $level = 0, array $context = []): void {}

@@ -13,6 +13,9 @@ use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use std::cell::{Cell, RefCell};
 
+/// Interim answers that are kept for a connection that does not take them.
+const MOST_INTERIM: usize = 16;
+
 /// How the answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -25,6 +28,8 @@ pub(crate) enum End {
 /// What the connection takes out at once.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
+    /// Payloads of `Interim` frames since the last look.
+    pub interim: Vec<Vec<u8>>,
     /// Payload of the `Head` frame, when it has come since the last look.
     pub head: Option<Vec<u8>>,
     /// Body bytes since the last look.
@@ -37,7 +42,11 @@ pub(crate) struct Arrived {
 
 impl Arrived {
     fn is_empty(&self) -> bool {
-        self.head.is_none() && self.body.is_empty() && !self.flush && self.end.is_none()
+        self.interim.is_empty()
+            && self.head.is_none()
+            && self.body.is_empty()
+            && !self.flush
+            && self.end.is_none()
     }
 }
 
@@ -137,6 +146,15 @@ impl Exchange {
     pub(crate) fn add_head(&self, payload: &[u8]) {
         self.add(|arrived| {
             arrived.head.get_or_insert_with(|| payload.to_vec());
+        });
+    }
+
+    /// An answer before the answer. One behind the head is a fault of the host and is dropped.
+    pub(crate) fn add_interim(&self, payload: &[u8]) {
+        self.add(|arrived| {
+            if arrived.head.is_none() && arrived.interim.len() < MOST_INTERIM {
+                arrived.interim.push(payload.to_vec());
+            }
         });
     }
 

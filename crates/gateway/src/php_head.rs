@@ -52,6 +52,18 @@ impl PhpHead {
         Ok(head)
     }
 
+    /// Sorts the payload of an `Interim` frame. `None` for what cannot go to a client: the
+    /// gateway itself says 100, and changes no protocols for PHP (101).
+    pub(crate) fn read_interim(payload: &[u8]) -> Option<Self> {
+        let wire = ResponseHead::decode(payload).ok()?;
+        let mut head = Self { status: wire.status, ..Self::default() };
+        if !(102..=199).contains(&wire.status) {
+            return None;
+        }
+        wire.lines().try_for_each(|line| head.add_line(line)).ok()?;
+        Some(head)
+    }
+
     fn add_line(&mut self, line: &[u8]) -> Result<(), BadHead> {
         let Some(colon) = memchr::memchr(b':', line) else {
             return Err(bad_line(line));
@@ -164,5 +176,22 @@ mod tests {
         let mut payload = Vec::new();
         ResponseHead::encode_status(&mut payload, 101, b"");
         assert!(PhpHead::read(&payload).is_err());
+    }
+
+    #[test]
+    fn an_interim_head_has_a_status_of_its_own() {
+        let interim = |status, line: &[u8]| {
+            let mut payload = Vec::new();
+            ResponseHead::encode_status(&mut payload, status, b"");
+            ResponseHead::encode_line(&mut payload, line);
+            PhpHead::read_interim(&payload).map(|head| (head.status, head.headers.bytes))
+        };
+        let link = b"Link: </a.css>; rel=preload";
+        assert_eq!(interim(103, link), Some((103, [&link[..], b"\r\n"].concat())));
+        assert_eq!(interim(103, b"Content-Length: 1"), Some((103, Vec::new())));
+        for status in [99, 100, 101, 200] {
+            assert_eq!(interim(status, link), None, "{status}");
+        }
+        assert_eq!(interim(103, b"X: a\nb"), None);
     }
 }

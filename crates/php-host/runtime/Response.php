@@ -135,6 +135,10 @@ function send_body(mixed $body): void
     }
     foreach (is_iterable($body) ? $body : [(string) $body] as $piece) {
         echo $piece;
+        // Pieces would wait in a buffer, that of output_buffering for one, until it is full.
+        while (ob_get_level() > 0 && @ob_end_flush()) {
+            continue;
+        }
         flush();
         if (connection_aborted()) {
             return;

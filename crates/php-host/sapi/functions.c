@@ -72,7 +72,7 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_send, 0, 0, IS_LONG, 0)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, status, IS_LONG, 0, "200")
 ZEND_END_ARG_INFO()
 
-/* Interim responses are optional (RFC 9110 15.2), and are left out. */
+/* An interim answer (1xx) has the headers that are set, and leaves them for the final one. */
 PHP_FUNCTION(headers_send)
 {
 	zend_long status = 200;
@@ -80,6 +80,10 @@ PHP_FUNCTION(headers_send)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_LONG(status)
 	ZEND_PARSE_PARAMETERS_END();
+	if (status >= 100 && status < 200) {
+		RETURN_LONG(outboard_send_interim((int) status)
+			? SAPI_HEADER_SENT_SUCCESSFULLY : SAPI_HEADER_SEND_FAILED);
+	}
 	if (status >= 200) {
 		SG(sapi_headers).http_response_code = (int) status;
 		sapi_flush();

@@ -58,6 +58,24 @@ static int decide_status(sapi_headers_struct *headers, const char **reason)
 	return status;
 }
 
+/* The headers so far, before the answer and again with it (RFC 8297). */
+bool outboard_send_interim(int status)
+{
+	void *exchange = SG(server_context);
+	if (!exchange || SG(request_info).no_headers || SG(headers_sent)) {
+		return false;
+	}
+	outboard_rs_head(exchange, status, "", 0);
+	zend_llist_position position;
+	sapi_header_struct *line = zend_llist_get_first_ex(&SG(sapi_headers).headers, &position);
+	for (; line; line = zend_llist_get_next_ex(&SG(sapi_headers).headers, &position)) {
+		if (line->header_len > 0 && !HAS_NAME(line, "Status:")) {
+			outboard_rs_head_line(exchange, line->header, line->header_len);
+		}
+	}
+	return outboard_rs_interim(exchange);
+}
+
 int outboard_send_headers(sapi_headers_struct *headers)
 {
 	void *exchange = SG(server_context);

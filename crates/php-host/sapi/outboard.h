@@ -159,6 +159,7 @@ bool outboard_rs_is_paused(void *exchange);
 void outboard_rs_await_client(void *exchange, uint64_t waiter);
 void outboard_rs_head(void *exchange, int status, const char *reason, size_t reason_len);
 void outboard_rs_head_line(void *exchange, const char *line, size_t len);
+bool outboard_rs_interim(void *exchange);
 bool outboard_rs_finish(void *exchange);
 bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);

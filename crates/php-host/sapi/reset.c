@@ -35,7 +35,7 @@ static const struct {
 	{"libxml_use_internal_errors", OUTBOARD_LIBXML},
 	{"mb_regex_set_options", OUTBOARD_MBSTRING},
 	{"libxml_set_external_entity_loader", OUTBOARD_LIBXML},
-	{"libxml_set_streams_context", OUTBOARD_LIBXML},
+	{"libxml_set_streams_context", OUTBOARD_LIBXML_CONTEXT},
 	{"assert_options", OUTBOARD_ASSERTION},
 	{"stream_wrapper_register", OUTBOARD_WRAPPERS},
 	{"stream_register_wrapper", OUTBOARD_WRAPPERS},
@@ -73,11 +73,18 @@ static void mark(INTERNAL_FUNCTION_PARAMETERS)
 	while (at + 1 < MARKED && !zend_string_equals_cstr(name, marked[at].name, strlen(marked[at].name))) {
 		at++;
 	}
-	if (marked[at].dirt == OUTBOARD_TRANSACTION) {
+	zval *first = ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
+	switch (marked[at].dirt) {
+	case OUTBOARD_TRANSACTION:
 		outboard_note_beginning(execute_data, false);
-	} else if (marked[at].dirt == OUTBOARD_LOCK) {
-		outboard_note_lock(ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL);
-	} else {
+		break;
+	case OUTBOARD_LOCK:
+		outboard_note_lock(first);
+		break;
+	case OUTBOARD_LIBXML_CONTEXT:
+		outboard_note_libxml_context(first);
+		break;
+	default:
 		outboard_dirt |= marked[at].dirt;
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);

@@ -24,6 +24,7 @@ enum outboard_dirt {
 	OUTBOARD_SEED = 4096,
 	OUTBOARD_LOCK = 8192,
 	OUTBOARD_REWRITING = 16384,
+	OUTBOARD_LIBXML_CONTEXT = 32768,
 };
 
 /* reset.c: what has been, since the last reset. */
@@ -40,6 +41,7 @@ void outboard_reset_process(uint32_t made);
 /* reset_settings.c */
 void outboard_call_if_there(const char *function, zval *argument, zval *result);
 void outboard_note_settings(void);
+void outboard_note_libxml_context(const zval *context);
 void outboard_reset_settings(uint32_t made);
 
 /* reset_streams.c */

@@ -6,16 +6,24 @@
 
 static zval baseline_time_zone;
 static zval baseline_assertion;
+/* What the boot has given to libxml_set_streams_context(); libxml tells nobody. */
+static zval baseline_libxml_context;
+static bool has_booted;
 
-/* `result` is undefined when there is no such function. */
+/*
+ * `result` is undefined when there is no such function. What is put back by one that is wrapped is
+ * no change.
+ */
 void outboard_call_if_there(const char *function, zval *argument, zval *result)
 {
 	zval name;
 	ZVAL_UNDEF(result);
 	if (zend_hash_str_exists(CG(function_table), function, strlen(function))) {
+		const uint32_t dirt = outboard_dirt;
 		ZVAL_STRING(&name, function);
 		call_user_function(NULL, NULL, &name, result, argument ? 1 : 0, argument);
 		zval_ptr_dtor(&name);
+		outboard_dirt = dirt;
 	}
 }
 
@@ -66,6 +74,30 @@ static void reset_libxml(void)
 	zval_ptr_dtor(&result);
 }
 
+void outboard_note_libxml_context(const zval *context)
+{
+	outboard_dirt |= OUTBOARD_LIBXML_CONTEXT;
+	if (!has_booted && context) {
+		zval_ptr_dtor(&baseline_libxml_context);
+		ZVAL_COPY(&baseline_libxml_context, (zval *) context);
+	}
+}
+
+/* Without one of its own libxml has the default context, which so is the same as none. */
+static void reset_libxml_context(void)
+{
+	zval context;
+	zval result;
+	if (Z_ISUNDEF(baseline_libxml_context)) {
+		outboard_call_if_there("stream_context_get_default", NULL, &context);
+	} else {
+		ZVAL_COPY(&context, &baseline_libxml_context);
+	}
+	outboard_call_if_there("libxml_set_streams_context", &context, &result);
+	zval_ptr_dtor(&result);
+	zval_ptr_dtor(&context);
+}
+
 /* ASSERT_CALLBACK is the one option that is no ini value. */
 #define ASSERT_CALLBACK 2
 
@@ -94,6 +126,7 @@ static void call_assert_options(zval *callback, zval *result)
 
 void outboard_note_settings(void)
 {
+	has_booted = true;
 	outboard_call_if_there("date_default_timezone_get", NULL, &baseline_time_zone);
 	note_told();
 	call_assert_options(NULL, &baseline_assertion);
@@ -105,6 +138,9 @@ void outboard_reset_settings(uint32_t made)
 	reset_told(made);
 	if (made & OUTBOARD_LIBXML) {
 		reset_libxml();
+	}
+	if (made & OUTBOARD_LIBXML_CONTEXT) {
+		reset_libxml_context();
 	}
 	if (made & OUTBOARD_TIME_ZONE) {
 		outboard_call_if_there("date_default_timezone_set", &baseline_time_zone, &result);

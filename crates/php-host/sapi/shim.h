@@ -23,6 +23,7 @@ void outboard_log_message(const char *message, int severity);
 
 /* headers.c */
 int outboard_send_headers(sapi_headers_struct *headers);
+bool outboard_send_interim(int status);
 
 /* input.c */
 size_t outboard_read_post(char *buffer, size_t len);

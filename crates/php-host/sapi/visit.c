@@ -340,10 +340,15 @@ static void call_shutdown_functions(outboard_visit *visit)
 	}
 }
 
+/* One at a time: after an error in a callback, what the outer ones hold is not the answer. */
 static void end_buffers(outboard_visit *visit)
 {
 	(void) visit;
-	php_output_end_all();
+	while (OG(active) && php_output_end() == SUCCESS && !EG(exception)) {
+	}
+	if (!EG(exception)) {
+		php_output_end_all();
+	}
 }
 
 static void end_session(outboard_visit *visit)

@@ -106,6 +106,18 @@ impl Exchange {
         ResponseHead::encode_line(&mut self.head, line);
     }
 
+    /// Sends the head that was begun as an interim one, now; the answer's own is still to come.
+    /// False when it is too late for that, or the client has gone.
+    pub(crate) fn send_interim(&mut self) -> bool {
+        if self.phase != Phase::Collecting {
+            return false;
+        }
+        let head = std::mem::take(&mut self.head);
+        let sent = self.send(FrameKind::Interim, &[&head]);
+        self.link.borrow_mut().publish();
+        self.is_sent(sent)
+    }
+
     /// Takes output of the script; returns how much was taken: less than all when the client has
     /// gone. After the end of the answer output goes nowhere and counts as taken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {

@@ -332,6 +332,29 @@ fn libxml() {
     assert_eq!((app.get("a"), app.get("b")), ("true".into(), "false".into()));
 }
 
+/// A context may carry somebody's password.
+#[test]
+fn the_stream_context_of_libxml() {
+    let wrapper = "class W { public $context;
+        function stream_open($path) { echo json_encode(stream_context_get_options($this->context)); return false; }
+        function url_stat() { return []; } }
+        stream_wrapper_register('any', 'W');
+        function context($name) { return stream_context_create(['any' => ['name' => $name]]); }";
+    let handler = serve(
+        "if ($at === 'change') libxml_set_streams_context(context('theirs')); @simplexml_load_file('any://x');",
+    );
+    for (boot, expected) in
+        [("", "[]"), ("libxml_set_streams_context(context('boot'));", r#"{"any":{"name":"boot"}}"#)]
+    {
+        let mut app = Resident::new(&format!("{wrapper} {boot} {handler}"));
+        assert_eq!(app.get("probe"), expected);
+        for _ in 0..2 {
+            assert_eq!(app.get("change"), r#"{"any":{"name":"theirs"}}"#);
+            assert_eq!(app.get("probe"), expected);
+        }
+    }
+}
+
 #[test]
 fn assert_options() {
     put_back(

@@ -41,6 +41,8 @@ pub enum FrameKind {
     /// Worker → gateway: do something for the request ([`crate::operation::Operation`]); the tag
     /// is the request's, or the default for one that belongs to none.
     Operation = 23,
+    /// Worker → gateway: an interim answer (RFC 9110 15.2), for the client at once; as `Head`.
+    Interim = 24,
 }
 
 impl FrameKind {
@@ -60,6 +62,7 @@ impl FrameKind {
             21 => Self::Done,
             22 => Self::Log,
             23 => Self::Operation,
+            24 => Self::Interim,
             _ => return None,
         })
     }

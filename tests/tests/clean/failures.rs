@@ -77,6 +77,14 @@ fn exit() {
 fn an_error_in_a_destructor() {
     ending("destructor", 500, Worker::Stays);
     ending("destructor_in_collection", 500, Worker::Stays);
+    ending("late_destructor", 200, Worker::Stays).saying("body");
+}
+
+#[test]
+fn an_error_at_the_end_of_the_request() {
+    ending("buffer", 500, Worker::Stays);
+    ending("session", 200, Worker::Stays).saying("body");
+    ending("deferred", 200, Worker::Stays).saying("body");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::php_head::PhpHead;
 use crate::reason::Reason;
 use crate::route::Script;
 use crate::turn::{Answered, Turn};
-use outboard_http1::LAST_CHUNK;
+use outboard_http1::{LAST_CHUNK, Version, write_head_end, write_status_line};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -32,7 +32,7 @@ pub(super) async fn begin(
     lease: Lease,
     whole_bytes: usize,
 ) -> BeforeHead<Begun> {
-    let mut arrived = collect(connection, &lease.exchange).await?;
+    let mut arrived = collect(connection, turn, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
     let mut head = PhpHead::read(&payload).map_err(|bad| {
         app.log_text(Level::Error, turn.request_id, &bad.why);
@@ -116,13 +116,36 @@ impl Begun {
     }
 }
 
-/// Waits for the head and whatever comes with it.
-async fn collect(connection: &Connection, exchange: &Exchange) -> BeforeHead<Arrived> {
-    let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
-    match (&arrived.head, arrived.end) {
-        (None, Some(End::Failed(reason))) => Err(reason),
-        _ => Ok(arrived),
+/// Waits for the head and whatever comes with it; passes on what is to be sent before.
+async fn collect(
+    connection: &mut Connection,
+    turn: &Turn,
+    exchange: &Exchange,
+) -> BeforeHead<Arrived> {
+    loop {
+        let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
+        for payload in &arrived.interim {
+            send_interim(connection, turn, payload).await?;
+        }
+        match (&arrived.head, arrived.end) {
+            (None, Some(End::Failed(reason))) => return Err(reason),
+            (None, None) if !arrived.interim.is_empty() => {}
+            _ => return Ok(arrived),
+        }
     }
+}
+
+/// Writes an interim answer, which clients of HTTP/1.0 do not know (RFC 9110 15.2).
+async fn send_interim(connection: &mut Connection, turn: &Turn, payload: &[u8]) -> BeforeHead<()> {
+    if turn.asked.version != Version::Http11 {
+        return Ok(());
+    }
+    let Some(head) = PhpHead::read_interim(payload) else { return Ok(()) };
+    let mut bytes = Vec::with_capacity(64 + head.headers.bytes.len());
+    write_status_line(&mut bytes, head.status);
+    bytes.extend_from_slice(&head.headers.bytes);
+    write_head_end(&mut bytes);
+    if connection.write_plain(&bytes).await { Ok(()) } else { Err(Reason::ClientGone) }
 }
 
 /// The next news of the exchange; `None` when the client has gone.

@@ -28,3 +28,13 @@ unsafe extern "C" fn outboard_rs_head_line(exchange: *mut c_void, line: *const c
     // SAFETY: this function's contract.
     unsafe { with(exchange, (), |exchange| exchange.add_head_line(slice(line, len))) }
 }
+
+/// Sends the head that was begun as an interim one. False when it did not go out.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_interim(exchange: *mut c_void) -> bool {
+    // SAFETY: this function's contract.
+    unsafe { with(exchange, false, |exchange| exchange.send_interim()) }
+}

@@ -184,6 +184,7 @@ impl Worker {
 fn deliver(exchange: &Exchange, kind: FrameKind, payload: &[u8]) -> Result<(), Corrupt> {
     match kind {
         FrameKind::Head => exchange.add_head(payload),
+        FrameKind::Interim => exchange.add_interim(payload),
         FrameKind::Body => exchange.add_body(payload),
         FrameKind::Flush => exchange.add_flush(),
         FrameKind::End => exchange.finish(End::Complete),

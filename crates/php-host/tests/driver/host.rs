@@ -1,0 +1,106 @@
+//! A host's zygote, which forks workers at the gateway's order.
+
+use super::{PATIENCE, Worker, settings};
+use outboard_ring::channel::{Capacities, GatewayChannel};
+use outboard_ring::control::{self, Event, HostSettings, Order};
+use outboard_ring::doorbell::Doorbell;
+use outboard_ring::frame::FrameKind;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+
+/// A zygote.
+pub struct Host {
+    process: Child,
+    control: Option<OwnedFd>,
+    pub started: Event,
+    next_worker: u64,
+}
+
+/// Starts the binary and sends the order to start; the event that it answers with.
+pub fn start(settings: HostSettings) -> Host {
+    let (ours, theirs) = control::pair().unwrap();
+    let process = Command::new(env!("CARGO_BIN_EXE_outboard-php"))
+        .stdin(Stdio::from(theirs))
+        .spawn()
+        .unwrap();
+    control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
+    let started = receive_event(&ours).expect("the zygote answers");
+    Host { process, control: Some(ours), started, next_worker: 1 }
+}
+
+fn receive_event(control: &OwnedFd) -> Option<Event> {
+    let mut ready = [PollFd::new(control, PollFlags::IN)];
+    assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "no event came");
+    control::receive(control).unwrap().map(|(event, _)| event)
+}
+
+impl Host {
+    /// With the usual settings.
+    pub fn new() -> Self {
+        Self::with(settings())
+    }
+
+    pub fn with(settings: HostSettings) -> Self {
+        let host = start(settings);
+        assert!(matches!(host.started, Event::Started { .. }), "{:?}", host.started);
+        host
+    }
+
+    pub fn control(&self) -> &OwnedFd {
+        self.control.as_ref().unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn event(&self) -> Event {
+        receive_event(self.control()).expect("an event")
+    }
+
+    pub fn signal(&self, worker: u64, signal: i32) {
+        control::send(self.control(), &Order::Signal { worker, signal }, &[]).unwrap();
+    }
+
+    /// Forks a worker and waits until it is ready.
+    pub fn fork(&mut self) -> Worker {
+        let mut worker = self.fork_unready(Capacities::default());
+        let (header, _) = worker.frame();
+        assert_eq!(header.kind, FrameKind::Ready);
+        worker
+    }
+
+    pub fn fork_unready(&mut self, capacities: Capacities) -> Worker {
+        let number = self.next_worker;
+        self.next_worker += 1;
+        let (channel, memory) = GatewayChannel::create(capacities, 1).unwrap();
+        let bell = Doorbell::blocking().unwrap();
+        let own_bell = Doorbell::nonblocking().unwrap();
+        let (output, output_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let descriptors = [memory.as_fd(), bell.as_fd(), own_bell.as_fd(), output_end.as_fd()];
+        let order = Order::Fork { worker: number };
+        control::send(self.control(), &order, &descriptors).unwrap();
+        drop(output_end);
+        let pid = match self.event() {
+            Event::Forked { worker, pid } if worker == number => pid,
+            other => panic!("expected the fork of {number}, got {other:?}"),
+        };
+        Worker { number, pid, channel, bell, own_bell, output: output.into(), generation: 0 }
+    }
+
+    /// Closes the control socket and waits for the zygote's end.
+    pub fn close(&mut self) {
+        self.control = None;
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.control = None;
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,51 @@
+//! What the gateway orders a host to start with.
+
+use super::fixtures;
+use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Settings as the gateway sends them for a classic app, with no ini files but the modules'.
+pub fn settings() -> HostSettings {
+    HostSettings {
+        app: "test".into(),
+        document_root: fixtures(),
+        sapi_name: "fpm-fcgi".into(),
+        ini_file: None,
+        ini_scan_dir: None,
+        ini: ini(&[
+            ("opcache.file_update_protection", "0"),
+            ("log_errors", "1"),
+            ("expose_php", "1"),
+            ("output_buffering", "0"),
+        ]),
+        fixed_ini: BTreeMap::new(),
+        env: ini(&[("APP_COLOUR", "blue")]),
+        run_as: None,
+        worker: None,
+    }
+}
+
+/// The same as another user, when the tests may become one.
+pub fn settings_as_nobody() -> HostSettings {
+    let run_as = rustix::process::geteuid().is_root().then_some((65534, 65534));
+    HostSettings { run_as, ..settings() }
+}
+
+/// Settings for worker mode with this script, one request at a time.
+pub fn settings_of_worker(script: PathBuf) -> HostSettings {
+    let worker = WorkerScript {
+        script,
+        concurrency: 1,
+        isolation: Isolation::Reset,
+        frankenphp: true,
+        state_report: None,
+    };
+    let mut settings = settings();
+    settings.ini.extend(ini(&[("display_errors", "0"), ("html_errors", "0")]));
+    HostSettings { worker: Some(worker), ..settings }
+}
+
+pub fn ini(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}

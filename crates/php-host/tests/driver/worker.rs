@@ -1,0 +1,175 @@
+//! The gateway's end of a worker's ring.
+
+use super::answer::Collected;
+use super::{Answer, Ask, PATIENCE};
+use outboard_ring::channel::{GatewayChannel, LEASES};
+use outboard_ring::doorbell::Doorbell;
+use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
+use outboard_ring::response::Done;
+use outboard_ring::spsc::{Sleep, Wake};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+
+/// A worker and the gateway's end of its ring.
+pub struct Worker {
+    pub number: u64,
+    pub pid: i32,
+    pub channel: GatewayChannel,
+    pub(super) bell: Doorbell,
+    pub(super) own_bell: Doorbell,
+    pub(super) output: File,
+    pub(super) generation: u32,
+}
+
+impl Worker {
+    /// Sends a request and waits for its end.
+    pub fn ask(&mut self, ask: &Ask) -> Answer {
+        let tag = self.begin(ask);
+        self.finish(tag, ask.body.as_deref().unwrap_or(b""))
+    }
+
+    /// Sends the request frame alone.
+    pub fn begin(&mut self, ask: &Ask) -> Tag {
+        self.generation += 1;
+        let tag = Tag { slot: self.generation % LEASES as u32, generation: self.generation };
+        let mut payload = Vec::new();
+        ask.encode(&mut payload);
+        self.channel.offer(tag);
+        assert!(self.channel.push(FrameKind::Request, tag, &[&payload]).unwrap());
+        self.publish();
+        tag
+    }
+
+    /// Sends the body as room allows and collects frames until `Done`.
+    pub fn finish(&mut self, tag: Tag, body: &[u8]) -> Answer {
+        let piece = self.channel.largest_payload_bytes() / 2;
+        let mut pieces = body.chunks(piece);
+        let mut waiting = pieces.next();
+        let mut collected = Collected::default();
+        loop {
+            while let Some(bytes) = waiting {
+                if !self.channel.push(FrameKind::RequestBody, tag, &[bytes]).unwrap() {
+                    if self.channel.prepare_wait(bytes.len()).unwrap() == Sleep::MayBlock {
+                        break;
+                    }
+                    continue;
+                }
+                waiting = pieces.next();
+            }
+            self.publish();
+            if let Some((header, payload)) = self.try_frame() {
+                assert_eq!(header.tag, tag, "{header:?}");
+                if let Some(answer) = collected.take(header.kind, &payload) {
+                    return answer;
+                }
+            } else {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Sends all at once, and returns the answers in the order in which they were completed, each
+    /// with its place in `asks`.
+    pub fn ask_all(&mut self, asks: &[Ask]) -> Vec<(usize, Answer)> {
+        let tags: Vec<Tag> = asks.iter().map(|ask| self.begin(ask)).collect();
+        self.finish_all(&tags)
+    }
+
+    /// Collects the answers to these requests, in the order in which they come.
+    pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Answer)> {
+        let mut collected: HashMap<u32, Collected> = HashMap::new();
+        let mut answers = Vec::new();
+        while answers.len() < tags.len() {
+            let (header, payload) = self.frame();
+            let place = tags.iter().position(|tag| *tag == header.tag).expect("a tag in flight");
+            let own = collected.entry(header.tag.generation).or_default();
+            if let Some(answer) = own.take(header.kind, &payload) {
+                answers.push((place, answer));
+            }
+        }
+        answers
+    }
+
+    pub fn push(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {
+        if kind == FrameKind::Request {
+            self.channel.offer(tag);
+        }
+        assert!(self.channel.push(kind, tag, &[payload]).unwrap());
+        self.publish();
+    }
+
+    pub fn abort(&mut self, tag: Tag) {
+        self.channel.abort(tag);
+        self.bell.ring();
+    }
+
+    pub fn stop(&mut self) {
+        self.push(FrameKind::Stop, Tag::default(), b"");
+    }
+
+    pub fn publish(&mut self) {
+        if self.channel.publish() == Wake::Needed {
+            self.bell.ring();
+        }
+    }
+
+    /// The next frame, waiting for it.
+    pub fn frame(&mut self) -> (FrameHeader, Vec<u8>) {
+        loop {
+            match self.try_frame() {
+                Some(frame) => return frame,
+                None => self.sleep(),
+            }
+        }
+    }
+
+    pub fn try_frame(&mut self) -> Option<(FrameHeader, Vec<u8>)> {
+        let mut payload = Vec::new();
+        let header = self.channel.receive(&mut payload).unwrap()?;
+        if self.channel.release() == Wake::Needed {
+            self.bell.ring();
+        }
+        Some((header, payload))
+    }
+
+    fn sleep(&mut self) {
+        if self.channel.prepare_sleep().unwrap() == Sleep::MayBlock {
+            let mut ready = [PollFd::new(&self.own_bell, PollFlags::IN)];
+            assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "the worker says nothing");
+            self.own_bell.wait();
+            self.channel.cancel_sleep();
+        }
+    }
+
+    /// Waits until a backtrace about `tag` is there.
+    pub fn backtrace(&self, tag: Tag) -> String {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        loop {
+            if let Some(text) = self.channel.backtrace(tag) {
+                return text;
+            }
+            assert!(std::time::Instant::now() < deadline, "no backtrace came");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Drops frames until the request's end.
+    pub fn drain(&mut self, tag: Tag) -> Done {
+        loop {
+            let (header, payload) = self.frame();
+            assert_eq!(header.tag, tag);
+            if header.kind == FrameKind::Done {
+                return Done::decode(&payload).unwrap();
+            }
+        }
+    }
+
+    /// What the worker wrote to its standard streams, once it is gone.
+    pub fn output(mut self) -> String {
+        let mut text = String::new();
+        self.output.read_to_string(&mut text).unwrap();
+        text
+    }
+}
