@@ -356,3 +356,16 @@ fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head:
         cache.forget(&Key::new(https, host, &path));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outboard_config::PRESET_NAMES;
+    use outboard_page_cache::PRESETS;
+
+    #[test]
+    fn the_configuration_knows_the_presets_by_their_names() {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        assert_eq!(names[0], "generic");
+        assert_eq!(names[1..], PRESET_NAMES);
+    }
+}

@@ -1,7 +1,7 @@
 //! Whether a response may be kept (RFC 9111 3), and for whom.
 //!
 //! Called when a response to a request that the cache had nothing for is whole. Invariant: what
-//! may be personal is refused, whoever allows it: a cookie that is set, a session, `private`.
+//! may be personal is refused, whoever allows it: a cookie that is set, `private`.
 
 use crate::cookies::{CookieRules, Visitor};
 use crate::freshness::{Freshness, is_heuristically_cacheable};
