@@ -107,6 +107,7 @@ fn what_could_be_personal_passes_the_cache_by_and_says_why() {
         (page(&["Cache-Control: no-store"]), ("X", "1"), "no_store"),
         (page(&["Cache-Control: max-age=60", "Vary: *"]), ("X", "1"), "vary_star"),
         ("/page.php?status=500".into(), ("X", "1"), "status"),
+        ("/page.php?session=1".into(), ("X", "1"), "session"),
         ("/page.php?more=5000".into(), ("X", "1"), "too_large"),
     ] {
         for _ in 0..2 {

@@ -49,6 +49,8 @@ reasons! {
     Private = "private", "The page says that it is for one user.";
     /// The answer sets a cookie.
     SetCookie = "set_cookie", "The page sets a cookie.";
+    /// The script used a session.
+    Session = "session", "The page used a session.";
     /// The status code is not one to keep.
     Status = "status", "Answers with this status are not kept.";
     /// Nothing says how long the answer may be kept.

@@ -156,10 +156,14 @@ impl<'a> Making<'a> {
     /// Ends the flight of a page that is not kept, and forgets the one of before if the page says
     /// itself that it is not to be kept any more (RFC 9111 4.3.3 and 4.3.5).
     fn let_go(&self, lead: Option<Lead>, head: &PhpHead, reason: rules::Reason) {
-        use rules::Reason::{NoLifetime, NoStore, Private, PurgedMeanwhile, SetCookie, VaryStar};
+        use rules::Reason::{
+            NoLifetime, NoStore, Private, PurgedMeanwhile, Session, SetCookie, VaryStar,
+        };
         let is_outdated = match &self.wanted.stale {
             Some(stale) if self.wanted.is_head => !head_agrees(stale, head),
-            Some(_) => matches!(reason, NoLifetime | NoStore | Private | SetCookie | VaryStar),
+            Some(_) => {
+                matches!(reason, NoLifetime | NoStore | Private | Session | SetCookie | VaryStar)
+            }
             None => false,
         };
         if is_outdated {
@@ -223,6 +227,9 @@ impl PageCache {
         if head.content_length.is_some_and(|length| length != body.len() as u64) {
             return Err(rules::Reason::Incomplete);
         }
+        if head.used_session {
+            return Err(rules::Reason::Session);
+        }
         let response: Vec<Field<'_>> = head.headers.lines().collect();
         let response = Response { status: head.status, fields: Fields(&response) };
         let storable = self.judge(asked, response)?;
@@ -249,6 +256,9 @@ impl PageCache {
         if head.sendfile.is_some() {
             return rules::Reason::File;
         }
+        if head.used_session {
+            return rules::Reason::Session;
+        }
         let response: Vec<Field<'_>> = head.headers.lines().collect();
         let response = Response { status: head.status, fields: Fields(&response) };
         let otherwise = match body_bytes > self.policy.body_max_bytes {
@@ -274,6 +284,9 @@ impl PageCache {
         let stored = stale.received_fields();
         let answer: Vec<Field<'_>> = head.headers.lines().collect();
         let answer = Response { status: head.status, fields: Fields(&answer) };
+        if head.used_session {
+            return None;
+        }
         if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {
             return None;
         }
