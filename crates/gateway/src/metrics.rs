@@ -31,6 +31,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     }
     upstream(&mut page, &status.upstream);
     pools(&mut page, &status.pools);
+    page_caches(&mut page, gateway);
     page.text.into_bytes()
 }
 
@@ -54,6 +55,28 @@ fn upstream(page: &mut Page, upstream: &UpstreamStatus) {
     page.sample("outboard_upstream_under_way", &[], upstream.under_way as u64);
     page.metric("outboard_upstream_idle_connections", "gauge", "Connections without a request.");
     page.sample("outboard_upstream_idle_connections", &[], upstream.idle as u64);
+}
+
+fn page_caches(page: &mut Page, gateway: &Gateway) {
+    let generation = gateway.generation();
+    let apps = generation.apps.iter();
+    let caches: Vec<_> =
+        apps.filter_map(|app| Some((app.config.name.as_str(), app.page_cache.as_ref()?))).collect();
+    let name = "outboard_page_cache_answers_total";
+    page.metric(name, "counter", "Answers by what the page cache had to do with them.");
+    for (app, cache) in &caches {
+        for (outcome, count) in cache.answers() {
+            page.sample(name, &[("app", app), ("outcome", outcome)], count);
+        }
+    }
+    page.metric("outboard_page_cache_entries", "gauge", "Answers that are kept.");
+    for (app, cache) in &caches {
+        page.sample("outboard_page_cache_entries", &[("app", app)], cache.size().0 as u64);
+    }
+    page.metric("outboard_page_cache_bytes", "gauge", "Memory that they take.");
+    for (app, cache) in &caches {
+        page.sample("outboard_page_cache_bytes", &[("app", app)], cache.size().1 as u64);
+    }
 }
 
 /// A figure of a pool.

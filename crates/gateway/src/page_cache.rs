@@ -10,6 +10,7 @@
 
 mod compressor;
 mod flights;
+mod making;
 mod operate;
 mod serve;
 
@@ -19,18 +20,18 @@ use crate::log::Wall;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
 use crate::route::Script;
-use crate::script::{self, ForCache};
-use crate::turn::{Answered, Turn, label, refuse};
+use crate::script;
+use crate::turn::{Answered, Turn, refuse};
 use compressor::Compressor;
-use flights::{Flight, Flights, Lead, Part};
+use flights::{Flight, Flights, Part};
+use making::Making;
 use outboard_config as config;
-use outboard_http1::Method;
 use outboard_page_cache::{
-    self as rules, Control, Entry, Exchanged, Field, Fields, Found, Guard, Key, Missed,
-    NamePattern, Outcome, Policy, Preset, Purge, Request, RequestDirectives, RequestFacts,
-    Response, Reuse, Selector, Shared, Stamp, Store, Target, Validators, Verdict, Visitor,
+    self as rules, Field, Fields, Found, Guard, Key, Missed, NamePattern, Outcome, Policy, Preset,
+    Purge, Request, RequestDirectives, RequestFacts, Response, Reuse, Selector, Shared, Store,
+    Target, Visitor,
 };
-use outboard_reactor::{now_ms, spawn, with_deadline};
+use outboard_reactor::{now_ms, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -109,6 +110,18 @@ impl PageCache {
             compressor: Compressor::default(),
             counts: Counts::default(),
         }))
+    }
+
+    /// How often it had what to do with an answer, since the generation began.
+    pub(crate) fn answers(&self) -> [(&'static str, u64); 4] {
+        let Counts { hit, stale, miss, bypass } = &self.counts;
+        [("hit", hit.get()), ("stale", stale.get()), ("miss", miss.get()), ("bypass", bypass.get())]
+    }
+
+    /// How many answers are kept, and the memory that they take in bytes.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let store = self.store.borrow();
+        (store.len(), store.used_bytes())
     }
 
     fn count(&self, outcome: Outcome) {
@@ -194,7 +207,8 @@ pub(crate) async fn answer(
                 },
             },
         };
-        return make(connection, turn, app, cache, &script, wanted, lead).await;
+        let making = Making::new(turn, app, cache, &script, wanted);
+        return making.answer(connection, lead).await;
     }
 }
 
@@ -295,233 +309,9 @@ impl PageCache {
         })
     }
 
-    /// Keeps a whole answer, if it is one to keep.
-    fn keep(
-        &self,
-        asked: &Asked<'_>,
-        head: &PhpHead,
-        body: &[u8],
-        began: Stamp,
-    ) -> Result<Shared, rules::Reason> {
-        if body.len() > self.policy.body_max_bytes {
-            return Err(rules::Reason::TooLarge);
-        }
-        if head.content_length.is_some_and(|length| length != body.len() as u64) {
-            return Err(rules::Reason::Incomplete);
-        }
-        let response: Vec<Field<'_>> = head.headers.lines().collect();
-        let response = Response { status: head.status, fields: Fields(&response) };
-        let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
-        let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
-        let exchanged = Exchanged { request_s: asked.request_s, response_s: now_s() };
-        let cookies = &self.guard.cookies;
-        let storable =
-            rules::storable(&self.policy, cookies, &facts, asked.fields, response, exchanged)?;
-        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
-        let mut store = self.store.borrow_mut();
-        let tags = store.tags_of(response.fields);
-        let (key, body) = (asked.key.clone(), body.into());
-        let entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
-        store.insert(entry, began, exchanged.response_s)
-    }
-
-    /// What is asked of a script whose page is to be kept. `stale` is what there is of it.
-    fn wish(&self, stale: Option<&Entry>) -> ForCache {
-        let stale = stale.filter(|entry| entry.status() == 200);
-        let fields = stale.map(Entry::fields).unwrap_or_default();
-        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-        let conditions = rules::conditional_fields(Validators::of(Fields(&fields))).map(own);
-        // One byte more than is kept tells that it is too much.
-        ForCache { whole_bytes: self.policy.body_max_bytes + 1, conditions: conditions.collect() }
-    }
-
-    /// The stored page, freshened by a 304; `None` when that is not about it, or it may not be kept
-    /// any longer (RFC 9111 4.3.3 and 4.3.4).
-    fn confirm(
-        &self,
-        connection: &mut Connection,
-        app: &App,
-        stale: &Shared,
-        head: &PhpHead,
-        request_s: u64,
-    ) -> Option<Shared> {
-        let stored = stale.fields();
-        let answer: Vec<Field<'_>> = head.headers.lines().collect();
-        let answer = Response { status: head.status, fields: Fields(&answer) };
-        if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {
-            return None;
-        }
-        // Without a Date of its own the answer is as old as it is here.
-        let dated = answer.fields.contains("date");
-        let kept = stored.iter().filter(|(name, _)| dated || !name.eq_ignore_ascii_case(b"date"));
-        let kept: Vec<Field<'_>> = kept.copied().collect();
-        let fields = rules::freshened(Fields(&kept), answer.fields);
-        let response = Response { status: stale.status(), fields: Fields(&fields) };
-
-        let buffers = connection.buffers();
-        let request: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
-        let path = app.below_prefix(&buffers.path);
-        let request = Request { method: Method::Get, path, fields: Fields(&request) };
-        let facts = RequestFacts::read(request, &self.guard, &self.policy).ok()?;
-        let exchanged = Exchanged { request_s, response_s: now_s() };
-        let cookies = &self.guard.cookies;
-        let storable =
-            rules::storable(&self.policy, cookies, &facts, request.fields, response, exchanged)
-                .ok()?;
-        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
-        let entry = stale.freshened(Fields(&kept), storable);
-        let mut store = self.store.borrow_mut();
-        // Purged meanwhile: it may be used for this once, being confirmed, and not be kept.
-        Some(store.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
-    }
-
-    /// Makes a page anew while the old one is used, unless that is being done.
-    fn refresh_behind(
-        self: &Rc<Self>,
-        connection: &mut Connection,
-        turn: &Turn,
-        app: &Rc<App>,
-        script: &Script,
-        key: Key,
-    ) {
-        let Part::Lead(lead) = self.flights.join(&key) else { return };
-        let wish = self.wish(None);
-        let frame = script::frame_for_cache(connection, turn, app, script, &wish);
-        let buffers = connection.buffers();
-        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-        let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
-        let path = buffers.path.clone();
-        let (cache, app, request_id) = (self.clone(), app.clone(), turn.request_id);
-        spawn(async move {
-            let began = cache.store.borrow().stamp();
-            let request_s = now_s();
-            let made = script::make(&app, frame, request_id, &path, wish.whole_bytes).await;
-            let Ok(Some((head, body))) = made else { return };
-            if rules::is_error(head.status) {
-                return;
-            }
-            let fields: Vec<Field<'_>> =
-                fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
-            let path = app.below_prefix(&path);
-            let asked = Asked { key: &key, path, fields: Fields(&fields), request_s };
-            match cache.keep(&asked, &head, &body, began) {
-                Ok(entry) => {
-                    drop(lead);
-                    cache.compress(&entry);
-                }
-                Err(_) => {
-                    // It was for everybody and is no longer.
-                    cache.forget(&key);
-                    lead.give_up();
-                }
-            }
-        });
-    }
-
     fn forget(&self, key: &Key) {
         let selector = Selector::Url(key.bytes().to_vec());
         self.store.borrow_mut().purge(selector, Purge::Hard);
-    }
-}
-
-/// What was asked of the script.
-struct Asked<'a> {
-    key: &'a Key,
-    path: &'a [u8],
-    fields: Fields<'a>,
-    request_s: u64,
-}
-
-/// Has a page made, and keeps it if it is one to keep.
-async fn make(
-    connection: &mut Connection,
-    turn: &Turn,
-    app: &Rc<App>,
-    cache: &Rc<PageCache>,
-    script: &Script,
-    wanted: Wanted,
-    lead: Option<Lead>,
-) -> Answered {
-    let began = cache.store.borrow().stamp();
-    let request_s = now_s();
-    let keeps = !wanted.is_head && !wanted.directives.no_store;
-    let mut wish = cache.wish(wanted.stale.as_deref());
-    let for_cache = keeps.then_some(&wish);
-    let mut begun = script::begin_answer(connection, turn, app, script, for_cache).await;
-    if let (Some(stale), Ok(answer)) = (&wanted.stale, &begun)
-        && answer.head.status == 304
-        && keeps
-    {
-        if let Some(entry) = cache.confirm(connection, app, stale, &answer.head, request_s) {
-            drop(lead);
-            let remaining_s = entry.times().remaining_s(now_s());
-            let outcome = Outcome::Revalidated { remaining_s };
-            cache.count(outcome);
-            return serve::entry(connection, turn, &entry, outcome).await;
-        }
-        // It speaks of something else that it believes us to have.
-        wish.conditions.clear();
-        begun = script::begin_answer(connection, turn, app, script, Some(&wish)).await;
-    }
-    let has_failed = match &begun {
-        Ok(begun) => rules::is_error(begun.head.status),
-        Err(reason) => reason.is_server_fault(),
-    };
-    if has_failed && let Some((entry, outcome)) = cache.stand_in(&wanted) {
-        if let Err(reason) = begun {
-            let label = label(connection);
-            connection.gateway.log_refusal(Some(app), turn.request_id, reason, &label);
-            connection.gateway.counters.borrow_mut().refused(reason);
-        }
-        cache.count(outcome);
-        return serve::entry(connection, turn, &entry, outcome).await;
-    }
-    let mut begun = match begun {
-        Ok(begun) => begun,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
-    };
-    let stored = match begun.whole_body() {
-        _ if wanted.is_head => Err(rules::Reason::Method),
-        _ if !keeps => Err(rules::Reason::RequestNoStore),
-        Some(body) => {
-            let buffers = connection.buffers();
-            let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
-            let path = app.below_prefix(&buffers.path);
-            let asked = Asked { key: &wanted.key, path, fields: Fields(&fields), request_s };
-            cache.keep(&asked, &begun.head, body, began)
-        }
-        None if begun.head.sendfile.is_some() => Err(rules::Reason::File),
-        None if begun.body_bytes() >= wish.whole_bytes => Err(rules::Reason::TooLarge),
-        None => Err(rules::Reason::Streamed),
-    };
-    let outcome = Outcome::Miss {
-        forward: wanted.missed,
-        stored: stored.as_ref().map(|_| ()).map_err(|reason| *reason),
-    };
-    cache.count(outcome);
-    let entry = match stored {
-        Ok(entry) => entry,
-        Err(reason) => {
-            if let Some(lead) = lead {
-                end_flight(lead, reason);
-            }
-            outcome.write(&mut begun.head.headers.bytes);
-            return match begun.send(connection, turn, app, script).await {
-                Ok(answered) => answered,
-                Err(reason) => refuse(connection, turn, Some(app), reason).await,
-            };
-        }
-    };
-    drop(lead);
-    cache.compress(&entry);
-    serve::entry(connection, turn, &entry, outcome).await
-}
-
-/// A purge says nothing about the next page; any other reason holds for a while.
-fn end_flight(lead: Lead, reason: rules::Reason) {
-    match reason {
-        rules::Reason::PurgedMeanwhile => drop(lead),
-        _ => lead.give_up(),
     }
 }
 
@@ -564,5 +354,18 @@ fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head:
     let response = Response { status: head.status, fields: Fields(&fields) };
     for path in rules::invalidated(turn.asked.method, target, response) {
         cache.forget(&Key::new(https, host, &path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outboard_config::PRESET_NAMES;
+    use outboard_page_cache::PRESETS;
+
+    #[test]
+    fn the_configuration_knows_the_presets_by_their_names() {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        assert_eq!(names[0], "generic");
+        assert_eq!(names[1..], PRESET_NAMES);
     }
 }

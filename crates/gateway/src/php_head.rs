@@ -17,6 +17,8 @@ pub(crate) struct PhpHead {
     pub(crate) content_length: Option<u64>,
     /// A file that the gateway shall send instead of the body.
     pub(crate) sendfile: Option<SendfileOrder>,
+    /// Whether the script used a session (`X-Outboard-Session`, from the host).
+    pub(crate) used_session: bool,
     pub(crate) has_date: bool,
     pub(crate) has_server: bool,
 }
@@ -83,6 +85,10 @@ impl PhpHead {
                 self.sendfile = Some(SendfileOrder::Accel(value.to_vec()));
                 Ok(())
             }
+            Field::Session => {
+                self.used_session = true;
+                Ok(())
+            }
             Field::Date => {
                 self.has_date = true;
                 self.pass(name, value, line)
@@ -109,6 +115,7 @@ enum Field {
     ContentLength,
     Sendfile,
     AccelRedirect,
+    Session,
     Date,
     Server,
     Other,
@@ -128,6 +135,7 @@ fn field(name: &[u8]) -> Field {
         15 if is(b"x-accel-charset") || is(b"x-accel-expires") => Field::Ours,
         17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Ours,
         18 if is(b"x-accel-limit-rate") => Field::Ours,
+        18 if is(b"x-outboard-session") => Field::Session,
         _ => Field::Other,
     }
 }
@@ -166,6 +174,13 @@ mod tests {
         let head = read(&[b"X-Accel-Redirect: /files/a.pdf", b"X-Accel-Buffering: no"]).unwrap();
         assert_eq!(head.sendfile, Some(SendfileOrder::Accel(b"/files/a.pdf".to_vec())));
         assert!(head.headers.bytes.is_empty());
+    }
+
+    #[test]
+    fn the_hosts_word_about_a_session_does_not_reach_the_client() {
+        let head = read(&[b"X-Outboard-Session: 1", b"X: 1"]).unwrap();
+        assert!(head.used_session);
+        assert_eq!(head.headers.bytes, b"X: 1\r\n");
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub(crate) async fn begin_answer(
     let frame = frame::request(connection, turn, app, script, received.content_length, extra);
     let local_peer = connection.ends.local_peer(&connection.stream);
     let lease = submit(turn.request_id, app, frame, received.body, local_peer)?;
-    relay::begin(connection, turn, app, lease, for_cache.map_or(0, |wish| wish.whole_bytes)).await
+    relay::begin(connection, turn, app, lease, for_cache).await
 }
 
 /// A field that somebody owns.

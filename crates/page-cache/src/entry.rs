@@ -169,6 +169,25 @@ impl Entry {
         lines(&self.plain.head).collect()
     }
 
+    /// Its header lines as they were received: without what was added to Vary for the codings.
+    pub fn received_fields(&self) -> Vec<Field<'_>> {
+        const ADDED: &[u8] = b"Accept-Encoding";
+        let mut fields = self.fields();
+        if !self.may_compress || self.variant.names().any(|name| name == "accept-encoding") {
+            return fields;
+        }
+        let is_vary = |name: &[u8]| name.eq_ignore_ascii_case(b"vary");
+        for (name, value) in &mut fields {
+            if is_vary(name)
+                && let Some(rest) = value.strip_suffix(ADDED)
+            {
+                *value = rest.trim_ascii_end().strip_suffix(b",").unwrap_or_default();
+            }
+        }
+        fields.retain(|(name, value)| !is_vary(name) || !value.is_empty());
+        fields
+    }
+
     /// What a request with these conditions gets of it.
     pub fn answer(&self, conditions: &Conditions<'_>, is_head: bool) -> Answer {
         if self.status != 200 || !conditions.are_any() {

@@ -71,7 +71,7 @@ pub use range::Ranged;
 pub use reason::Reason;
 pub use request_facts::{Guard, RequestFacts};
 pub use reuse::{Forward, Reuse, is_error, reuse, stands_in};
-pub use storage::{Audience, Storable, kept_fields, storable};
+pub use storage::{Audience, Storable, kept_fields, may_be_kept, storable};
 pub use store::{Counts, Found, Purge, Store};
 pub use tags::tags;
 pub use targeted::{Control, TARGETED};

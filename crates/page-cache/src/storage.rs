@@ -1,7 +1,7 @@
 //! Whether a response may be kept (RFC 9111 3), and for whom.
 //!
 //! Called when a response to a request that the cache had nothing for is whole. Invariant: what
-//! may be personal is refused, whoever allows it: a cookie that is set, a session, `private`.
+//! may be personal is refused, whoever allows it: a cookie that is set, `private`.
 
 use crate::cookies::{CookieRules, Visitor};
 use crate::freshness::{Freshness, is_heuristically_cacheable};
@@ -95,41 +95,55 @@ pub fn storable(
     Ok(Storable { freshness, variant, audience, no_transform: control.directives.no_transform })
 }
 
+/// Whether it is worth waiting for the rest of a response with this head: nothing that it says by
+/// itself forbids to keep it, and it is not one that has no end.
+pub fn may_be_kept(response: Response<'_>) -> bool {
+    let control = Control::read(response.fields);
+    let kind = response.fields.first("content-type").unwrap_or_default();
+    let is_endless = kind.to_ascii_lowercase().starts_with(b"text/event-stream");
+    !is_endless && refusal(response, &control).is_none()
+}
+
 /// What forbids to keep it, whatever its times are.
 fn forbidden(
     request: &RequestFacts<'_>,
     response: Response<'_>,
     control: &Control,
 ) -> Result<(), Reason> {
-    let said = &control.directives;
     if request.directives.no_store {
         return Err(Reason::RequestNoStore);
     }
+    refusal(response, control).map_or(Ok(()), Err)
+}
+
+/// What a response itself says against being kept.
+fn refusal(response: Response<'_>, control: &Control) -> Option<Reason> {
+    let said = &control.directives;
     // RFC 9111 3: partial content is not combined here, and 304 and 206 are never final answers
     // to what is asked of the origin.
     if matches!(response.status, 206 | 304) || response.status < 200 {
-        return Err(Reason::Status);
+        return Some(Reason::Status);
     }
     let is_understood = is_heuristically_cacheable(response.status);
     if said.must_understand && !is_understood {
-        return Err(Reason::Status);
+        return Some(Reason::Status);
     }
     // RFC 9111 5.2.2.3: no-store beside must-understand is for caches that do not know the code.
     if said.no_store && !said.must_understand {
-        return Err(Reason::NoStore);
+        return Some(Reason::NoStore);
     }
     if said.private.is_response() {
-        return Err(Reason::Private);
+        return Some(Reason::Private);
     }
     let is_withheld = said.no_cache.names(b"set-cookie") || said.private.names(b"set-cookie");
     if response.fields.contains("set-cookie") && !is_withheld {
-        return Err(Reason::SetCookie);
+        return Some(Reason::SetCookie);
     }
     let has_explicit = said.public
         || said.max_age_s.is_some()
         || said.s_maxage_s.is_some()
         || (!control.is_targeted && response.fields.contains("expires"));
-    if has_explicit || is_understood { Ok(()) } else { Err(Reason::Status) }
+    (!has_explicit && !is_understood).then_some(Reason::Status)
 }
 
 /// Something that is stale at once is worth its place only if it can be validated, or used stale.

@@ -3,7 +3,7 @@
 mod support;
 
 use outboard_page_cache::{Audience, CookieRules, Fields, NamePattern, Policy, Reason, Response};
-use outboard_page_cache::{Control, kept_fields, storable};
+use outboard_page_cache::{Control, kept_fields, may_be_kept, storable};
 use support::{AT_ONCE, facts, lines, stored, stored_by};
 
 #[test]
@@ -155,6 +155,25 @@ fn section_3_1_fields_of_one_connection_are_not_kept() {
     let kept = kept_fields(fields, &Control::read(fields));
     let names: Vec<&[u8]> = kept.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, [&b"X-Unknown"[..], b"ETag"]);
+}
+
+#[test]
+fn a_head_alone_tells_whether_the_rest_is_worth_waiting_for() {
+    for (status, response, expected) in [
+        (200, "", true),
+        (200, "Cache-Control: max-age=60", true),
+        (200, "Cache-Control: no-store", false),
+        (200, "Cache-Control: private", false),
+        (200, "Set-Cookie: a=b", false),
+        (200, "Content-Type: Text/Event-Stream", false),
+        (302, "", false),
+        (302, "Cache-Control: max-age=60", true),
+        (206, "Cache-Control: max-age=60", false),
+    ] {
+        let response_lines = lines(response);
+        let head = Response { status, fields: Fields(&response_lines) };
+        assert_eq!(may_be_kept(head), expected, "{status} {response}");
+    }
 }
 
 #[test]

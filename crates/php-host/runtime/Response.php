@@ -123,8 +123,9 @@ function send_body(mixed $body): void
         echo $body;
         return;
     }
-    // Pieces leave as they are made, whatever output_buffering says.
-    while (ob_get_level() > 0 && ob_end_flush()) {
+    // Pieces would wait in a buffer, that of output_buffering for one, until it is full.
+    while (ob_get_level() > 0 && @ob_end_flush()) {
+        continue;
     }
     if ($body instanceof \Closure) {
         $body = $body() ?? [];
@@ -135,10 +136,6 @@ function send_body(mixed $body): void
     }
     foreach (is_iterable($body) ? $body : [(string) $body] as $piece) {
         echo $piece;
-        // Pieces would wait in a buffer, that of output_buffering for one, until it is full.
-        while (ob_get_level() > 0 && @ob_end_flush()) {
-            continue;
-        }
         flush();
         if (connection_aborted()) {
             return;

@@ -94,5 +94,13 @@ int outboard_send_headers(sapi_headers_struct *headers)
 			outboard_rs_head_line(exchange, line->header, line->header_len);
 		}
 	}
+	/*
+	 * For the page cache, which takes the line out: php_session_initialize makes $_SESSION, and it
+	 * stays when the session is closed. What a script with one says may be somebody's own.
+	 */
+	if (zend_hash_str_exists(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1)) {
+		static const char session[] = "X-Outboard-Session: 1";
+		outboard_rs_head_line(exchange, session, sizeof(session) - 1);
+	}
 	return SAPI_HEADER_SENT_SUCCESSFULLY;
 }

@@ -1,6 +1,6 @@
 //! From the worker's frames to the client's bytes.
 
-use super::{BeforeHead, Lease, sendfile};
+use super::{BeforeHead, ForCache, Lease, sendfile};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::connection::Connection;
@@ -11,6 +11,7 @@ use crate::reason::Reason;
 use crate::route::Script;
 use crate::turn::{Answered, Turn};
 use outboard_http1::{LAST_CHUNK, Version, write_head_end, write_status_line};
+use outboard_page_cache::{Field, Fields, Response};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -23,14 +24,13 @@ pub(crate) struct Begun {
     lease: Lease,
 }
 
-/// Waits for the head, and for the rest as long as that has no more than `whole_bytes` and PHP
-/// does not want it sent.
+/// Waits for the head, and for the rest if a cache may keep it and PHP does not want it sent.
 pub(super) async fn begin(
     connection: &mut Connection,
     turn: &Turn,
     app: &Rc<App>,
     lease: Lease,
-    whole_bytes: usize,
+    for_cache: Option<&ForCache>,
 ) -> BeforeHead<Begun> {
     let mut arrived = collect(connection, turn, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
@@ -42,6 +42,7 @@ pub(super) async fn begin(
         let path = connection.buffers().path.clone();
         head.headers.apply(&app.config.headers, app.below_prefix(&path));
     }
+    let whole_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
     while arrived.end.is_none() && !arrived.flush && arrived.body.len() < whole_bytes {
         let more = next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?;
         arrived.body.extend_from_slice(&more.body);
@@ -49,6 +50,12 @@ pub(super) async fn begin(
         arrived.end = more.end;
     }
     Ok(Begun { head, arrived, lease })
+}
+
+fn may_be_kept(head: &PhpHead) -> bool {
+    let fields: Vec<Field<'_>> = head.headers.lines().collect();
+    let response = Response { status: head.status, fields: Fields(&fields) };
+    head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_kept(response)
 }
 
 /// Waits for all of an answer that no client waits for.

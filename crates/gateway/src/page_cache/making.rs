@@ -1,0 +1,349 @@
+//! Having a page made: the script is run, what it answers is judged, kept and sent.
+//!
+//! Called for what the cache has nothing for, and for what is stale. Invariants: a page is kept
+//! before it is sent, so that nobody can have seen it who does not find it; what was purged since
+//! its script began is not kept; a script that fails is stood in for by what there was before, if
+//! that may be.
+
+use super::flights::{Lead, Part};
+use super::{PageCache, Wanted, now_s, serve};
+use crate::app::App;
+use crate::connection::Connection;
+use crate::php_head::PhpHead;
+use crate::reason::Reason;
+use crate::route::Script;
+use crate::script::{self, Begun, ForCache};
+use crate::turn::{Answered, Turn, label, refuse};
+use outboard_http1::Method;
+use outboard_page_cache::{
+    self as rules, Control, Entry, Exchanged, Field, Fields, Key, Outcome, Request, RequestFacts,
+    Response, Shared, Stamp, Storable, Validators, Verdict,
+};
+use outboard_reactor::spawn;
+use std::rc::Rc;
+
+/// A page that is being made for a client.
+pub(super) struct Making<'a> {
+    turn: &'a Turn,
+    app: &'a Rc<App>,
+    cache: &'a Rc<PageCache>,
+    script: &'a Script,
+    wanted: Wanted,
+    began: Stamp,
+    request_s: u64,
+}
+
+/// What was asked of the script.
+struct Asked<'a> {
+    key: &'a Key,
+    path: &'a [u8],
+    fields: Fields<'a>,
+    request_s: u64,
+}
+
+/// What came of running the script.
+enum Made {
+    /// It confirmed what is stored.
+    Confirmed(Shared),
+    Begun(Begun),
+}
+
+impl<'a> Making<'a> {
+    pub(super) fn new(
+        turn: &'a Turn,
+        app: &'a Rc<App>,
+        cache: &'a Rc<PageCache>,
+        script: &'a Script,
+        wanted: Wanted,
+    ) -> Self {
+        let began = cache.store.borrow().stamp();
+        Self { turn, app, cache, script, wanted, began, request_s: now_s() }
+    }
+
+    /// Answers the client; `lead` is let go as soon as those who wait can be answered too.
+    pub(super) async fn answer(self, connection: &mut Connection, lead: Option<Lead>) -> Answered {
+        let made = self.run(connection).await;
+        let has_failed = match &made {
+            Ok(Made::Begun(begun)) => rules::is_error(begun.head.status),
+            Ok(Made::Confirmed(_)) => false,
+            Err(reason) => reason.is_server_fault(),
+        };
+        if has_failed && let Some((entry, outcome)) = self.cache.stand_in(&self.wanted) {
+            if let Err(reason) = made {
+                self.note(connection, reason);
+            }
+            return self.serve(connection, &entry, outcome).await;
+        }
+        match made {
+            Err(reason) => refuse(connection, self.turn, Some(self.app), reason).await,
+            Ok(Made::Confirmed(entry)) => {
+                drop(lead);
+                let remaining_s = entry.times().remaining_s(now_s());
+                self.serve(connection, &entry, Outcome::Revalidated { remaining_s }).await
+            }
+            Ok(Made::Begun(begun)) => self.keep_and_send(connection, begun, lead).await,
+        }
+    }
+
+    /// Whether what is made may be kept as far as the request is concerned.
+    fn keeps(&self) -> bool {
+        !self.wanted.is_head && !self.wanted.directives.no_store
+    }
+
+    /// Runs the script, asking whether what is stored still holds.
+    async fn run(&self, connection: &mut Connection) -> Result<Made, Reason> {
+        let Self { turn, app, script, .. } = *self;
+        if !self.keeps() {
+            let begun = script::begin_answer(connection, turn, app, script, None).await?;
+            return Ok(Made::Begun(begun));
+        }
+        let mut wish = self.cache.wish(self.wanted.stale.as_deref());
+        let begun = script::begin_answer(connection, turn, app, script, Some(&wish)).await?;
+        let Some(stale) = self.wanted.stale.as_ref().filter(|_| begun.head.status == 304) else {
+            return Ok(Made::Begun(begun));
+        };
+        let confirm = |asked: &Asked<'_>| self.cache.confirm(asked, stale, &begun.head);
+        if let Some(entry) = self.with_asked(connection, confirm) {
+            return Ok(Made::Confirmed(entry));
+        }
+        // It speaks of something else that it believes us to have.
+        wish.conditions.clear();
+        let begun = script::begin_answer(connection, turn, app, script, Some(&wish)).await?;
+        Ok(Made::Begun(begun))
+    }
+
+    async fn keep_and_send(
+        &self,
+        connection: &mut Connection,
+        mut begun: Begun,
+        lead: Option<Lead>,
+    ) -> Answered {
+        let stored = self.store(connection, &begun);
+        let outcome = Outcome::Miss {
+            forward: self.wanted.missed,
+            stored: stored.as_ref().map(|_| ()).map_err(|reason| *reason),
+        };
+        let reason = match stored {
+            Ok(entry) => {
+                drop(lead);
+                self.cache.compress(&entry);
+                return self.serve(connection, &entry, outcome).await;
+            }
+            Err(reason) => reason,
+        };
+        self.let_go(lead, &begun.head, reason);
+        self.cache.count(outcome);
+        outcome.write(&mut begun.head.headers.bytes);
+        match begun.send(connection, self.turn, self.app, self.script).await {
+            Ok(answered) => answered,
+            Err(reason) => refuse(connection, self.turn, Some(self.app), reason).await,
+        }
+    }
+
+    fn store(&self, connection: &mut Connection, begun: &Begun) -> Result<Shared, rules::Reason> {
+        if self.wanted.is_head {
+            return Err(rules::Reason::Method);
+        }
+        if !self.keeps() {
+            return Err(rules::Reason::RequestNoStore);
+        }
+        self.with_asked(connection, |asked| match begun.whole_body() {
+            Some(body) => self.cache.keep(asked, &begun.head, body, self.began),
+            None => Err(self.cache.refusal(asked, &begun.head, begun.body_bytes())),
+        })
+    }
+
+    /// Ends the flight of a page that is not kept, and forgets the one of before if the page says
+    /// itself that it is not to be kept any more (RFC 9111 4.3.3 and 4.3.5).
+    fn let_go(&self, lead: Option<Lead>, head: &PhpHead, reason: rules::Reason) {
+        use rules::Reason::{
+            NoLifetime, NoStore, Private, PurgedMeanwhile, Session, SetCookie, VaryStar,
+        };
+        let is_outdated = match &self.wanted.stale {
+            Some(stale) if self.wanted.is_head => !head_agrees(stale, head),
+            Some(_) => {
+                matches!(reason, NoLifetime | NoStore | Private | Session | SetCookie | VaryStar)
+            }
+            None => false,
+        };
+        if is_outdated {
+            self.cache.forget(&self.wanted.key);
+        }
+        match lead {
+            // A purge says nothing about the next page; any other reason holds for a while.
+            Some(lead) if reason != PurgedMeanwhile => lead.give_up(),
+            _ => {}
+        }
+    }
+
+    async fn serve(
+        &self,
+        connection: &mut Connection,
+        entry: &Entry,
+        outcome: Outcome,
+    ) -> Answered {
+        self.cache.count(outcome);
+        serve::entry(connection, self.turn, entry, outcome).await
+    }
+
+    /// Logs and counts a failure that the client does not see.
+    fn note(&self, connection: &mut Connection, reason: Reason) {
+        let label = label(connection);
+        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &label);
+        connection.gateway.counters.borrow_mut().refused(reason);
+    }
+
+    fn with_asked<T>(&self, connection: &mut Connection, judge: impl FnOnce(&Asked<'_>) -> T) -> T {
+        let buffers = connection.buffers();
+        let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
+        let path = self.app.below_prefix(&buffers.path);
+        let (key, request_s) = (&self.wanted.key, self.request_s);
+        judge(&Asked { key, path, fields: Fields(&fields), request_s })
+    }
+}
+
+/// Whether an answer to HEAD describes the stored page.
+fn head_agrees(stale: &Entry, head: &PhpHead) -> bool {
+    let stored = stale.fields();
+    let answer: Vec<Field<'_>> = head.headers.lines().collect();
+    let answer = Response { status: head.status, fields: Fields(&answer) };
+    let size = stale.plain().body.len() as u64;
+    let same_length = head.content_length.is_none_or(|length| length == size);
+    same_length && rules::head_agrees(Validators::of(Fields(&stored)), size, answer)
+}
+
+impl PageCache {
+    /// Keeps a whole answer, if it is one to keep.
+    fn keep(
+        &self,
+        asked: &Asked<'_>,
+        head: &PhpHead,
+        body: &[u8],
+        began: Stamp,
+    ) -> Result<Shared, rules::Reason> {
+        if body.len() > self.policy.body_max_bytes {
+            return Err(rules::Reason::TooLarge);
+        }
+        if head.content_length.is_some_and(|length| length != body.len() as u64) {
+            return Err(rules::Reason::Incomplete);
+        }
+        if head.used_session {
+            return Err(rules::Reason::Session);
+        }
+        let response: Vec<Field<'_>> = head.headers.lines().collect();
+        let response = Response { status: head.status, fields: Fields(&response) };
+        let storable = self.judge(asked, response)?;
+        let now_s = storable.freshness.received_s;
+        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
+        let mut store = self.store.borrow_mut();
+        let tags = store.tags_of(response.fields);
+        let (key, body) = (asked.key.clone(), body.into());
+        let entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
+        store.insert(entry, began, now_s)
+    }
+
+    /// Whether and how a response may be kept that was received just now.
+    fn judge(&self, asked: &Asked<'_>, response: Response<'_>) -> Result<Storable, rules::Reason> {
+        let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
+        let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
+        let exchanged = Exchanged { request_s: asked.request_s, response_s: now_s() };
+        let cookies = &self.guard.cookies;
+        rules::storable(&self.policy, cookies, &facts, asked.fields, response, exchanged)
+    }
+
+    /// Why a response is not kept that did not come whole.
+    fn refusal(&self, asked: &Asked<'_>, head: &PhpHead, body_bytes: usize) -> rules::Reason {
+        if head.sendfile.is_some() {
+            return rules::Reason::File;
+        }
+        if head.used_session {
+            return rules::Reason::Session;
+        }
+        let response: Vec<Field<'_>> = head.headers.lines().collect();
+        let response = Response { status: head.status, fields: Fields(&response) };
+        let otherwise = match body_bytes > self.policy.body_max_bytes {
+            true => rules::Reason::TooLarge,
+            false => rules::Reason::Streamed,
+        };
+        self.judge(asked, response).err().unwrap_or(otherwise)
+    }
+
+    /// What is asked of a script whose page is to be kept. `stale` is what there is of it.
+    fn wish(&self, stale: Option<&Entry>) -> ForCache {
+        let stale = stale.filter(|entry| entry.status() == 200);
+        let fields = stale.map(Entry::fields).unwrap_or_default();
+        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
+        let conditions = rules::conditional_fields(Validators::of(Fields(&fields))).map(own);
+        // One byte more than is kept tells that it is too much.
+        ForCache { whole_bytes: self.policy.body_max_bytes + 1, conditions: conditions.collect() }
+    }
+
+    /// The stored page, freshened by a 304; `None` when that is not about it, or it may not be kept
+    /// any longer (RFC 9111 4.3.3 and 4.3.4).
+    fn confirm(&self, asked: &Asked<'_>, stale: &Shared, head: &PhpHead) -> Option<Shared> {
+        let stored = stale.received_fields();
+        let answer: Vec<Field<'_>> = head.headers.lines().collect();
+        let answer = Response { status: head.status, fields: Fields(&answer) };
+        if head.used_session {
+            return None;
+        }
+        if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {
+            return None;
+        }
+        // Without a Date of its own the answer is as old as it is here.
+        let dated = answer.fields.contains("date");
+        let kept = stored.iter().filter(|(name, _)| dated || !name.eq_ignore_ascii_case(b"date"));
+        let kept: Vec<Field<'_>> = kept.copied().collect();
+        let fields = rules::freshened(Fields(&kept), answer.fields);
+        let response = Response { status: stale.status(), fields: Fields(&fields) };
+        let storable = self.judge(asked, response).ok()?;
+        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
+        let entry = stale.freshened(Fields(&kept), storable);
+        let mut store = self.store.borrow_mut();
+        // Purged meanwhile: it may be used for this once, being confirmed, and not be kept.
+        Some(store.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
+    }
+
+    /// Makes a page anew while the old one is used, unless that is being done.
+    pub(super) fn refresh_behind(
+        self: &Rc<Self>,
+        connection: &mut Connection,
+        turn: &Turn,
+        app: &Rc<App>,
+        script: &Script,
+        key: Key,
+    ) {
+        let Part::Lead(lead) = self.flights.join(&key) else { return };
+        let wish = self.wish(None);
+        let frame = script::frame_for_cache(connection, turn, app, script, &wish);
+        let buffers = connection.buffers();
+        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
+        let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
+        let path = buffers.path.clone();
+        let (cache, app, request_id) = (self.clone(), app.clone(), turn.request_id);
+        spawn(async move {
+            let began = cache.store.borrow().stamp();
+            let request_s = now_s();
+            let made = script::make(&app, frame, request_id, &path, wish.whole_bytes).await;
+            let Ok(Some((head, body))) = made else { return };
+            if rules::is_error(head.status) {
+                return;
+            }
+            let fields: Vec<Field<'_>> =
+                fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+            let path = app.below_prefix(&path);
+            let asked = Asked { key: &key, path, fields: Fields(&fields), request_s };
+            match cache.keep(&asked, &head, &body, began) {
+                Ok(entry) => {
+                    drop(lead);
+                    cache.compress(&entry);
+                }
+                Err(_) => {
+                    // It was for everybody and is no longer.
+                    cache.forget(&key);
+                    lead.give_up();
+                }
+            }
+        });
+    }
+}
