@@ -126,6 +126,12 @@ fn put_rows(text: &mut String, rows: &[Row]) -> std::fmt::Result {
             ],
         )?;
     }
+    for each in rows {
+        if let Some(refusal) = &each.refusal {
+            let scope = refusal.scope();
+            writeln!(text, "\n{} is not ranked{scope}: {refusal}.", each.stack)?;
+        }
+    }
     Ok(())
 }
 

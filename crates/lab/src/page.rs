@@ -199,8 +199,9 @@ fn put_rows(html: &mut String, rows: &[Row]) -> std::fmt::Result {
     writeln!(html, "</table></div>")?;
     for row in rows {
         if let Some(refusal) = &row.refusal {
-            let (stack, refusal) = (escape(&row.stack), escape(&refusal.to_string()));
-            writeln!(html, "<p class=\"note\"><b>{stack} is not ranked.</b> {refusal}</p>")?;
+            let (stack, scope) = (escape(&row.stack), refusal.scope());
+            let why = escape(&refusal.to_string());
+            writeln!(html, "<p class=\"note\"><b>{stack} is not ranked{scope}:</b> {why}.</p>")?;
         }
     }
     Ok(())
@@ -406,8 +407,8 @@ fn put_reproduction(html: &mut String, report: &Report) -> std::fmt::Result {
         html,
         "<section><h2>How to do it again</h2><pre>{}</pre><p>It took {:.0} s. Slices alternate \
          in balanced order; a pair is two slices of one round. Intervals are Hodges–Lehmann at \
-         95 %, from the exact Wilcoxon signed-rank test; probabilities are Holm's among the \
-         stacks of a table. CPU is user and system time of all processes of a stack, per answered request. \
+         95 %, from the exact Wilcoxon signed-rank test; probabilities are Holm's within each \
+         table. CPU is user and system time of all processes of a stack, per answered request. \
          Latency is that of a closed loop, not what a user would wait.</p><ul class=\"quiet\">",
         escape(&report.run.command),
         report.run.seconds
