@@ -36,8 +36,8 @@ pub struct Comparison {
     pub class: Class,
 }
 
-/// Compares the first stack of the rounds with each of the others, in these metrics. The
-/// comparisons in one metric are a family.
+/// Compares the first stack of the rounds with each of the others, in these metrics. Together they
+/// are one family: the chance of any false difference among them is the question's level.
 pub fn compare(
     experiment: &str,
     rounds: &Rounds,
@@ -45,22 +45,15 @@ pub fn compare(
     question: impl Fn(Metric) -> Question,
 ) -> Vec<Comparison> {
     let Some((subject, references)) = rounds.series.split_first() else { return Vec::new() };
-    let mut families: Vec<Vec<Comparison>> = Vec::new();
-    for &metric in metrics {
-        let plain = |reference| plain(experiment, subject, reference, metric);
-        families.push(judged(references.iter().map(plain).collect(), &question(metric)));
-    }
-    // From stack to stack, and from metric to metric within.
-    let of_stack = |at: usize| families.iter().map(move |family| family[at].clone());
-    (0..references.len()).flat_map(of_stack).collect()
-}
-
-/// A family, each judged with the others in mind.
-fn judged(mut family: Vec<Comparison>, question: &Question) -> Vec<Comparison> {
+    let in_each = |reference| {
+        metrics.iter().map(move |&metric| plain(experiment, subject, reference, metric))
+    };
+    let mut family: Vec<Comparison> = references.iter().flat_map(in_each).collect();
     let probabilities: Vec<f64> = family.iter().map(|comparison| comparison.p).collect();
     for (comparison, adjusted) in family.iter_mut().zip(holm::adjust(&probabilities)) {
         comparison.p_adjusted = adjusted;
         if !matches!(comparison.class, Class::Invalid { .. }) {
+            let question = question(comparison.metric);
             comparison.class = question.judge_with(&comparison.differences, adjusted);
         }
     }

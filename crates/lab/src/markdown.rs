@@ -55,22 +55,16 @@ pub(crate) fn headline(report: &Report) -> String {
     }
 }
 
-/// A few comparisons as they are, many by their classes.
+/// One comparison as it is, several by their classes.
 fn compared(report: &Report) -> String {
-    const FEW: usize = 3;
     let comparisons = &report.comparisons;
     if let Some(State::Failed { why }) = report.sections.first().map(|section| &section.state) {
         return format!("Refused: {}", one_line(why));
     }
-    if comparisons.is_empty() {
-        return "Nothing was compared.".into();
-    }
-    if comparisons.len() <= FEW {
-        return comparisons
-            .iter()
-            .map(|comparison| format!("{comparison}."))
-            .collect::<Vec<_>>()
-            .join(" ");
+    match comparisons.as_slice() {
+        [] => return "Nothing was compared.".into(),
+        [comparison] => return format!("{comparison}."),
+        _ => {}
     }
     let words = ["better", "equal", "worse", "undecided", "invalid"];
     let count = |word: &str| comparisons.iter().filter(|c| c.class.word() == word).count();
@@ -125,6 +119,12 @@ fn put_rows(text: &mut String, rows: &[Row]) -> std::fmt::Result {
                 each.failures.classes(),
             ],
         )?;
+    }
+    for each in rows {
+        if let Some(refusal) = &each.refusal {
+            let scope = refusal.scope();
+            writeln!(text, "\n{} is not ranked{scope}: {refusal}.", each.stack)?;
+        }
     }
     Ok(())
 }

@@ -113,6 +113,11 @@ impl Refusal {
         !(matches!(self, Self::ClientSaturated { .. }) && metric == Metric::Cpu)
     }
 
+    /// In what the stack is not ranked, to follow "is not ranked".
+    pub fn scope(&self) -> &'static str {
+        if self.forbids(Metric::Cpu) { "" } else { " by rate and latency" }
+    }
+
     fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

@@ -155,7 +155,9 @@ impl Report {
     /// Adds a row per stack, the comparisons, and a note when rounds were taken again.
     pub fn add_rounds(&mut self, experiment: &str, rounds: &Rounds) {
         self.add_rows(experiment, rounds);
-        self.comparisons.extend(compare(experiment, rounds, &Metric::ALL, usual_question));
+        // The few pairs of a quick run are enough for one metric.
+        let metrics = if self.run.quick { &Metric::ALL[..1] } else { &Metric::ALL };
+        self.comparisons.extend(compare(experiment, rounds, metrics, usual_question));
     }
 
     /// The same without comparing.

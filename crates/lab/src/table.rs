@@ -52,7 +52,7 @@ fn put_rows(text: &mut String, report: &Report) -> std::fmt::Result {
 
 fn put_comparisons(text: &mut String, report: &Report) -> std::fmt::Result {
     if !report.comparisons.is_empty() {
-        writeln!(text, "\ncompared (pair by pair; Holm's correction among the stacks of a table)")?;
+        writeln!(text, "\ncompared (pair by pair; Holm's correction within each table)")?;
     }
     for experiment in report.comparisons.chunk_by(|a, b| a.experiment == b.experiment) {
         writeln!(text, "{}", experiment[0].experiment)?;

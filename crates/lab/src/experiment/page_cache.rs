@@ -22,6 +22,9 @@ use crate::{http, nginx, varnish};
 
 const CONNECTIONS: usize = 10;
 
+/// The fewest pairs that can tell a stack from each of five others.
+const PAIRS: usize = 8;
+
 const PATHS: [(&str, &str); 2] = [("phpinfo c=10", "/phpinfo.php"), ("blog home c=10", HOME)];
 
 /// Does all the work of phpinfo() and answers as many bytes, but the same on every server.
@@ -52,7 +55,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let subjects = [&cached, &outboard].into_iter().flatten();
     let stacks: Vec<&Stack> = subjects.map(|o| &o.stack).chain(&peers).collect();
     let seconds = lab.effort.short_slice_seconds();
-    let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
+    let turns = Turns { slices: lab.effort.slices.max(PAIRS), beside: Some(&database.group) };
     for (title, path) in PATHS {
         let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
         let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);

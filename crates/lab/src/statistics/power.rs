@@ -17,7 +17,7 @@ pub fn smallest_effect(interval: &Estimate, alpha: f64) -> f64 {
 /// How many pairs it takes to detect an effect of that size, after `pairs` gave this interval.
 /// `None` when it would be more than anybody takes.
 pub fn pairs_for(effect: f64, interval: &Estimate, pairs: usize, alpha: f64) -> Option<usize> {
-    const MOST: f64 = 10_000.0;
+    const MOST: f64 = 1_000.0;
     let times = (smallest_effect(interval, alpha) / effect.abs()).powi(2);
     let needed = (pairs as f64 * times).ceil();
     (needed <= MOST).then_some(needed as usize)
