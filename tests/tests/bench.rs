@@ -57,6 +57,7 @@ impl Nginx {
                  server {{ listen 127.0.0.1:{port} reuseport; listen unix:{path}/socket;\n\
                  listen 127.0.0.1:{tls_port} ssl http2; ssl_certificate {path}/certificate.pem;\n\
                  ssl_certificate_key {path}/key.pem;\n\
+                 location /few {{ keepalive_requests 5; return 200 hello; }}\n\
                  location / {{ return 200 hello; }} }} }}"
             );
             let file = scratch.file("nginx.conf", configuration);
@@ -171,6 +172,21 @@ fn every_request_is_counted_once() {
         assert_eq!(number(&result, "/latency/count"), 500.0);
         let opened = if keep.is_empty() { 7.0 } else { 500.0 };
         assert_eq!(number(&result, "/connections_opened"), opened);
+    }
+}
+
+/// nginx ends these connections after five answers.
+#[test]
+fn connections_that_the_server_ends_are_made_anew_without_a_failure() {
+    let nginx = Nginx::start();
+    let url = format!("{}few", nginx.url());
+    let (_, closed) = result(&[&url, "-n", "100", "-c", "2"]);
+    let (_, open) = result(&[&url, "-r", "200", "-d", "500ms", "-c", "4"]);
+    for result in [closed, open] {
+        assert_eq!(number(&result, "/answers"), 100.0, "{result}");
+        assert_eq!(result["failures"]["total"], 0, "{result}");
+        assert!(number(&result, "/connections_opened") >= 20.0, "{result}");
+        assert!(number(&result, "/connections_closed_by_server") >= 16.0, "{result}");
     }
 }
 

@@ -249,11 +249,15 @@ impl<'p> Worker<'p> {
     }
 
     /// A closed loop leaves what is in flight at its end; an open one waits for it, since a slow
-    /// answer belongs to the latencies all the more.
+    /// answer belongs to the latencies all the more. What was due before the end and had a free
+    /// user is sent even when this thread notices late.
     fn is_over(&self, now_ns: u64) -> bool {
         match &self.pace {
             Pace::Closed { left } => now_ns >= self.end_ns || (*left == 0 && self.in_flight == 0),
-            Pace::Open { .. } => now_ns >= self.end_ns && self.in_flight == 0,
+            Pace::Open { schedule, .. } => {
+                let may_send = !self.idle.is_empty() && schedule.next_ns().is_some();
+                now_ns >= self.end_ns && self.in_flight == 0 && !may_send
+            }
         }
     }
 
@@ -291,9 +295,6 @@ impl<'p> Worker<'p> {
     /// Takes the next request of the schedule if it is due, giving up those whose time is over.
     fn take_due(&mut self, now_ns: u64) -> Option<u64> {
         let Pace::Open { schedule, deadline_ns } = &mut self.pace else { return None };
-        if now_ns >= self.end_ns {
-            return None;
-        }
         loop {
             let due_ns = schedule.next_ns().filter(|&due_ns| due_ns <= now_ns)?;
             schedule.take();
@@ -315,6 +316,7 @@ impl<'p> Worker<'p> {
                     self.begin(place, now_ns, now_ns);
                 }
             }
+            Pace::Open { .. } if now_ns >= self.end_ns => {}
             Pace::Open { .. } if self.plan.keep_alive && !self.connections[place].is_ready() => {
                 // He is free again when the connection is ready.
                 if self.connections[place].is_closed()
