@@ -25,6 +25,8 @@ impl MariaDb {
     pub fn start(lab: &mut Lab) -> Result<Self> {
         let server = program(&["/usr/sbin/mariadbd"], "mariadb-server")?;
         let folder = lab.folder("mariadb")?;
+        // Experiments one after the other each begin with an empty server.
+        let _ = std::fs::remove_dir_all(folder.join("data"));
         let (data, socket) = (folder.join("data"), folder.join("mariadb.sock"));
         if is_root() {
             let mysql = Command::new("chown").arg("mysql").arg(&folder).output();
