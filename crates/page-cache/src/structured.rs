@@ -175,9 +175,20 @@ impl<'a> Text<'a> {
         self.take(b':').then_some(Item::Other)
     }
 
+    /// `%"…"` of printable ASCII, everything else as `%` and two lower-case hexadecimal digits.
     fn display_string(&mut self) -> Option<Item<'a>> {
-        self.take(b'%');
-        matches!(self.string()?, Item::String(_)).then_some(Item::Other)
+        let mut inner = self.0.strip_prefix(b"%\"")?;
+        loop {
+            inner = match inner {
+                [b'"', rest @ ..] => {
+                    self.0 = rest;
+                    return Some(Item::Other);
+                }
+                [b'%', b'0'..=b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f', rest @ ..] => rest,
+                [b' '..=b'$' | b'&'..=b'~', rest @ ..] => rest,
+                _ => return None,
+            };
+        }
     }
 }
 
@@ -193,7 +204,8 @@ mod tests {
 
     #[test]
     fn members_are_read_with_their_types() {
-        let members = of(r#"max-age=60;x=1, no-store, a=?0, b="c, \"d", e=tok, f=(1 "2";q);p"#);
+        let members =
+            of(r#"max-age=60;x=1, no-store, a=?0, b="c, \"d", e=tok, f=(1 "2";q);p, g=%"%c3%a4""#);
         let expected = [
             ("max-age", Item::Integer(60)),
             ("no-store", Item::Boolean(true)),
@@ -201,6 +213,7 @@ mod tests {
             ("b", Item::String(br#"c, \"d"#)),
             ("e", Item::Token),
             ("f", Item::Other),
+            ("g", Item::Other),
         ];
         assert_eq!(members.unwrap(), expected.map(|(name, item)| (name.to_owned(), item)));
     }
@@ -230,6 +243,11 @@ mod tests {
             "a=:b",
             "=1",
             "a=\u{e4}",
+            "a=%",
+            "a=%b",
+            "a=%\"b",
+            "a=%\"%C3\"",
+            "a=%\"%c\"",
         ] {
             assert_eq!(of(field), None, "{field}");
         }
