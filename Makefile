@@ -48,7 +48,7 @@ miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly
 	$(CARGO) +nightly miri test -p outboard-ring --lib -- request response frame heap_only
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
-	fuzz/run-short $(or $(FUZZ_SECONDS),60)
+	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)
 
 deny: ## Licences and advisories of all dependencies.
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
