@@ -154,10 +154,13 @@ fn compile(php: &PhpConfig) {
     build.cargo_metadata(false);
     build.compile("outboard_sapi");
     let folder = std::env::var("OUT_DIR").expect("set by cargo");
-    println!("cargo:rustc-link-arg-bins={folder}/liboutboard_sapi.a");
+    // Whole: nothing of the program refers to the stand-ins for the C library.
+    println!(
+        "cargo:rustc-link-arg-bins=-Wl,--whole-archive,{folder}/liboutboard_sapi.a,--no-whole-archive"
+    );
 }
 
-/// Functions of the C library that PHP and its libraries are to find in this program (waiting.c).
+/// Functions of the C library that PHP and its libraries are to find in this program (waiting*.c).
 const EXPORTED: [&str; 25] = [
     "poll",
     "__poll_chk",

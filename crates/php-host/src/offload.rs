@@ -8,14 +8,14 @@ use outboard_ring::doorbell::Doorbell;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A function of `waiting.c` and its data.
+/// A function of `waiting_errands.c` and its data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Errand {
     pub(crate) run: unsafe extern "C" fn(*mut c_void),
     pub(crate) data: *mut c_void,
 }
 
-// SAFETY: `waiting.c` hands the data to the thread alone until the errand is done, and waits for
+// SAFETY: `waiting_errands.c` hands the data to the thread alone until the errand is done, and waits for
 // that however the wait ends.
 unsafe impl Send for Errand {}
 

@@ -1,0 +1,42 @@
+/*
+ * What the stand-ins for the C library share: how a coroutine waits, and how a wait that holds the
+ * whole worker is counted. Defined in waiting.c, for waiting_*.c alone.
+ */
+#ifndef OUTBOARD_WAITING_H
+#define OUTBOARD_WAITING_H
+
+#include "visit.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ring's WaitCall. */
+enum call { POLL, SELECT, SLEEP, CONNECT, RECEIVE, SEND, CHILD, RESOLVE, LOCK };
+
+/* How a wait ended; IMPOSSIBLE: it could not begin. */
+enum waited { CAME, LATE, TAKEN, IMPOSSIBLE };
+
+/* The C library's own function, as `real`. */
+#define REAL(name) \
+	static __typeof__(&name) real; \
+	if (!real) { \
+		real = (__typeof__(&name)) dlsym(RTLD_NEXT, #name); \
+	}
+
+bool outboard_may_wait(void);
+int64_t outboard_now_us(void);
+int64_t outboard_begin_blocking(void);
+void outboard_end_blocking(enum call call, int64_t since_us);
+enum waited outboard_wait_for(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
+enum waited outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us);
+enum waited outboard_wait_among_others(
+	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
+int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+/* waiting_descriptors.c: waits until the descriptor can be used; false: it cannot, see errno. */
+bool outboard_prepare(enum call call, int fd, short events);
+
+#endif

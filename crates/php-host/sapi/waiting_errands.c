@@ -1,0 +1,171 @@
+/*
+ * Stand-ins for what no descriptor of the caller's tells the end of: a child's end has one of its
+ * own, names and pipes are left to a thread (`offload.rs`) while the coroutine waits.
+ *
+ * Invariant: an errand writes to the stack of the coroutine that sent it, so that one stays
+ * suspended until it is done, cancelled or not.
+ */
+#include "waiting.h"
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* A child has ended when the descriptor of its process is readable (pidfd_open(2)). */
+static void await_child(pid_t pid)
+{
+	int saved_errno = errno;
+	int fd = (int) syscall(SYS_pidfd_open, pid, 0);
+	if (fd >= 0) {
+		outboard_wait_for_one(CHILD, fd, POLLIN, -1);
+		close(fd);
+	}
+	errno = saved_errno;
+}
+
+pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+	REAL(wait4);
+	if (pid > 0 && !(options & WNOHANG) && outboard_may_wait()) {
+		pid_t ended = real(pid, status, options | WNOHANG, usage);
+		if (ended != 0) {
+			return ended;
+		}
+		await_child(pid);
+	}
+	int64_t since_us = options & WNOHANG ? 0 : outboard_begin_blocking();
+	pid_t ended = real(pid, status, options, usage);
+	outboard_end_blocking(CHILD, since_us);
+	return ended;
+}
+
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+	return wait4(pid, status, options, NULL);
+}
+
+/* A call that a thread makes while the coroutine waits. */
+struct errand {
+	void (*run)(struct errand *errand);
+	const char *node;
+	const char *service;
+	const struct addrinfo *hints;
+	struct addrinfo **found;
+	FILE *pipe;
+	struct hostent *host;
+	char *buffer;
+	size_t buffer_len;
+	struct hostent **host_found;
+	int *host_error;
+	int result;
+	int error;
+	atomic_bool done;
+};
+
+static void run_errand(void *arg)
+{
+	struct errand *errand = arg;
+	errand->run(errand);
+	errand->error = errno;
+	atomic_store(&errand->done, true);
+}
+
+static int send_on(enum call call, struct errand *errand)
+{
+	if (!outboard_rs_offload(outboard_events, outboard_waiter(), run_errand, errand)) {
+		run_errand(errand);
+		return errand->result;
+	}
+	outboard_rs_count_wait(outboard_events, call, -1);
+	/* It writes to this stack, so it is waited for whatever happens. */
+	do {
+		outboard_suspend();
+	} while (!atomic_load(&errand->done));
+	errno = errand->error;
+	outboard_throw_if_cancelled();
+	return errand->result;
+}
+
+static int getaddrinfo_real(
+	const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+	REAL(getaddrinfo);
+	return real(node, service, hints, found);
+}
+
+static void resolve(struct errand *errand)
+{
+	errand->result =
+		getaddrinfo_real(errand->node, errand->service, errand->hints, errand->found);
+}
+
+static bool is_address(const char *node)
+{
+	return !node || node[strspn(node, "0123456789.")] == '\0' || strchr(node, ':');
+}
+
+int getaddrinfo(
+	const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+	if (!is_address(node) && outboard_may_wait()) {
+		struct errand errand = {
+			.run = resolve, .node = node, .service = service, .hints = hints, .found = found};
+		return send_on(RESOLVE, &errand);
+	}
+	int64_t since_us = outboard_begin_blocking();
+	int result = getaddrinfo_real(node, service, hints, found);
+	outboard_end_blocking(RESOLVE, since_us);
+	return result;
+}
+
+static int gethostbyname_real(const char *name, struct hostent *host, char *buffer,
+	size_t buffer_len, struct hostent **found, int *error)
+{
+	REAL(gethostbyname_r);
+	return real(name, host, buffer, buffer_len, found, error);
+}
+
+static void find_host(struct errand *errand)
+{
+	errand->result = gethostbyname_real(errand->node, errand->host, errand->buffer,
+		errand->buffer_len, errand->host_found, errand->host_error);
+}
+
+int gethostbyname_r(const char *name, struct hostent *host, char *buffer, size_t buffer_len,
+	struct hostent **found, int *error)
+{
+	if (!is_address(name) && outboard_may_wait()) {
+		struct errand errand = {.run = find_host, .node = name, .host = host, .buffer = buffer,
+			.buffer_len = buffer_len, .host_found = found, .host_error = error};
+		return send_on(RESOLVE, &errand);
+	}
+	int64_t since_us = outboard_begin_blocking();
+	int result = gethostbyname_real(name, host, buffer, buffer_len, found, error);
+	outboard_end_blocking(RESOLVE, since_us);
+	return result;
+}
+
+static int pclose_real(FILE *pipe)
+{
+	REAL(pclose);
+	return real(pipe);
+}
+
+static void close_pipe(struct errand *errand)
+{
+	errand->result = pclose_real(errand->pipe);
+}
+
+int pclose(FILE *pipe)
+{
+	if (outboard_may_wait()) {
+		struct errand errand = {.run = close_pipe, .pipe = pipe};
+		return send_on(CHILD, &errand);
+	}
+	int64_t since_us = outboard_begin_blocking();
+	int result = pclose_real(pipe);
+	outboard_end_blocking(CHILD, since_us);
+	return result;
+}
