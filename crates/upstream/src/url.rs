@@ -64,7 +64,7 @@ impl Url {
     ///
     /// # Errors
     /// [`Kind::BadCall`] when it does not lead to a URL.
-    pub(crate) fn join(&self, reference: &[u8]) -> Result<Self, Error> {
+    pub fn join(&self, reference: &[u8]) -> Result<Self, Error> {
         let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
         if scheme(reference).is_some() || has_other_scheme(reference) {
             return Self::parse(reference);
