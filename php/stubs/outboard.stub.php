@@ -69,6 +69,24 @@ namespace Outboard {
      */
     function concurrently(array $tasks, int $limit = 0): array {}
 
+    /**
+     * Throws pages out of the app's page cache, in any mode. When it returns none of them is served
+     * any more, and those that are being made at the moment are not kept.
+     *
+     * @param list<string>|string $urls URLs, or paths with their query for every host
+     * @param list<string>|string $tags what pages said in Cache-Tag, Surrogate-Key or xkey
+     * @param list<string>|string $prefixes all URLs, or all paths, that begin so
+     * @param bool $soft old pages are used for a minute while new ones are made
+     * @return int how many pages
+     */
+    function cache_purge(
+        array|string $urls = [],
+        array|string $tags = [],
+        array|string $prefixes = [],
+        bool $all = false,
+        bool $soft = false,
+    ): int {}
+
     /** Waits; other coroutines go on. */
     function sleep(float $seconds): void {}
 

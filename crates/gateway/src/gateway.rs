@@ -128,7 +128,19 @@ impl Gateway {
         let old = self.generation.replace(Rc::new(successor));
         self.sinks.replace(sinks);
         for app in &old.apps {
+            self.hand_purges_on(app);
             app.pool.retire(drain_timeout_ms);
+        }
+    }
+
+    /// What a worker of the old generation purges is purged from the successor's cache as well.
+    fn hand_purges_on(&self, old: &App) {
+        let generation = self.generation.borrow();
+        let same = generation.apps.iter().find(|app| app.config.name == old.config.name);
+        if let (Some(cache), Some(app)) = (&old.page_cache, same)
+            && let Some(successor) = &app.page_cache
+        {
+            cache.succeeded_by(successor);
         }
     }
 

@@ -12,6 +12,7 @@ mod compressor;
 mod flights;
 mod making;
 mod operate;
+mod purges;
 mod serve;
 
 use crate::app::App;
@@ -34,10 +35,11 @@ use outboard_page_cache::{
 use outboard_reactor::{now_ms, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 pub(crate) use operate::{is_purge, operate, purge};
+pub(crate) use purges::Purges;
 
 /// What an app keeps.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub(crate) struct PageCache {
     flights: Rc<Flights>,
     compressor: Compressor,
     counts: Counts,
+    /// The cache of the same app after a reload.
+    successor: RefCell<Weak<Self>>,
 }
 
 /// Answers by what the cache had to do with them.
@@ -109,6 +113,7 @@ impl PageCache {
             flights: Rc::default(),
             compressor: Compressor::default(),
             counts: Counts::default(),
+            successor: RefCell::default(),
         }))
     }
 

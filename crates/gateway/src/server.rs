@@ -9,6 +9,7 @@ use crate::gateway::{Gateway, Rings};
 use crate::generation::{self, Generation, Logs, Sinks, memory_budget_bytes};
 use crate::listener::{BindError, Bound, ListenerFacts, Serves};
 use crate::log::Level;
+use crate::page_cache::Purges;
 use crate::php_settings;
 use crate::pool::{Pool, PoolSettings, StartError};
 use crate::upgrade::Protocol;
@@ -138,12 +139,13 @@ fn open_generation(
         let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
         let (error_log, slow_log) = (logs.error.clone(), logs.slow.clone());
         let pool = Pool::start(settings, doorbell, error_log, slow_log);
-        pool.set_operations(Fetches::new(upstream.clone()));
         let opened = App::open(app.clone(), pool.clone(), logs, upstream.clone());
         let opened = opened.map_err(|error| {
             pool.retire(0);
             ServerError::Setup(format!("app {}: {error}", app.name))
         })?;
+        let fetches = Fetches::new(upstream.clone());
+        pool.set_operations(Purges::before(fetches, opened.page_cache.clone()));
         apps.push(Rc::new(opened));
     }
     Ok((Generation::new(number, config, apps, Rc::<Logs>::new(server_logs), upstream), sinks))

@@ -54,6 +54,9 @@ void outboard_time_limit_end(void);
 /* functions.c */
 extern const zend_function_entry outboard_functions[];
 
+/* page_cache.c */
+extern const zend_function_entry outboard_page_cache_functions[];
+
 /* resident.c: NULL but in a worker whose script stays. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;

@@ -7,8 +7,10 @@
 //! worker after the request.
 
 use crate::link::{Link, Unsent};
+use crate::purge;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::purge::PurgeCall;
 use outboard_ring::response::{Done, ResponseHead};
 use outboard_ring::spsc::Corrupt;
 use std::cell::RefCell;
@@ -186,6 +188,11 @@ impl Exchange {
             }
         }
         link.publish();
+    }
+
+    /// Purges pages of the app's cache; how many, or `None` when that could not be said.
+    pub(crate) fn purge(&mut self, call: &PurgeCall<'_>) -> Option<u64> {
+        purge::through(&mut self.link.borrow_mut(), self.tag, call)
     }
 
     /// Copies unread body over `target`; fewer bytes than it holds mean that the body ended.

@@ -137,6 +137,8 @@ impl Fetches {
                 return Ok(None);
             }
             Part::Whole(..) => answer.head = payload,
+            // The gateway's fault: that is no answer to a fetch.
+            Part::Purged(_) => answer.failure = Some(Failure::Protocol),
             // The gateway's fault: there is no answer without a head.
             Part::End if answer.head.is_empty() => answer.failure = Some(Failure::Protocol),
             Part::End => {}

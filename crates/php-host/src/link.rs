@@ -8,6 +8,7 @@
 use outboard_ring::channel::{WaitCall, WorkerChannel};
 use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
+use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use std::collections::{HashMap, VecDeque};
 
@@ -51,7 +52,12 @@ pub(crate) struct Link {
     notices: VecDeque<Notice>,
     stop: bool,
     broken: Option<Corrupt>,
+    /// How many operations the worker has waited for in [`Link::call`].
+    calls: u32,
 }
+
+/// The slot that the ids of [`Link::call`] have; those of fetches count up from 0.
+const CALLS_SLOT: u32 = u32::MAX;
 
 impl Link {
     /// A worker's end of a fresh channel.
@@ -71,6 +77,7 @@ impl Link {
             notices: VecDeque::new(),
             stop: false,
             broken: None,
+            calls: 0,
         })
     }
 
@@ -150,6 +157,37 @@ impl Link {
                 None if self.is_aborted(tag) || self.stop => return Ok(None),
                 None => {
                     if self.prepare_sleep()? && !self.is_aborted(tag) {
+                        self.bell.wait();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has an operation carried out and waits for its completion, holding the worker meanwhile: for
+    /// what takes the gateway no time. Its call fits into [`Link::largest_piece_bytes`].
+    pub(crate) fn call(&mut self, request: Tag, call: Call<'_>) -> Result<Vec<u8>, Corrupt> {
+        self.check()?;
+        self.calls = self.calls.wrapping_add(1);
+        let id = Tag { slot: CALLS_SLOT, generation: self.calls };
+        let mut payload = Vec::new();
+        Operation { id, call }.encode(&mut payload);
+        self.send_always(FrameKind::Operation, request, &[&payload])?;
+        self.publish();
+        loop {
+            let mut frame = Vec::new();
+            match self.receive(&mut frame)? {
+                Some(Sorted::Request(other)) => self.waiting.push_back((other, frame)),
+                Some(Sorted::Elsewhere) => {
+                    if let Some(Notice::Completion(last)) = self.notices.back()
+                        && Completion::decode(last)?.id == id
+                        && let Some(Notice::Completion(payload)) = self.notices.pop_back()
+                    {
+                        return Ok(payload);
+                    }
+                }
+                None => {
+                    if self.prepare_sleep()? {
                         self.bell.wait();
                     }
                 }

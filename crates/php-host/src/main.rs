@@ -26,6 +26,7 @@ mod link;
 mod offload;
 mod poller;
 mod process;
+mod purge;
 mod resident;
 mod startup;
 mod worker;

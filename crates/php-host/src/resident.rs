@@ -7,12 +7,14 @@
 use crate::engine::{self, Verdict};
 use crate::events::{Event, Events};
 use crate::link::Link;
+use crate::purge;
 use crate::worker::End;
 use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::FetchCall;
+use outboard_ring::purge::PurgeCall;
 use outboard_ring::spsc::Corrupt;
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -146,6 +148,12 @@ impl Resident {
             events.failed.get_or_insert(corrupt);
             0
         })
+    }
+
+    /// Purges pages of the app's cache; `None` in a zygote, which has no gateway to ask.
+    pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
+        let events = self.events.as_ref()?;
+        purge::through(&mut events.link.borrow_mut(), request, call)
     }
 
     /// A fetch's answer was taken, or is not wanted.

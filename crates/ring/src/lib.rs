@@ -20,6 +20,7 @@ pub mod doorbell;
 pub mod frame;
 pub mod memory;
 pub mod operation;
+pub mod purge;
 pub mod request;
 pub mod response;
 pub mod spsc;

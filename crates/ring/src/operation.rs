@@ -10,6 +10,7 @@
 //! ```
 
 use crate::frame::Tag;
+use crate::purge::PurgeCall;
 use crate::spsc::Corrupt;
 
 const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its lengths say" };
@@ -32,6 +33,8 @@ pub enum Call<'a> {
     FetchBody(&'a [u8]),
     /// Nobody waits for it any more; no completion follows.
     Forget,
+    /// Throw pages out of the app's page cache.
+    Purge(PurgeCall<'a>),
 }
 
 /// An HTTP request that the gateway makes.
@@ -83,6 +86,7 @@ impl FetchOptions {
 const FETCH: u8 = 1;
 const FETCH_BODY: u8 = 2;
 const FORGET: u8 = 3;
+const PURGE: u8 = 8;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -98,6 +102,10 @@ impl<'a> Operation<'a> {
                 out.extend_from_slice(bytes);
             }
             Call::Forget => out.push(FORGET),
+            Call::Purge(call) => {
+                out.push(PURGE);
+                call.encode(out);
+            }
         }
     }
 
@@ -112,6 +120,7 @@ impl<'a> Operation<'a> {
             FETCH => Call::Fetch(FetchCall::decode(rest)?),
             FETCH_BODY => Call::FetchBody(rest),
             FORGET => Call::Forget,
+            PURGE => Call::Purge(PurgeCall::decode(rest)?),
             _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
         };
         Ok(Self { id, call })
@@ -183,6 +192,8 @@ pub enum Part<'a> {
         /// Why, for people.
         message: &'a str,
     },
+    /// So many pages were purged, and none of them is served any more.
+    Purged(u32),
 }
 
 /// The head of a fetched answer.
@@ -261,6 +272,7 @@ const BODY: u8 = 2;
 const END: u8 = 3;
 const FAILED: u8 = 4;
 const WHOLE: u8 = 5;
+const PURGED: u8 = 8;
 
 impl<'a> Completion<'a> {
     /// Appends the payload to `out`.
@@ -286,6 +298,10 @@ impl<'a> Completion<'a> {
                 out.push(*failure as u8);
                 out.extend_from_slice(message.as_bytes());
             }
+            Part::Purged(count) => {
+                out.push(PURGED);
+                out.extend_from_slice(&count.to_le_bytes());
+            }
         }
     }
 
@@ -308,6 +324,7 @@ impl<'a> Completion<'a> {
                     .map_err(|_| Corrupt { what: "a failure's message is not UTF-8" })?;
                 Part::Failed { failure, message }
             }
+            PURGED => Part::Purged(take_u32(&mut rest)?),
             _ => return Err(Corrupt { what: "an unknown part of a completion" }),
         };
         Ok(Self { id, part })

@@ -170,7 +170,7 @@ fn decoded(text: &[u8]) -> String {
 }
 
 impl PageCache {
-    fn purge_now(&self, selector: Selector, is_soft: bool) -> usize {
+    pub(super) fn purge_now(&self, selector: Selector, is_soft: bool) -> usize {
         let purge = if is_soft {
             Purge::Soft { now_s: super::now_s(), grace_s: SOFT_GRACE_S }
         } else {

@@ -7,6 +7,7 @@ mod body;
 mod head;
 mod log;
 mod output;
+mod purge;
 mod resident;
 
 use crate::exchange::Exchange;

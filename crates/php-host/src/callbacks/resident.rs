@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 ///
 /// # Safety
 /// `events` is the pointer that `engine::run_resident` was given, and that call has not returned.
-unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Resident) -> T) -> T {
+pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Resident) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let resident = unsafe { &mut *events.cast::<Resident>() };
     catch_unwind(AssertUnwindSafe(|| work(resident)))

@@ -1,4 +1,5 @@
 use super::*;
+use crate::purge::Selected;
 use proptest::prelude::*;
 
 fn fetch() -> Operation<'static> {
@@ -44,6 +45,10 @@ fn operations_come_back_as_they_were() {
         fetch(),
         Operation { id, call: Call::FetchBody(b"bytes") },
         Operation { id, call: Call::Forget },
+        Operation {
+            id,
+            call: Call::Purge(PurgeCall { is_soft: false, selected: vec![Selected::All] }),
+        },
     ] {
         assert_eq!(Operation::decode(&operation_bytes(&operation)).unwrap(), operation);
     }

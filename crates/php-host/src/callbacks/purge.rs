@@ -1,0 +1,48 @@
+//! Purging the page cache. Called by `page_cache.c`.
+
+use super::{slice, with};
+use crate::engine::Str;
+use crate::resident::Resident;
+use outboard_ring::frame::Tag;
+use outboard_ring::purge::{PurgeCall, Selected};
+use std::ffi::{c_char, c_void};
+
+/// How many pages were purged; negative when the gateway could not be asked.
+///
+/// # Safety
+/// `exchange` is NULL or as [`with`] wants it, `events` NULL or as
+/// [`super::resident::with`] does; `kinds` and `texts` are readable for `count` elements, the texts
+/// with their bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_purge(
+    exchange: *mut c_void,
+    events: *mut c_void,
+    kinds: *const c_char,
+    texts: *const Str,
+    count: usize,
+    is_soft: bool,
+) -> i64 {
+    // SAFETY: this function's contract.
+    let kinds = unsafe { slice(kinds, count) };
+    let texts = match count {
+        0 => &[][..],
+        // SAFETY: this function's contract.
+        _ => unsafe { std::slice::from_raw_parts(texts, count) },
+    };
+    let selected = kinds.iter().zip(texts).filter_map(|(&kind, text)| {
+        // SAFETY: this function's contract.
+        Selected::of_kind(kind, unsafe { slice(text.ptr, text.len) })
+    });
+    let call = PurgeCall { is_soft, selected: selected.collect() };
+    let purged = if !exchange.is_null() {
+        // SAFETY: this function's contract.
+        unsafe { with(exchange, None, |exchange| exchange.purge(&call)) }
+    } else if !events.is_null() {
+        let purge = |resident: &mut Resident| resident.purge(Tag::default(), &call);
+        // SAFETY: this function's contract.
+        unsafe { super::resident::with(events, purge) }
+    } else {
+        None
+    };
+    purged.and_then(|purged| i64::try_from(purged).ok()).unwrap_or(-1)
+}

@@ -1,0 +1,229 @@
+<?php
+/**
+ * Plugin Name: Outboard page cache
+ * Description: Tags pages with what they show, and purges those that a change concerns from Outboard's page cache.
+ *
+ * A must-use plugin: copy it to wp-content/mu-plugins. Without Outboard it does nothing.
+ *
+ * While a page is made, what WordPress is asked for is noted as tags (`Tags`) and sent as Cache-Tag.
+ * When something changes, the tags that it concerns are purged at once (`Changes`), and once more at
+ * the end of the request: its data comes in several steps, and a page that is made between two of
+ * them would show half of it.
+ *
+ * | tag | on pages that | purged when |
+ * |---|---|---|
+ * | `site` | are there | theme, menu, widget, template, user or option change |
+ * | `post-7` | show this post | it, its fields or its comments change |
+ * | `posts-page` | list posts of this type, or look for neighbours | any of that type changes |
+ * | `comments` | list comments of several posts | any comment changes |
+ * | `terms` | list categories, tags or other terms | any changes, or its count does |
+ */
+
+namespace Outboard\WordPress;
+
+if (!function_exists('Outboard\cache_purge')) {
+    return;
+}
+
+/** The tags of the page that is being made. */
+final class Tags
+{
+    /** A header line of more tags is not worth its bytes: the page then counts as one of everything. */
+    private const MOST = 400;
+    private const EVERYTHING = ['site' => true, 'everything' => true];
+
+    /** @var array<string, true> */
+    private array $noted = ['site' => true];
+    private bool $sent = false;
+
+    public function listen(): void
+    {
+        add_filter('the_posts', $this->posts(...), PHP_INT_MAX);
+        add_action('pre_get_posts', $this->query(...), PHP_INT_MAX);
+        add_action('pre_get_comments', $this->comments(...), PHP_INT_MAX);
+        add_action('pre_get_terms', fn () => $this->note('terms'));
+        add_action('the_post', fn ($post) => $this->note("post-{$post->ID}"));
+        foreach (['get_previous_post_where', 'get_next_post_where'] as $neighbour) {
+            add_filter($neighbour, $this->neighbour(...), PHP_INT_MAX, 5);
+        }
+        add_filter('getarchives_where', $this->archives(...), PHP_INT_MAX, 2);
+        // The outermost buffer: WordPress ends it after everything else (wp_ob_end_flush_all).
+        ob_start($this->send(...));
+    }
+
+    private function note(string $tag): void
+    {
+        $this->noted[$tag] = true;
+    }
+
+    private function posts(?array $posts): ?array
+    {
+        foreach ($posts ?? [] as $post) {
+            $this->note('post-' . (is_object($post) ? $post->ID : $post));
+        }
+        return $posts;
+    }
+
+    private function query(\WP_Query $query): void
+    {
+        // One post that is asked for by name or number is in `the_posts`, and nothing else can be.
+        if ($query->is_main_query() && $query->is_singular() && !$query->is_posts_page) {
+            return;
+        }
+        // What WP_Query takes for a type that is not said (WP_Query::get_posts).
+        $silent = $query->is_search() || $query->is_archive() ? 'any' : 'post';
+        foreach ((array) ($query->get('post_type') ?: $silent) as $type) {
+            $this->note("posts-$type");
+        }
+        if ($query->is_comment_feed()) {
+            $this->note('comments');
+        }
+    }
+
+    private function comments(\WP_Comment_Query $query): void
+    {
+        $post = (int) ($query->query_vars['post_id'] ?? 0);
+        $this->note($post > 0 ? "post-$post" : 'comments');
+    }
+
+    private function neighbour(string $where, $same, $excluded, $taxonomy, ?\WP_Post $post): string
+    {
+        $this->note('posts-' . ($post?->post_type ?? 'post'));
+        return $where;
+    }
+
+    private function archives(string $where, array $arguments): string
+    {
+        $this->note('posts-' . ($arguments['post_type'] ?? 'post'));
+        return $where;
+    }
+
+    private function send(string $output, int $phase): string
+    {
+        if ($this->sent || headers_sent()) {
+            return $output;
+        }
+        $this->sent = true;
+        $is_whole = ($phase & PHP_OUTPUT_HANDLER_FINAL) !== 0;
+        $tags = $is_whole && count($this->noted) <= self::MOST ? $this->noted : self::EVERYTHING;
+        header('Cache-Tag: ' . implode(',', array_map(scoped(...), array_keys($tags))), false);
+        return $output;
+    }
+}
+
+/** What has changed in this request. */
+final class Changes
+{
+    /** What surrounds every page of a site. */
+    private const FRAME_TYPES = [
+        'nav_menu_item', 'wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'wp_block', 'custom_css',
+    ];
+    /** What no visitor sees. */
+    private const HIDDEN_TYPES = ['revision', 'customize_changeset', 'oembed_cache', 'user_request'];
+    private const HIDDEN_STATES = ['auto-draft', 'draft', 'pending', 'future', 'trash', 'new'];
+    private const HIDDEN_FIELDS = ['_edit_lock', '_edit_last', '_pingme', '_encloseme', '_wp_old_slug', '_wp_old_date'];
+    /** Options that change by themselves, and on no page. */
+    private const HIDDEN_OPTIONS = '/^(_transient_|_site_transient_|cron$|doing_cron|recently_|rewrite_rules$|'
+        . 'can_compress_scripts$|https_detection_errors$|finished_|user_count$|auth_key$|.*_salt$|.*\.lock$)/';
+
+    /** @var array<string, true> purged already, and once more at the end */
+    private array $purged = [];
+
+    public function listen(): void
+    {
+        add_action('transition_post_status', $this->moved(...), 10, 3);
+        add_action('clean_post_cache', fn ($id, $post) => $this->post($post), 10, 2);
+        add_action('before_delete_post', fn ($id, $post) => $this->post($post), 10, 2);
+        foreach (['added', 'updated', 'deleted'] as $verb) {
+            add_action("{$verb}_post_meta", fn ($ids, $post, $field) => $this->field((int) $post, $field), 10, 3);
+            add_action("{$verb}_option", $this->option(...));
+        }
+        add_action('clean_comment_cache', $this->comment(...));
+        add_action('deleted_comment', fn ($id, $comment) => $this->purge('comments', "post-{$comment->comment_post_ID}"), 10, 2);
+        foreach (['clean_term_cache', 'edited_term_taxonomy', 'set_object_terms'] as $event) {
+            add_action($event, fn () => $this->purge('terms'));
+        }
+        $whole = [
+            'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'profile_update', 'deleted_user',
+            'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete',
+        ];
+        foreach ($whole as $event) {
+            add_action($event, fn () => $this->purge('site'));
+        }
+        add_action('shutdown', $this->once_more(...), PHP_INT_MAX);
+    }
+
+    private function moved(string $new, string $old, \WP_Post $post): void
+    {
+        if (!in_array($new, self::HIDDEN_STATES, true) || !in_array($old, self::HIDDEN_STATES, true)) {
+            $this->shown($post);
+        }
+    }
+
+    private function post(\WP_Post $post): void
+    {
+        if (!in_array($post->post_status, self::HIDDEN_STATES, true)) {
+            $this->shown($post);
+        }
+    }
+
+    private function shown(\WP_Post $post): void
+    {
+        if (in_array($post->post_type, self::FRAME_TYPES, true)) {
+            $this->purge('site');
+        } elseif (!in_array($post->post_type, self::HIDDEN_TYPES, true)) {
+            $this->purge("post-{$post->ID}", "posts-{$post->post_type}", 'posts-any');
+        }
+    }
+
+    private function field(int $id, string $field): void
+    {
+        $post = in_array($field, self::HIDDEN_FIELDS, true) ? null : get_post($id);
+        if ($post instanceof \WP_Post) {
+            $this->post($post);
+        }
+    }
+
+    private function comment(int $id): void
+    {
+        $comment = get_comment($id);
+        if ($comment !== null) {
+            $this->purge('comments', "post-{$comment->comment_post_ID}");
+        }
+    }
+
+    private function option(string $name): void
+    {
+        if (preg_match(self::HIDDEN_OPTIONS, $name) === 0) {
+            $this->purge('site');
+        }
+    }
+
+    private function purge(string ...$tags): void
+    {
+        $tags = array_map(scoped(...), [...$tags, 'everything']);
+        $new = array_diff($tags, array_keys($this->purged));
+        $this->purged += array_fill_keys($tags, true);
+        if (array_diff($new, [scoped('everything')]) !== []) {
+            \Outboard\cache_purge(tags: array_values($new));
+        }
+    }
+
+    private function once_more(): void
+    {
+        if ($this->purged !== []) {
+            \Outboard\cache_purge(tags: array_keys($this->purged));
+        }
+    }
+}
+
+/** A tag of the present site, where one installation has several. */
+function scoped(string $tag): string
+{
+    return is_multisite() ? 'blog-' . get_current_blog_id() . "-$tag" : $tag;
+}
+
+(new Changes())->listen();
+if (in_array($_SERVER['REQUEST_METHOD'] ?? '', ['GET', 'HEAD'], true) && !is_admin() && !wp_doing_cron()) {
+    (new Tags())->listen();
+}
