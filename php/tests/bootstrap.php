@@ -4,6 +4,8 @@
 
 declare(strict_types=1);
 
+require __DIR__ . '/engine.php';
+
 if (is_file(__DIR__ . '/../vendor/autoload.php')) {
     require __DIR__ . '/../vendor/autoload.php';
     return;

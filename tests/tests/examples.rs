@@ -270,3 +270,42 @@ fn symfony_fork_forgets_even_static_variables() {
     example.client().get("/").expect(200).holding("Ship chandler");
     example.client().get("/nothing").expect(404);
 }
+
+#[test]
+fn mvc_routes_by_convention_and_by_attribute() {
+    let example = Example::start("mvc");
+    let mut client = example.client();
+    for target in ["/", "/demo", "/demo/index", "/demo/index/index"] {
+        client.get(target).expect(200).holding("<code>demo\\controller\\index::actionIndex()</code>");
+    }
+    client.get("/demo/index/hello?name=%3CAda%3E").expect(200).saying("Hello, &lt;Ada&gt;!");
+    assert_eq!(example.json(&Request::get("/demo/index/json?page=2"), 200)["data"]["page"], 2);
+    assert_eq!(example.json(&Request::get("/demo/index/json?page=two"), 422)["code"], 422);
+    let refused = json!({"code": 1001, "msg": "This is an error in JSON."});
+    assert_eq!(example.json(&Request::get("/demo/index/jsonError"), 400), refused);
+    client.get("/demo/index/error").expect(500).holding("Something went wrong here.");
+    client.get("/demo/index/nowhere").expect(404);
+    client.get("/favicon.ico").expect(404);
+    for way in ["", "/model", "/sync?times=1", "/parallel", "/http"] {
+        client.get(&format!("/demo/async{way}")).expect(200).holding("<h1>");
+    }
+    client.get("/style.css").expect(200).holding("--accent");
+}
+
+#[test]
+fn mvc_takes_forms_with_a_token_and_shows_traces_in_development() {
+    let example = Example::with("mvc", &[("APP_ENV", "development")], &[]);
+    let mut ada = example.client();
+    let note = |token: &str, text: &str| {
+        Request::form("/notes", &[("_token", token), ("name", "Ada"), ("text", text)])
+    };
+    ada.send(&note("guessed", "a rope")).expect(403);
+    let page = ada.get("/notes").expect(200).text();
+    let token = page.split("_token\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let token = token.expect("the form has a token").to_owned();
+    ada.follow(&note(&token, "<a rope>")).expect(200).holding("&lt;a rope&gt;");
+    ada.send(&note(&token, "")).expect(422).holding("Text is empty.");
+    example.client().send(&note(&token, "forged")).expect(403);
+    assert_eq!(example.json(&Request::get("/notes/1"), 200)["text"], "<a rope>");
+    example.client().get("/demo/index/error").expect(500).holding("This was thrown by an action.");
+}

@@ -36,6 +36,8 @@ const FILES: &[(&str, &str)] = files![
     "fetch/worker.php",
     "fork/heavy.php",
     "fork/public/index.php",
+    "framework/modules/demo/controller/index.php",
+    "framework/mvc.php",
     "framework/public/index.php",
     "framework/worker.php",
     "mixed/worker.php",
@@ -56,6 +58,33 @@ const FILES: &[(&str, &str)] = files![
     "workloads/functions.php",
     "workloads/public/test_01.php",
     "workloads/worker.php",
+];
+
+/// A file of the Composer package.
+macro_rules! package {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../php/", $path)))),*]
+    };
+}
+
+/// What an application of the package's MVC loads.
+const PACKAGE: &[(&str, &str)] = package![
+    "autoload.php",
+    "src/Container.php",
+    "src/Mvc/Action.php",
+    "src/Mvc/Application.php",
+    "src/Mvc/Arguments.php",
+    "src/Mvc/Context.php",
+    "src/Mvc/Controller.php",
+    "src/Mvc/Errors.php",
+    "src/Mvc/Input.php",
+    "src/Mvc/Problem.php",
+    "src/Mvc/Route.php",
+    "src/Mvc/Router.php",
+    "src/Mvc/Rule.php",
+    "src/Mvc/Session.php",
+    "src/Mvc/View.php",
+    "src/Mvc/WithoutToken.php",
 ];
 
 /// A folder of fixtures, unpacked for this run.
@@ -80,6 +109,11 @@ impl Fixture {
         // Worker mode has no file for any path: all of them are the script's.
         fixture.make("public")?;
         Ok(fixture)
+    }
+
+    /// Adds the Composer package's MVC, in the folder `php`.
+    pub fn add_package(&self) -> Result<()> {
+        PACKAGE.iter().try_for_each(|(path, text)| self.add(&format!("php/{path}"), text))
     }
 
     /// The folder that stacks serve.

@@ -175,7 +175,7 @@ const FRAMEWORK_LINES: &[Line] = &[
     ),
     ("23 bytes", "Swoole", 112_218.85, 2.0, "", None),
     ("23 bytes", "spf", 115_398.47, 2.0, "", Some(("framework c=100", "outboard, worker"))),
-    ("23 bytes", "spf, MVC", 93_453.19, 3.0, "", None),
+    ("23 bytes", "spf, MVC", 93_453.19, 3.0, "", Some(("framework c=100", "outboard, MVC"))),
 ];
 
 const WORKERS: (&str, &str) = (

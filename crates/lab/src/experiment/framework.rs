@@ -1,36 +1,82 @@
 //! 23 bytes with validators, as a framework's demonstration page answers them: by a script per
-//! request under php-fpm, by a resident script, and by a framework in it.
-//!
-//! The framework is to come; the two others are measured already.
+//! request under php-fpm, by a resident script, and by the package's MVC in one.
 
 use crate::ask::Ask;
 use crate::client;
 use crate::error::Result;
+use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{Outboard, Setup};
-use crate::report::{Report, State};
-use crate::slice::interleave;
+use crate::report::Report;
+use crate::slice::{Rounds, Series, interleave};
 use crate::stack::{Stack, check_same_answers};
+use crate::statistics::paired_ratio;
+use crate::verdict::Verdict;
 
 const CONNECTIONS: usize = 100;
 
 const PATH: &str = "/index.php";
 
+const TITLE: &str = "framework c=100";
+
+const WORKER: &str = "outboard, worker";
+
+const MVC: &str = "outboard, MVC";
+
+/// What routing and a controller may cost beyond the bare handler.
+const MVC_LIMIT_US: f64 = 1.5;
+
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fixture = Fixture::unpack(lab, "framework", &[])?;
+    fixture.add_package()?;
+    let root = fixture.writable("empty")?;
     let workers = lab.php_processes();
-    let setup = Setup::worker(&fixture, "worker.php", workers, 1).named("outboard, worker");
-    let setup = Setup { root: fixture.writable("empty")?, ..setup };
-    let outboard = Outboard::launch(lab, &setup)?;
+    let mut launch = |script: &str, name| {
+        let setup = Setup::worker(&fixture, script, workers, 1).named(name);
+        Outboard::launch(lab, &Setup { root: root.clone(), ..setup })
+    };
+    let outboards = [launch("worker.php", WORKER)?, launch("mvc.php", MVC)?];
     let fpm = nginx::with_fpm(lab, &fixture.public())?;
-    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&fpm]).collect();
+    let subjects = outboards.iter().flatten().map(|outboard| &outboard.stack);
+    let stacks: Vec<&Stack> = subjects.chain([&fpm]).collect();
     let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
     let seconds = lab.effort.short_slice_seconds();
     let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
-    report.add_rounds("framework c=100", &interleave(lab, &stacks, load)?);
-    let what = "the framework (controllers, views) does not exist yet; its peers were measured";
-    report.conclude(State::SubjectMissing { what: what.into() });
+    let rounds = interleave(lab, &stacks, load)?;
+    report.add_rounds(TITLE, &rounds);
+    report.verdicts.extend([added_verdict(&rounds), fpm_verdict(&rounds, fpm.name)]);
+    report.verdicts.push(failures_verdict(&rounds));
     Ok(())
+}
+
+fn added_verdict(rounds: &Rounds) -> Verdict {
+    let bar = format!("{TITLE}: the MVC adds ≤ {MVC_LIMIT_US} µs CPU per request to the worker");
+    let (Some(mvc), Some(worker)) = (rounds.of(MVC), rounds.of(WORKER)) else {
+        return Verdict::not_measured(&bar, NOT_BUILT);
+    };
+    let pairs = mvc.cpu_us().into_iter().zip(worker.cpu_us());
+    let added: Vec<f64> = pairs.map(|(mvc, worker)| mvc - worker).collect();
+    Verdict::at_most(&bar, MVC_LIMIT_US, &added, "µs")
+}
+
+fn fpm_verdict(rounds: &Rounds, fpm: &str) -> Verdict {
+    let bar = format!("{TITLE}: CPU per request of the MVC ≤ 1/8 of {fpm}'s bare script");
+    let (Some(mvc), Some(fpm)) = (rounds.of(MVC), rounds.of(fpm)) else {
+        return Verdict::not_measured(&bar, NOT_BUILT);
+    };
+    Verdict::ratio(&bar, 1.0 / 8.0, paired_ratio(&mvc.cpu_us(), &fpm.cpu_us()))
+}
+
+fn failures_verdict(rounds: &Rounds) -> Verdict {
+    let bar = format!("{TITLE}: 0 failed requests");
+    let series: Vec<&Series> = [WORKER, MVC].iter().filter_map(|name| rounds.of(name)).collect();
+    if series.is_empty() {
+        return Verdict::not_measured(&bar, NOT_BUILT);
+    }
+    let answers: u64 = series.iter().map(|series| series.answers()).sum();
+    let failed: u64 = series.iter().map(|series| series.failures().total()).sum();
+    let flawless = series.iter().all(|series| series.is_flawless());
+    Verdict::exact(&bar, flawless, format!("{answers} answers, {failed} failed"))
 }

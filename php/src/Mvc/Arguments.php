@@ -1,0 +1,147 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Mvc;
+
+use Outboard\Request;
+
+/**
+ * The parameters of an action, or of the constructor of an Input, by their types and rules; read
+ * once, filled for each request.
+ */
+final class Arguments
+{
+    /** @param list<\Closure(Context, array<string, string>&): mixed> $sources */
+    private function __construct(private readonly array $sources)
+    {
+    }
+
+    /** Null when there is nothing to fill. */
+    public static function of(\ReflectionMethod $method): ?self
+    {
+        $sources = array_map(self::source(...), $method->getParameters());
+        return $sources === [] ? null : new self($sources);
+    }
+
+    /**
+     * @return list<mixed>
+     * @throws Problem 422 with a sentence per field
+     */
+    public function from(Context $context): array
+    {
+        $wrong = [];
+        $values = [];
+        foreach ($this->sources as $source) {
+            $values[] = $source($context, $wrong);
+        }
+        if ($wrong !== []) {
+            $sentences = array_map(static fn ($field, $why) => "$field $why", array_keys($wrong), $wrong);
+            throw new Problem(422, ucfirst(implode('; ', $sentences)) . '.', fields: $wrong);
+        }
+        return $values;
+    }
+
+    /** What a variable of a route looks like. */
+    public static function pattern(\ReflectionMethod $method, string $name): string
+    {
+        foreach ($method->getParameters() as $parameter) {
+            if ($parameter->name === $name) {
+                return self::type($parameter) === 'int' ? '-?\d+' : '[^/]+';
+            }
+        }
+        throw new \LogicException("$method->class::$method->name() has no parameter \$$name for its route");
+    }
+
+    private static function type(\ReflectionParameter $parameter): string
+    {
+        $type = $parameter->getType();
+        return $type instanceof \ReflectionNamedType ? $type->getName() : 'mixed';
+    }
+
+    private static function source(\ReflectionParameter $parameter): \Closure
+    {
+        $type = self::type($parameter);
+        return match (true) {
+            $type === Request::class => static fn (Context $context) => $context->request,
+            $type === Context::class => static fn (Context $context) => $context,
+            $type === Session::class => static fn (Context $context) => $context->session(),
+            is_subclass_of($type, Input::class) => self::input($type),
+            class_exists($type) && !enum_exists($type), interface_exists($type) =>
+                static fn (Context $context) => $context->services()->get($type),
+            default => self::value($parameter, $type),
+        };
+    }
+
+    /** @param class-string<Input> $class */
+    private static function input(string $class): \Closure
+    {
+        $arguments = self::of(new \ReflectionMethod($class, '__construct'));
+        return static fn (Context $context) => new $class(...$arguments?->from($context) ?? []);
+    }
+
+    private static function value(\ReflectionParameter $parameter, string $type): \Closure
+    {
+        $name = $parameter->name;
+        $rules = array_map(
+            static fn (\ReflectionAttribute $rule) => $rule->newInstance(),
+            $parameter->getAttributes(Rule::class, \ReflectionAttribute::IS_INSTANCEOF),
+        );
+        $isOptional = $parameter->isDefaultValueAvailable() || $parameter->allowsNull();
+        $default = $parameter->isDefaultValueAvailable() ? $parameter->getDefaultValue() : null;
+        return static function (Context $context, array &$wrong) use ($name, $type, $rules, $isOptional, $default): mixed {
+            $given = $context->input()[$name] ?? null;
+            if ($given === null || ($given === '' && $isOptional)) {
+                if (!$isOptional) {
+                    $wrong[$name] = 'is missing';
+                }
+                return $default;
+            }
+            $value = self::convert($given, $type);
+            if ($value === null) {
+                $wrong[$name] = self::expected($type);
+                return $default;
+            }
+            foreach ($rules as $rule) {
+                $wrong += array_filter([$name => $rule->check($value)]);
+            }
+            return $value;
+        };
+    }
+
+    /** Null when it cannot be one. */
+    private static function convert(mixed $given, string $type): mixed
+    {
+        return match ($type) {
+            'string' => is_scalar($given) ? trim((string) $given) : null,
+            'int' => filter_var($given, FILTER_VALIDATE_INT, FILTER_NULL_ON_FAILURE),
+            'float' => filter_var($given, FILTER_VALIDATE_FLOAT, FILTER_NULL_ON_FAILURE),
+            'bool' => filter_var($given, FILTER_VALIDATE_BOOL, FILTER_NULL_ON_FAILURE),
+            'array' => is_array($given) ? $given : null,
+            default => is_subclass_of($type, \BackedEnum::class) ? self::case($given, $type) : $given,
+        };
+    }
+
+    /** @param class-string<\BackedEnum> $type */
+    private static function case(mixed $given, string $type): ?\BackedEnum
+    {
+        foreach ($type::cases() as $case) {
+            if (is_scalar($given) && (string) $case->value === (string) $given) {
+                return $case;
+            }
+        }
+        return null;
+    }
+
+    private static function expected(string $type): string
+    {
+        return match ($type) {
+            'string' => 'is not a text',
+            'int' => 'is not a whole number',
+            'float' => 'is not a number',
+            'bool' => 'is neither yes nor no',
+            'array' => 'is not a list',
+            default => 'is none of ' . implode(', ', array_map(static fn ($case) => $case->value, $type::cases())),
+        };
+    }
+}

@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Mvc;
+
+use Outboard\Response;
+
+/**
+ * Answers what an action throws: in JSON as `{code, msg}`, else as a page. Only the message of a
+ * Problem is meant for clients; of anything else they see the trace in development, and in
+ * production that the log has it.
+ */
+final class Errors
+{
+    private const EXCERPT_LINES = 5;
+
+    public function __construct(private readonly bool $development)
+    {
+    }
+
+    public function answer(\Throwable $thrown, Context $context): Response
+    {
+        $problem = $thrown instanceof Problem ? $thrown : new Problem(500, 'Something went wrong here.');
+        if ($problem !== $thrown) {
+            \Outboard\log("uncaught $thrown", LOG_ERR);
+        }
+        $message = $this->development ? $thrown->getMessage() : $problem->getMessage();
+        if ($context->wantsJson()) {
+            $fields = $problem->fields === [] ? [] : ['fields' => $problem->fields];
+            $trace = $this->development && $problem !== $thrown ? ['trace' => explode("\n", (string) $thrown)] : [];
+            $answer = ['code' => $problem->getCode(), 'msg' => $message] + $fields + $trace;
+            return Response::json($answer, $problem->status, $problem->headers);
+        }
+        $values = ['problem' => $problem, 'message' => $message, 'id' => $context->request->id()];
+        $values += ['thrown' => $thrown, 'frames' => $this->development ? self::frames($thrown) : []];
+        $page = (new View($context, __DIR__ . '/templates'))->render('error', $values);
+        return Response::html($page, $problem->status, $problem->headers);
+    }
+
+    /** @return list<array{in: string, file: string, line: int, lines: array<int, string>}> innermost first */
+    private static function frames(\Throwable $thrown): array
+    {
+        $frames = [];
+        $trace = $thrown->getTrace();
+        foreach ([['file' => $thrown->getFile(), 'line' => $thrown->getLine()], ...$trace] as $at => $place) {
+            if (isset($place['file'], $place['line'])) {
+                $call = $trace[$at] ?? ['function' => 'the script'];
+                $in = ($call['class'] ?? '') . ($call['type'] ?? '') . $call['function'];
+                $lines = self::excerpt($place['file'], $place['line']);
+                $frames[] = ['in' => $in, 'file' => $place['file'], 'line' => $place['line'], 'lines' => $lines];
+            }
+        }
+        return $frames;
+    }
+
+    /** @return array<int, string> by number */
+    private static function excerpt(string $file, int $line): array
+    {
+        $source = is_file($file) ? (array) file($file, FILE_IGNORE_NEW_LINES) : [];
+        $from = max(0, $line - 1 - self::EXCERPT_LINES);
+        $lines = array_slice($source, $from, 2 * self::EXCERPT_LINES + 1);
+        return $lines === [] ? [] : array_combine(range($from + 1, $from + count($lines)), $lines);
+    }
+}

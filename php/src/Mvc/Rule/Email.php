@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Mvc\Rule;
+
+use Outboard\Mvc\Rule;
+
+#[\Attribute(\Attribute::TARGET_PARAMETER)]
+final class Email implements Rule
+{
+    public function check(mixed $value): ?string
+    {
+        return filter_var($value, FILTER_VALIDATE_EMAIL) === false ? 'is no e-mail address' : null;
+    }
+}

@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Mvc\Rule;
+
+use Outboard\Mvc\Rule;
+
+/** How many characters a text has, or entries a list. */
+#[\Attribute(\Attribute::TARGET_PARAMETER)]
+final class Length implements Rule
+{
+    public function __construct(private readonly int $min = 0, private readonly int $max = PHP_INT_MAX)
+    {
+    }
+
+    public function check(mixed $value): ?string
+    {
+        // Bytes that are no UTF-8 have no characters.
+        $length = is_array($value) ? count($value) : preg_match_all('~.~su', (string) $value);
+        return match (true) {
+            $length === false => 'is not UTF-8',
+            $length < $this->min => $this->min === 1 ? 'is empty' : "is shorter than $this->min",
+            $length > $this->max => "is longer than $this->max",
+            default => null,
+        };
+    }
+}

@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Mvc\Rule;
+
+use Outboard\Mvc\Rule;
+
+/** Between which numbers one is; both belong to it. */
+#[\Attribute(\Attribute::TARGET_PARAMETER)]
+final class Range implements Rule
+{
+    public function __construct(private readonly int|float $min, private readonly int|float $max)
+    {
+    }
+
+    public function check(mixed $value): ?string
+    {
+        return $value >= $this->min && $value <= $this->max ? null : "is not between $this->min and $this->max";
+    }
+}

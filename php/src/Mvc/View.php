@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Mvc;
+
+/** Makes pages by PHP templates, in which it is `$this`. */
+final class View
+{
+    private ?string $layout = null;
+
+    /** @var array<string, mixed> */
+    private array $layoutValues = [];
+
+    public function __construct(public readonly Context $context, private readonly string $folder)
+    {
+    }
+
+    /** @param array<string, mixed> $values the template's variables */
+    public function render(string $name, array $values = []): string
+    {
+        $content = $this->part($name, $values);
+        while (($layout = $this->layout) !== null) {
+            $this->layout = null;
+            $content = $this->part($layout, ['content' => $content] + $this->layoutValues);
+        }
+        return $content;
+    }
+
+    /**
+     * One template within another.
+     *
+     * @param array<string, mixed> $values
+     */
+    public function part(string $name, array $values = []): string
+    {
+        $level = ob_get_level();
+        ob_start();
+        try {
+            (function (string $_file, array $_values): void {
+                extract($_values, EXTR_SKIP);
+                require $_file;
+            })("$this->folder/$name.php", $values);
+            return (string) ob_get_clean();
+        } finally {
+            while (ob_get_level() > $level) {
+                ob_end_clean();
+            }
+        }
+    }
+
+    /**
+     * Puts the present template into another one, as its `$content`.
+     *
+     * @param array<string, mixed> $values
+     */
+    public function layout(string $name, array $values = []): void
+    {
+        $this->layout = $name;
+        $this->layoutValues = $values;
+    }
+
+    /** Text for HTML, also within attributes. */
+    public function text(mixed $value): string
+    {
+        return htmlspecialchars((string) $value, ENT_QUOTES | ENT_SUBSTITUTE | ENT_HTML5);
+    }
+
+    /** The URL of a named route, for HTML. */
+    public function url(string $name, mixed ...$values): string
+    {
+        return $this->text($this->context->app->url($name, $values));
+    }
+
+    /** The URL of a file below the document root, for HTML. */
+    public function asset(string $path): string
+    {
+        return $this->text($this->context->app->asset($path));
+    }
+
+    /** The hidden field that a form needs. */
+    public function token(): string
+    {
+        return '<input type="hidden" name="_token" value="' . $this->context->session()->token() . '">';
+    }
+}

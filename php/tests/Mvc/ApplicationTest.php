@@ -1,0 +1,141 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Tests\Mvc;
+
+use Outboard\Mvc\Application;
+use Outboard\Response;
+use Outboard\Testing\FakeRequest;
+use PHPUnit\Framework\TestCase;
+
+final class ApplicationTest extends TestCase
+{
+    private static Application $application;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$application = new Application(__DIR__ . '/modules', environment: 'production');
+    }
+
+    /** @dataProvider conventions */
+    public function testTheConventionFindsActions(string $target, string $expected): void
+    {
+        self::assertSame($expected, self::body(new FakeRequest(target: $target)));
+    }
+
+    /** @return list<array{string, string}> */
+    public static function conventions(): array
+    {
+        $page = '<title>A &amp; B</title><p>&lt;you&gt;</p>' . "\n";
+        return [
+            ['/', $page],
+            ['/demo', $page],
+            ['/demo/', $page],
+            ['/demo/index', $page],
+            ['/demo/index/index?x=1', $page],
+            ['/demo/index/fullSpeed', 'full speed'],
+            ['/shop/goods', '{"method":"GET"}'],
+        ];
+    }
+
+    /** @dataProvider nowhere */
+    public function testWhatIsNoActionIsA404(string $target): void
+    {
+        $answer = self::ask(new FakeRequest(target: $target));
+        self::assertSame(404, $answer->status);
+        self::assertStringContainsString('There is nothing at', (string) $answer->body);
+    }
+
+    /** @return list<array{string}> */
+    public static function nowhere(): array
+    {
+        return [
+            ['/favicon.ico'], ['/nowhere'], ['/demo/nowhere'], ['/demo/index/nowhere'], ['/demo/index/helper'],
+            ['/demo/index/actionIndex'], ['/Demo/index/index'], ['/demo/index/index/more'], ['/shop'],
+            ['/shop/goods/show'], ['/goods/x'], ['/../demo'], ['/<b>'],
+        ];
+    }
+
+    public function testVariablesAreFilledByTheirTypes(): void
+    {
+        self::assertSame('{"id":7,"factor":1.5,"size":null}', self::body(new FakeRequest(target: '/goods/7')));
+        $filled = self::body(new FakeRequest(target: '/goods/7?factor=2&size=l&id=9'));
+        self::assertSame('{"id":7,"factor":2,"size":"Large"}', $filled);
+        self::assertSame('["a b","c/d"]', self::body(new FakeRequest(target: '/goods/by/a%20b/c/d')));
+    }
+
+    public function testARouteTakesItsMethodsOnly(): void
+    {
+        self::assertSame(405, self::ask(new FakeRequest('PUT', '/goods/7'))->status);
+        self::assertSame('GET, DELETE', self::ask(new FakeRequest('PUT', '/goods/7'))->headers['Allow']);
+        self::assertSame('{"id":7,"factor":1.5,"size":null}', self::body(new FakeRequest('HEAD', '/goods/7')));
+    }
+
+    public function testEachWrongFieldHasASentence(): void
+    {
+        $order = new FakeRequest('POST', '/goods', form: ['name' => 'too long', 'email' => 'x', 'size' => 'm']);
+        $answer = json_decode(self::body($order), true);
+        self::assertSame([
+            'name' => 'is longer than 5',
+            'pieces' => 'is missing',
+            'email' => 'is no e-mail address',
+            'size' => 'is none of s, l',
+        ], $answer['fields']);
+        self::assertSame([422, 422], [$answer['code'], self::ask($order)->status]);
+        $order = new FakeRequest('POST', '/goods', form: ['name' => ' rope ', 'pieces' => '3', 'size' => 's']);
+        self::assertSame('{"name":"rope","pieces":3,"size":"Small"}', self::body($order));
+    }
+
+    public function testWhatChangesSomethingNeedsAToken(): void
+    {
+        self::assertSame(403, self::ask(new FakeRequest('DELETE', '/goods/7'))->status);
+        self::assertSame(403, self::ask(new FakeRequest('POST', '/demo/index/fullSpeed', form: ['_token' => ['x']]))->status);
+    }
+
+    public function testProblemsHaveTheirOwnCode(): void
+    {
+        $answer = self::ask(new FakeRequest(target: '/demo/index/jsonError'));
+        self::assertSame([400, '{"code":1001,"msg":"refused"}'], [$answer->status, $answer->body]);
+    }
+
+    public function testInProductionAnExceptionIsInTheLogAlone(): void
+    {
+        $GLOBALS['lines'] = [];
+        $answer = self::ask(new FakeRequest(target: '/demo/index/broken'));
+        self::assertSame(500, $answer->status);
+        self::assertStringNotContainsString('secret', (string) $answer->body);
+        self::assertStringContainsString('DomainException: a secret', $GLOBALS['lines'][0]);
+        $json = new FakeRequest(target: '/demo/index/broken', headers: ['Host' => 'a', 'Accept' => 'application/json']);
+        self::assertSame('{"code":500,"msg":"Something went wrong here."}', self::body($json));
+    }
+
+    public function testInDevelopmentThePageShowsTheSource(): void
+    {
+        (new FakeRequest(target: '/demo/index/broken'))->import();
+        $answer = (new Application(__DIR__ . '/modules', environment: 'development'))->handle(new \Outboard\Request());
+        self::assertInstanceOf(Response::class, $answer);
+        self::assertStringContainsString('throw new \DomainException(&apos;a secret&apos;);', (string) $answer->body);
+        self::assertStringContainsString('demo\controller\index-&gt;actionBroken', (string) $answer->body);
+    }
+
+    public function testNamedRoutesHaveUrls(): void
+    {
+        self::assertSame('/goods/7?size=l', self::$application->url('item', ['id' => 7, 'size' => 'l']));
+        self::assertSame('/goods/by/a%20b/c', self::$application->url('by', ['name' => 'a b', 'rest' => 'c']));
+        $this->expectExceptionMessage('the route item needs id');
+        self::$application->url('item');
+    }
+
+    private static function ask(FakeRequest $request): Response
+    {
+        $request->import();
+        $answer = self::$application->handle(new \Outboard\Request());
+        return $answer instanceof Response ? $answer : Response::html((string) $answer);
+    }
+
+    private static function body(FakeRequest $request): string
+    {
+        return (string) self::ask($request)->body;
+    }
+}

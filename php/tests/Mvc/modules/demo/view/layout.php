@@ -1,0 +1,1 @@
+<title><?= $this->text($title) ?></title><?= $content ?>

@@ -1,0 +1,2 @@
+<?php $this->layout('layout', ['title' => 'A & B']) ?>
+<p><?= $this->text($who) ?></p>

@@ -1,0 +1,48 @@
+<?php
+
+/**
+ * What the server's own PHP part (crates/php-host/runtime) stands on, in plain PHP: the request is
+ * taken from the superglobals, as Testing\FakeRequest puts it there. In order that what takes an
+ * Outboard\Request can be tested with the real one.
+ */
+
+declare(strict_types=1);
+
+namespace Outboard\Engine;
+
+function visit(): int
+{
+    return 1;
+}
+
+function field(int $visit, int $which): string
+{
+    return match ($which) {
+        0 => $_SERVER['REQUEST_METHOD'],
+        1 => $_SERVER['REQUEST_URI'],
+        2 => $_SERVER['QUERY_STRING'],
+        8 => $_SERVER['SERVER_PROTOCOL'],
+        10 => $_SERVER['REMOTE_ADDR'],
+        12 => $_SERVER['SERVER_NAME'],
+        13 => $_SERVER['REQUEST_SCHEME'],
+        default => 'id',
+    };
+}
+
+function header(int $visit, string $name): ?string
+{
+    $key = strtoupper(strtr($name, '-', '_'));
+    return $_SERVER["HTTP_$key"] ?? $_SERVER[$key] ?? null;
+}
+
+namespace Outboard;
+
+/** @param array<string, mixed> $context */
+function log(string $message, int $level = LOG_INFO, array $context = []): void
+{
+    $GLOBALS['lines'][] = $message;
+}
+
+$runtime = dirname(__DIR__, 2) . '/crates/php-host/runtime';
+require "$runtime/Request.php";
+require "$runtime/Response.php";
