@@ -4,9 +4,9 @@
 //! The framework is to come; the two others are measured already.
 
 use crate::ask::Ask;
-use crate::client;
 use crate::error::Result;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{Outboard, Setup};
@@ -28,7 +28,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&fpm]).collect();
     let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
     let seconds = lab.effort.short_slice_seconds();
-    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
     report.add_rounds("framework c=100", &interleave(lab, &stacks, load)?);
     let what = "the framework (controllers, views) does not exist yet; its peers were measured";
     report.conclude(State::SubjectMissing { what: what.into() });
