@@ -113,6 +113,48 @@ fn number(result: &Value, path: &str) -> f64 {
     value.unwrap_or_else(|| panic!("{path} is no number in {result}"))
 }
 
+#[test]
+fn an_interrupted_run_gives_the_result_of_its_part() {
+    let nginx = Nginx::start();
+    let scratch = Scratch::new("bench-interrupted");
+    let file = scratch.path().join("result.json");
+    let run = Launch::new(Server::binary().to_str().expect("a path of ASCII"))
+        .args(["bench", &nginx.url(), "-c", "4", "-r", "200", "-d", "1h", "--interval", "50ms"])
+        .arg("--json")
+        .arg(&file)
+        .start();
+    run.wait_for(|line| line.contains("/3600 s").then_some(())).expect("it has begun");
+    run.signal(Signal::INT);
+    assert_eq!(run.wait(), Some(130), "{}", run.output());
+
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", run.output()));
+    let result: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!((&result["partial"], &result["valid"]), (&true.into(), &true.into()), "{result}");
+    // What was due until then was sent, and the rate is that of the time until then.
+    assert_eq!(number(&result, "/schedule/unsent"), 0.0);
+    assert!((number(&result, "/rate") - 200.0).abs() < 20.0, "{result}");
+}
+
+#[test]
+fn two_results_are_held_against_each_other() {
+    let nginx = Nginx::start();
+    let scratch = Scratch::new("bench-diff");
+    let file = |name: &str, connections: &str| {
+        let path = scratch.path().join(name).display().to_string();
+        bench(&["-q", &nginx.url(), "-c", connections, "-n", "200", "--json", &path]);
+        path
+    };
+    let (a, b) = (file("a.json", "2"), file("b.json", "4"));
+    let output = bench(&["diff", &a, &b]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for words in ["latency 99 %", "not the same measurement: connections: 2 and 4", "lab ab"] {
+        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+    }
+    let other = scratch.file("other.json", "{}").display().to_string();
+    assert_eq!(bench(&["diff", &a, &other]).status.code(), Some(2));
+}
+
 /// A server that is stopped for S seconds of T lets the requests due in that time wait for what is
 /// left of S: the share S/T of all, evenly from S down to 0. So the latency at quantile q is at
 /// least S - (1 - q)·T. Times of service know of as many as there are connections.

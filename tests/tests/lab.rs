@@ -9,6 +9,7 @@ use outboard_e2e::{Browser, Launch, Scratch, Server};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -130,6 +131,39 @@ fn unequal_settings_are_refused_unless_they_are_what_is_compared() {
     let accepted =
         ab(&plain, &compressing, &[rate.as_slice(), &["--accept", "compression"]].concat());
     assert_ne!(accepted.status.code(), Some(5), "{accepted:?}");
+}
+
+/// Outboard with less memory for PHP than its peers have.
+#[test]
+fn a_run_of_stacks_that_are_set_up_differently_is_refused() {
+    let scratch = Scratch::new("lab-unequal");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" != serve ] || sed -i s/128M/64M/ \"${{3%/*}}/php.ini\"\nexec {:?} \"$@\"\n",
+        Server::binary()
+    );
+    let other = scratch.file("outboard", script);
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let mut run = Command::new(Server::binary());
+    run.env("OUTBOARD_BIN", other).args(["lab", "run", "hello", "--quick", "--gate"]);
+    let output = run.output().expect("the binary is there");
+    let words = ["they are set up differently: memory_limit differs", "outboard has 64M"];
+    assert_ended(&output, 5, &words);
+}
+
+#[test]
+fn the_generator_is_measured_beside_others() {
+    let mut run = Command::new(Server::binary());
+    run.args(["lab", "run", "generator", "--slices", "1", "--seconds", "0.2", "--noise", "100"]);
+    let output = run.output().expect("the binary is there");
+    let words = [
+        "CPU per request on null server ≤ 1.15 × wrk's",
+        "CPU per request on nginx-return ≤ 1.15 × wrk's",
+        "p50 as wrk's",
+        "achieved rate within 0.5 %",
+        "rate as h2load's",
+    ];
+    assert_ended(&output, 0, &words);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("not measured"), "{output:?}");
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::ask::Ask;
-use crate::client;
 use crate::comparison::{Comparison, compare};
 use crate::doctor;
 use crate::error::{Error, Result};
+use crate::generator;
 use crate::http::{self, Answer};
 use crate::lab::Lab;
 use crate::metric::Metric;
@@ -104,16 +104,10 @@ fn look_at_settings(
     asks: &[Ask; 2],
 ) -> Result<Option<String>> {
     let mut matrix = doctor::compare(&stacks, asks)?;
-    for setting in &mut matrix.settings {
-        setting.must_agree &= !duel.accepted.contains(&setting.name);
-    }
-    let findings = matrix.findings();
+    matrix.accept(&duel.accepted);
+    let refusal = matrix.refusal();
     report.fairness = Some(matrix);
-    let why = format!(
-        "they are set up differently: {}; --accept NAME compares them all the same",
-        findings.join("; ")
-    );
-    Ok((!findings.is_empty()).then_some(why))
+    Ok(refusal)
 }
 
 fn fight(
@@ -126,7 +120,7 @@ fn fight(
     let seconds = lab.effort.slice_seconds;
     let load = |stack: &Stack| {
         let ask = if stack.name == stacks[0].name { &asks[0] } else { &asks[1] };
-        client::load(stack.address, ask, duel.connections, seconds)
+        generator::load(stack.address, ask, duel.connections, seconds)
     };
     let mut rounds = Rounds::default();
     let mut comparisons = Vec::new();

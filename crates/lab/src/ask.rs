@@ -1,9 +1,11 @@
 //! One kind of request that a client sends, and what its answer has to be.
 //!
-//! Experiments make them, [`crate::client`] sends them. Invariant: the same ask is sent to every
+//! Experiments make them, [`crate::generator`] sends them. Invariant: the same ask is sent to every
 //! stack of a comparison.
 
 use std::sync::Arc;
+
+use outboard_load::{Request, Template};
 
 use crate::http::HOST;
 
@@ -16,7 +18,8 @@ pub struct Ask {
     body: Option<&'static str>,
     /// The length that a good answer's body has; `None`: any.
     pub length_bytes: Option<usize>,
-    answer: Option<Arc<[u8]>>,
+    /// The body that a good answer has; `None`: any.
+    pub answer: Option<Arc<[u8]>>,
 }
 
 impl Ask {
@@ -60,16 +63,32 @@ impl Ask {
         Self { answer: Some(body.into()), ..self.expecting(body.len()) }
     }
 
-    /// The bytes that a good answer's body has; `None`: any.
-    pub fn body_bytes(&self) -> Option<&[u8]> {
-        self.answer.as_deref()
+    /// What is asked for.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
-    /// The request as it is sent, with `?id=N` appended when a number is given.
-    pub fn bytes(&self, id: Option<u64>) -> Vec<u8> {
+    /// The request in the generator's terms, with `?id=N` appended when it is to be numbered.
+    pub fn request(&self, is_numbered: bool) -> Request {
+        let mut path = Template::literal(self.path.as_str());
+        if is_numbered {
+            path.append(Template::parse("?id={seq}").expect("it has one place, closed"));
+        }
+        let fields = self.headers.lines().filter_map(|line| line.split_once(": "));
+        let host = ("Host", self.host.as_str());
+        let fields = [host].into_iter().chain(fields);
+        Request {
+            method: if self.body.is_some() { "POST" } else { "GET" }.into(),
+            headers: fields.map(|(name, value)| (name.into(), Template::literal(value))).collect(),
+            body: Template::literal(self.body.unwrap_or_default()),
+            path,
+        }
+    }
+
+    /// The request as it is sent.
+    pub fn bytes(&self) -> Vec<u8> {
         let Self { path, host, headers, .. } = self;
-        let id = id.map_or_else(String::new, |id| format!("?id={id}"));
-        let rest = format!("{path}{id} HTTP/1.1\r\nHost: {host}\r\n{headers}");
+        let rest = format!("{path} HTTP/1.1\r\nHost: {host}\r\n{headers}");
         match self.body {
             None => format!("GET {rest}\r\n"),
             Some(body) => format!("POST {rest}Content-Length: {}\r\n\r\n{body}", body.len()),
@@ -85,13 +104,8 @@ mod tests {
     #[test]
     fn a_form_carries_its_length() {
         let ask = Ask::post("/form", "a=1&b=2").header("Cookie: c=3");
-        let text = String::from_utf8(ask.bytes(None)).expect("ASCII");
+        let text = String::from_utf8(ask.bytes()).expect("ASCII");
         assert!(text.starts_with("POST /form HTTP/1.1\r\n"), "{text}");
         assert!(text.contains("Cookie: c=3\r\nContent-Length: 7\r\n\r\na=1&b=2"), "{text}");
-    }
-
-    #[test]
-    fn a_number_becomes_the_query() {
-        assert!(Ask::get("/x").bytes(Some(7)).starts_with(b"GET /x?id=7 HTTP/1.1\r\n"));
     }
 }

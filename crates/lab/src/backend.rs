@@ -260,7 +260,7 @@ fn request_line(head: &str) -> Option<(Duration, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::{Plan, run_count};
+    use crate::generator::{Task, run_count};
     use crate::http;
 
     #[test]
@@ -286,10 +286,10 @@ mod tests {
         let backend = Backend::start().expect("loopback binds");
         let answer = http::get(backend.address(), "/0ms").expect("it answers");
         assert_eq!((answer.status, answer.body.len()), (200, 2890));
-        let plan = Plan::get(backend.address(), "/20ms", 50);
-        let account = run_count(&plan, 200).expect("it answers");
-        assert_eq!((account.statuses[&200], account.failures.total()), (200, 0));
-        assert_eq!(account.reused, 150);
-        assert!(account.into_load().latency.p50_us >= 20_000.0);
+        let task = Task::get(backend.address(), "/20ms", 50);
+        let account = run_count(&task, 200).expect("it answers");
+        assert_eq!((account.statuses[&200], account.load.failures.total()), (200, 0));
+        assert_eq!(account.load.reused, Some(150));
+        assert!(account.load.latency.p50_us >= 20_000.0);
     }
 }

@@ -1,15 +1,16 @@
 //! A load that runs beside something that is done to its server: kills, reloads.
 //!
-//! The client runs on a thread of its own and ends, with every answer collected, when the work
+//! The generator runs on a thread of its own and ends, with every answer collected, when the work
 //! beside it has ended. The work can wait for the load to have gone on, so that it is paced by
 //! requests and not by time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::client::{self, Account, Plan};
 use crate::error::Result;
+use crate::generator::{self, Account, Task};
 
 /// How long to wait for requests that are not sent: a server that answers nothing will be found
 /// out by the account.
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub struct Background {
     sent: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Background {
@@ -30,24 +31,24 @@ impl Background {
             thread::sleep(Duration::from_millis(1));
         }
     }
-
-    fn go_on(&self, sent: u64) -> bool {
-        self.sent.store(sent, Ordering::Relaxed);
-        !self.stop.load(Ordering::Relaxed)
-    }
 }
 
 /// Does `work` while the load runs; answers what became of both.
 pub fn load_while<T>(
-    plan: &Plan,
+    task: &Task,
     work: impl FnOnce(&Background) -> Result<T>,
 ) -> Result<(Account, T)> {
     let background = Background::default();
     thread::scope(|scope| {
-        let load = scope.spawn(|| client::run(plan, |sent| background.go_on(sent)));
+        let seen = &background;
+        let sent = move |more| {
+            seen.sent.fetch_add(more, Ordering::Relaxed);
+        };
+        let stop = Arc::clone(&background.stop);
+        let load = scope.spawn(move || generator::run_until(task, stop, sent));
         let worked = work(&background);
         background.stop.store(true, Ordering::Relaxed);
-        let account = load.join().expect("the client does not panic")?;
+        let account = load.join().expect("the generator does not panic")?;
         Ok((account, worked?))
     })
 }

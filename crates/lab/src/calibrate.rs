@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use crate::ask::Ask;
 use crate::catalog::Kind;
-use crate::client;
 use crate::comparison::{Comparison, compare, usual_question};
 use crate::error::Result;
+use crate::generator;
 use crate::lab::Lab;
 use crate::metric::Metric;
 use crate::report::Report;
@@ -48,7 +48,7 @@ pub fn run(lab: &mut Lab, kind: Kind, times: usize, command: &str) -> Result<Cal
     report.begin_named("calibrate", &format!("{} against itself.", kind.name()));
     for time in 1..=times {
         let turns = Turns { slices: lab.effort.slices, beside: None };
-        let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+        let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         let title = format!("A against A, {time} of {times}");
         report.add_rows(&title, &rounds);

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::ask::Ask;
 use crate::catalog::Kind;
-use crate::client::{Plan, run_count};
 use crate::error::{Error, Result};
 use crate::fairness::{Matrix, Setting};
 use crate::fixture::Fixture;
+use crate::generator::{Task, run_count};
 use crate::http;
 use crate::lab::Lab;
 use crate::process_table::{Pid, Process};
@@ -126,16 +126,14 @@ fn observe(stack: &Stack, ask: &Ask) -> Result<Column> {
 }
 
 fn keep_alive(address: SocketAddr, ask: &Ask) -> Result<String> {
-    let plan = Plan { asks: vec![ask.clone()], ..Plan::get(address, "/", 1) };
-    let account = run_count(&plan, LOOKED_AT)?;
-    Ok(if account.reused + 1 >= LOOKED_AT { "kept" } else { "closed" }.into())
+    let load = run_count(&Task::new(address, ask, 1), LOOKED_AT)?.load;
+    Ok(if load.reused.unwrap_or(0) + 1 >= LOOKED_AT { "kept" } else { "closed" }.into())
 }
 
 /// Whether any file that a process of the stack has open for writing grows by requests.
 fn access_log(stack: &Stack, ask: &Ask) -> Result<String> {
     let before = sizes(&stack.group.pids());
-    let plan = Plan { asks: vec![ask.clone()], ..Plan::get(stack.address, "/", 1) };
-    run_count(&plan, LOOKED_AT)?;
+    run_count(&Task::new(stack.address, ask, 1), LOOKED_AT)?;
     stack.settle();
     let after = sizes(&stack.group.pids());
     let line_each = LOOKED_AT * LOG_LINE_BYTES;

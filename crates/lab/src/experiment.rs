@@ -11,6 +11,7 @@ mod fetch;
 mod files;
 mod fork;
 mod framework;
+mod generator;
 mod hello;
 mod idle;
 mod kill;
@@ -71,6 +72,8 @@ pub enum Experiment {
     PageCache,
     /// 23 bytes with validators: php-fpm, a resident script, and a framework in it.
     Framework,
+    /// The load generator itself against wrk and h2load: its CPU per request, its punctuality.
+    Generator,
     /// PUT and GET at a fixed rate: a synchronous server against an asynchronous one.
     Entity,
 }
@@ -97,6 +100,7 @@ impl Experiment {
             Self::Workers => workers::run(lab, report),
             Self::PageCache => page_cache::run(lab, report),
             Self::Framework => framework::run(lab, report),
+            Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(report),
         }
     }

@@ -64,6 +64,25 @@ impl Matrix {
     }
 }
 
+impl Matrix {
+    /// Lets these settings differ: they are what is compared, or somebody answers for them.
+    pub fn accept(&mut self, names: &[String]) {
+        for setting in &mut self.settings {
+            setting.must_agree &= !names.contains(&setting.name);
+        }
+    }
+
+    /// Why the stacks must not be compared, if they are set up differently.
+    pub fn refusal(&self) -> Option<String> {
+        let findings = self.findings();
+        let why = format!(
+            "they are set up differently: {}; --accept NAME compares them all the same",
+            findings.join("; ")
+        );
+        (!findings.is_empty()).then_some(why)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +111,16 @@ mod tests {
         let unequal = setting(&[Some("on"), Some("off")], true);
         let matrix = Matrix { stacks, settings: vec![named, unequal] };
         assert_eq!(matrix.findings(), ["opcache differs: a has on, b has off"]);
+    }
+
+    #[test]
+    fn unequal_settings_are_refused_until_they_are_accepted() {
+        let unequal = setting(&[Some("on"), Some("off")], true);
+        let stacks = vec!["a".into(), "b".into()];
+        let mut matrix = Matrix { stacks, settings: vec![unequal] };
+        let why = matrix.refusal().expect("they differ");
+        assert!(why.contains("opcache differs: a has on, b has off"), "{why}");
+        matrix.accept(&["opcache".into()]);
+        assert_eq!(matrix.refusal(), None);
     }
 }

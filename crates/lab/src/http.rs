@@ -1,8 +1,8 @@
 //! The least of HTTP/1.1 that a client needs to know where one answer ends (RFC 9112 §6.3),
 //! and a blocking exchange of one request for checks and the WordPress installer.
 //!
-//! [`scan`] is pure and is the hot path of [`crate::client`]; it trusts the server as far as a
-//! measuring client may: what it cannot read is a failure of that request.
+//! [`scan`] is pure, and trusts the server as far as a measuring client may. Load is not sent from
+//! here but by [`crate::generator`].
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -133,18 +133,6 @@ fn join_chunks(raw: &[u8]) -> Vec<u8> {
     body
 }
 
-/// How many bytes the body of a complete response has without chunk framing.
-pub fn body_length(buffer: &[u8], shape: Shape) -> usize {
-    let raw = &buffer[shape.head..shape.total];
-    if shape.chunked { join_chunks(raw).len() } else { raw.len() }
-}
-
-/// Whether the body of a complete response is these bytes, without chunk framing.
-pub fn is_body(buffer: &[u8], shape: Shape, bytes: &[u8]) -> bool {
-    let raw = &buffer[shape.head..shape.total];
-    if shape.chunked { join_chunks(raw) == bytes } else { raw == bytes }
-}
-
 /// One answer, its body decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -189,12 +177,12 @@ pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
 
 /// Sends a request on a connection of its own.
 pub fn send(address: SocketAddr, ask: &Ask) -> Result<Answer> {
-    exchange(address, &ask.clone().header("Connection: close").bytes(None))
+    exchange(address, &ask.clone().header("Connection: close").bytes())
 }
 
 /// Sends a request on a connection of its own; the answer and its head as it came.
 pub fn send_with_head(address: SocketAddr, ask: &Ask) -> Result<(Answer, String)> {
-    exchange_with_head(address, &ask.clone().header("Connection: close").bytes(None))
+    exchange_with_head(address, &ask.clone().header("Connection: close").bytes())
 }
 
 /// The value of a header field, whatever the case of its name.

@@ -2,7 +2,7 @@
 //!
 //! `outboard lab` (behind `make bench`) is its only caller. The map, from the outside in:
 //! a [`run`] of [`experiment`]s starts [`stack`]s ([`nginx`], [`fpm`], [`apache`],
-//! [`varnish`], [`builtin`], [`mariadb`], [`outboard`]), puts load on them ([`wrk`], [`client`], [`background`]) in [`slice`]s whose
+//! [`varnish`], [`builtin`], [`mariadb`], [`outboard`]), puts load on them ([`generator`], [`background`]) in [`slice`]s whose
 //! [`order`] is balanced, with a [`backend`] to wait for and [`fixture`]s to serve. What [`group`]
 //! accounts for becomes [`statistics`] and from there [`comparison`]s by [`metric`] and
 //! [`verdict`]s on bars, unless a [`refusal`] forbids it; [`fairness`] tells whether the stacks
@@ -21,7 +21,6 @@ pub mod builtin;
 pub mod calibrate;
 pub mod catalog;
 pub mod cgroup;
-pub mod client;
 pub mod comparison;
 pub mod doctor;
 pub mod error;
@@ -29,7 +28,9 @@ pub mod experiment;
 pub mod fairness;
 pub mod fixture;
 pub mod fpm;
+pub mod generator;
 pub mod group;
+pub mod h2load;
 pub mod http;
 pub mod janitor;
 pub mod lab;
@@ -41,6 +42,7 @@ pub mod markdown;
 pub mod marks;
 pub mod metric;
 pub mod nginx;
+pub mod null;
 pub mod order;
 pub mod outboard;
 pub mod page;

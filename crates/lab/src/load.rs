@@ -1,6 +1,6 @@
 //! What a generator reports of one run: answers, failures by class, latencies.
 //!
-//! Filled by [`crate::wrk`] and [`crate::client`]; read by the experiments and the table.
+//! Filled by [`crate::generator`] and its rivals; read by the experiments and the table.
 
 use std::fmt;
 
@@ -103,20 +103,6 @@ pub struct Latency {
     pub mean_us: Option<f64>,
 }
 
-impl Latency {
-    /// Percentiles of samples in µs; all zero without samples.
-    pub fn of(mut samples_us: Vec<u32>) -> Self {
-        samples_us.sort_unstable();
-        let sum: u64 = samples_us.iter().map(|&us| u64::from(us)).sum();
-        let mean_us = (!samples_us.is_empty()).then(|| sum as f64 / samples_us.len() as f64);
-        let at = |share: f64| {
-            let rank = (share * samples_us.len() as f64).ceil() as usize;
-            samples_us.get(rank.saturating_sub(1)).map_or(0.0, |&us| f64::from(us))
-        };
-        Self { p50_us: at(0.50), p90_us: at(0.90), p99_us: at(0.99), max_us: at(1.0), mean_us }
-    }
-}
-
 /// One run of a generator.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Load {
@@ -131,6 +117,10 @@ pub struct Load {
     pub reused: Option<u64>,
     /// Latencies of the answers.
     pub latency: Latency,
+    /// How late 99 % of the requests were sent at most by the generator's own fault, in µs; `None`
+    /// without a schedule.
+    #[serde(default)]
+    pub late_p99_us: Option<f64>,
     /// Connections that the load came over.
     pub connections: usize,
     /// What the generator's one thread spent on it, in µs of CPU.
@@ -154,12 +144,5 @@ mod tests {
         assert_eq!(failures.to_string(), "3 failed, 2 broken, 1 of status 400 or above");
         assert_eq!(failures.classes(), "2 receive, 1 status");
         assert_eq!(Failures::default().to_string(), "0 failed");
-    }
-
-    #[test]
-    fn percentiles_are_samples_at_their_rank() {
-        let latency = Latency::of((1..=100).rev().collect());
-        assert_eq!((latency.p50_us, latency.p99_us, latency.max_us), (50.0, 99.0, 100.0));
-        assert_eq!(Latency::of(Vec::new()), Latency::default());
     }
 }

@@ -36,6 +36,7 @@ impl Machine {
             version(Path::new("/usr/sbin/apache2"), "-v"),
             version(Path::new("/usr/sbin/mariadbd"), "--version"),
             version(Path::new("/usr/bin/wrk"), "-v"),
+            version(Path::new("/usr/bin/h2load"), "--version"),
         ];
         versions.push(outboard.map_or("outboard: not built".into(), |o| version(o, "--version")));
         Self {

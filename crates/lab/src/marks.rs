@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::client::Account;
 use crate::error::{Doing, Result};
+use crate::generator::Account;
 use crate::process_table::Pid;
 
 /// One line of a process's file.
@@ -81,8 +81,9 @@ impl Judgement {
 /// Holds the client's account against the marks.
 pub fn judge(marks: &Marks, killed: &[Pid], account: &Account) -> Judgement {
     let mut bad: BTreeSet<u64> = BTreeSet::new();
-    let mut other_failures = account.failures.total() - account.failures.status;
-    for &(number, status) in &account.unusual {
+    let failures = &account.load.failures;
+    let mut other_failures = failures.total() - failures.status;
+    for &(number, status) in &account.rejected {
         if status == 502 {
             bad.insert(number);
         } else {
@@ -129,10 +130,10 @@ mod tests {
         Marks(processes.iter().map(|&(pid, text)| (pid, parsed(text))).collect())
     }
 
-    fn account(unusual: &[(u64, u16)]) -> Account {
+    fn account(rejected: &[(u64, u16)]) -> Account {
         let mut account = Account::default();
-        account.unusual.extend_from_slice(unusual);
-        account.failures.status = unusual.len() as u64;
+        account.rejected.extend_from_slice(rejected);
+        account.load.failures.status = rejected.len() as u64;
         account
     }
 
@@ -169,7 +170,7 @@ mod tests {
         assert!(!judge(&marks(&[]), &[], &account(&[(1, 503)])).is_exact());
         assert!(!judge(&marks(&[(7, "+1 -1"), (8, "+1 -1")]), &[], &account(&[])).is_exact());
         let mut lost = account(&[]);
-        lost.failures.broken = 1;
+        lost.load.failures.broken = 1;
         assert!(!judge(&marks(&[]), &[], &lost).is_exact());
     }
 }

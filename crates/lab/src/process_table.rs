@@ -60,6 +60,22 @@ impl Process {
     }
 }
 
+/// What the children of this process that have ended had spent, in µs, exact to 10 ms.
+pub fn ended_children_us() -> u64 {
+    Process::read(std::process::id()).map_or(0, |own| own.ended_children_us)
+}
+
+/// What the living threads of a process have spent, in µs, exact to the µs (`schedstat`, Linux's
+/// Documentation/scheduler/sched-stats.rst).
+pub fn threads_us(pid: Pid) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let spent_ns = threads.filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    });
+    spent_ns.sum::<u64>() / 1_000
+}
+
 /// All processes at one moment.
 pub struct ProcessTable(HashMap<Pid, Process>);
 

@@ -143,6 +143,10 @@ fn failing(slice: &Slice) -> Option<Refusal> {
 /// long that it reached over the end, where connections fall idle one by one.
 fn little(slice: &Slice) -> Option<Refusal> {
     let load = &slice.load;
+    if load.late_p99_us.is_some() {
+        // By a schedule, connections are idle as often as they may be.
+        return None;
+    }
     let mean_us = load.latency.mean_us.filter(|_| load.connections > 0 && load.seconds > 0.0)?;
     let in_flight = load.rate() * mean_us / 1e6;
     let share = in_flight / load.connections as f64;

@@ -1,7 +1,7 @@
 //! A run: experiments one after the other, and the report of them.
 //!
-//! Called by `outboard lab run`. Invariant: an experiment that fails says so in the report and
-//! keeps none of the others from running.
+//! Called by `outboard lab run`. Invariants: stacks that are set up differently are not measured;
+//! an experiment that fails says so in the report and keeps none of the others from running.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,35 +14,55 @@ use crate::outboard;
 use crate::report::{Report, Run, State};
 use crate::verdict::Verdict;
 
-/// Runs experiments; `command` is what does the same again.
-pub fn run(experiments: &[Experiment], effort: Effort, command: &str) -> Result<Report> {
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// In this order.
+    pub experiments: Vec<Experiment>,
+    /// Settings in which stacks may differ.
+    pub accepted: Vec<String>,
+}
+
+/// Runs experiments, unless the stacks are set up differently; `command` is what does the same
+/// again.
+pub fn run(order: &Order, effort: Effort, command: &str) -> Result<Report> {
     let mut lab = Lab::open(effort)?;
     let mut report = empty(&lab, command);
     let began = Instant::now();
-    look_around(&mut lab, &mut report);
-    for &experiment in experiments {
+    let refusal = look_around(&mut lab, &mut report, &order.accepted);
+    for &experiment in &order.experiments {
         eprintln!("{}", experiment.name());
         report.begin(experiment);
-        if let Err(error) = experiment.run(&mut lab, &mut report) {
+        let failure = match &refusal {
+            Some(why) => Some(why.clone()),
+            None => experiment.run(&mut lab, &mut report).err().map(|error| error.to_string()),
+        };
+        if let Some(why) = failure {
+            eprintln!("  {why}");
             let bar = format!("{} experiment", experiment.name());
-            eprintln!("  {error}");
             report.verdicts.push(Verdict::not_measured(&bar, "it failed: see the note"));
-            report.notes.push(format!("{}: {error}", experiment.name()));
-            report.conclude(State::Failed { why: error.to_string() });
+            report.notes.push(format!("{}: {why}", experiment.name()));
+            report.conclude(State::Failed { why });
         }
     }
     report.run.seconds = began.elapsed().as_secs_f64();
     Ok(report)
 }
 
-/// Looks whether the stacks are set up alike; a run goes on without knowing.
-fn look_around(lab: &mut Lab, report: &mut Report) {
+/// Why stacks of the usual setting must not be compared, if they are set up differently. A run
+/// goes on without knowing.
+fn look_around(lab: &mut Lab, report: &mut Report, accepted: &[String]) -> Option<String> {
     match doctor::examine(lab, &mut report.notes) {
-        Ok(matrix) => {
-            report.notes.extend(matrix.findings());
+        Ok(mut matrix) => {
+            matrix.accept(accepted);
+            let refusal = matrix.refusal();
             report.fairness = Some(matrix);
+            refusal
         }
-        Err(error) => report.notes.push(format!("doctor: {error}")),
+        Err(error) => {
+            report.notes.push(format!("doctor: {error}"));
+            None
+        }
     }
 }
 

@@ -207,57 +207,56 @@ impl Turns<'_> {
         mut load: impl FnMut(&Stack) -> Result<Load>,
     ) -> Result<Rounds> {
         for stack in stacks {
-            check_some_answers(stack, &load(stack)?)?;
+            check_some_answers(stack.name, &load(stack)?)?;
         }
-        let empty = |stack: &&Stack| Series { stack: stack.name.into(), slices: Vec::new() };
-        let series = stacks.iter().map(empty).collect();
+        let names: Vec<&str> = stacks.iter().map(|stack| stack.name).collect();
+        self.among(lab, &names, |index| measure(lab, stacks[index], self.beside, &mut load))
+    }
+
+    /// Gives whatever bears these names its slices; `measure` takes one, by its index.
+    pub fn among(
+        &self,
+        lab: &Lab,
+        names: &[&str],
+        mut measure: impl FnMut(usize) -> Result<Slice>,
+    ) -> Result<Rounds> {
+        let empty = |name: &&str| Series { stack: (*name).into(), slices: Vec::new() };
+        let series = names.iter().map(empty).collect();
         let mut rounds = Rounds { series, repeated: 0 };
         let mut round = 0;
         while round < self.slices {
-            let slices = self.round(lab, stacks, round, &mut load)?;
+            let mut slices = vec![Slice::default(); names.len()];
+            for index in order(round, names.len()) {
+                slices[index] = measure(index)?;
+            }
             let passing = slices.iter().filter_map(Refusal::of).find(Refusal::may_pass);
             if let Some(refusal) = passing.filter(|_| rounds.repeated < self.slices / 2) {
                 lab.progress(&format!("taken again: {refusal}"));
                 rounds.repeated += 1;
                 continue;
             }
-            lab.progress(&line(round, stacks, &slices));
+            lab.progress(&line(round, names, &slices));
             let pairs = rounds.series.iter_mut().zip(slices);
             pairs.for_each(|(series, slice)| series.slices.push(slice));
             round += 1;
         }
         Ok(rounds)
     }
-
-    /// One slice of every stack, in the order of this round.
-    fn round(
-        &self,
-        lab: &Lab,
-        stacks: &[&Stack],
-        round: usize,
-        mut load: impl FnMut(&Stack) -> Result<Load>,
-    ) -> Result<Vec<Slice>> {
-        let mut slices = vec![Slice::default(); stacks.len()];
-        for index in order(round, stacks.len()) {
-            slices[index] = measure(lab, stacks[index], self.beside, &mut load)?;
-        }
-        Ok(slices)
-    }
 }
 
-fn check_some_answers(stack: &Stack, load: &Load) -> Result<()> {
+fn check_some_answers(who: &str, load: &Load) -> Result<()> {
     if load.answers > 0 {
         return Ok(());
     }
     let what = format!("no answer while warming up; failures: {:?}", load.failures);
-    Err(Error::Unexpected { who: stack.name.into(), what })
+    Err(Error::Unexpected { who: who.into(), what })
 }
 
-fn line(round: usize, stacks: &[&Stack], slices: &[Slice]) -> String {
-    let cell = |(stack, slice): (&&Stack, &Slice)| {
+fn line(round: usize, names: &[&str], slices: &[Slice]) -> String {
+    let cell = |(name, slice): (&&str, &Slice)| {
         let (us, rate) = (slice.cpu_us_per_answer(), slice.load.rate());
-        format!("{} {us:.2} µs, {rate:.0}/s", stack.name)
+        format!("{name} {us:.2} µs, {rate:.0}/s")
     };
-    let cells: Vec<String> = stacks.iter().zip(slices).map(cell).collect();
+    let cells: Vec<String> = names.iter().zip(slices).map(cell).collect();
     format!("round {:>2}: CPU per request: {}", round + 1, cells.join("; "))
 }

@@ -57,6 +57,11 @@ impl Verdict {
         Self::of(bar, Bound::AtLeast(limit), ratio, ratio_words)
     }
 
+    /// A paired ratio that may be off 1 by no more than `share`.
+    pub fn agreement(bar: &str, share: f64, ratio: Option<Estimate>) -> Self {
+        Self::of(bar, Bound::Around(share), ratio, ratio_words)
+    }
+
     /// A value per slice that may not exceed `limit`, in `unit`.
     pub fn at_most(bar: &str, limit: f64, values: &[f64], unit: &str) -> Self {
         let words = |estimate: &Estimate| value_words(estimate, unit);
@@ -99,6 +104,8 @@ impl Verdict {
 enum Bound {
     AtMost(f64),
     AtLeast(f64),
+    /// Of a ratio: how far from 1.
+    Around(f64),
 }
 
 impl Bound {
@@ -107,6 +114,9 @@ impl Bound {
         let (holds, fails) = match self {
             Self::AtMost(limit) => (high <= limit, low > limit),
             Self::AtLeast(limit) => (low >= limit, high < limit),
+            Self::Around(share) => {
+                (low >= 1.0 - share && high <= 1.0 + share, low > 1.0 + share || high < 1.0 - share)
+            }
         };
         match () {
             () if confidence < 0.9 => Outcome::Undecided,
@@ -155,6 +165,18 @@ mod tests {
         let outcome = |limit| Verdict::at_least("rate", limit, &rates, "per second").outcome;
         let outcomes = [outcome(900.0), outcome(1_100.0), outcome(1_000.0)];
         assert_eq!(outcomes, [Outcome::Pass, Outcome::Fail, Outcome::Undecided]);
+    }
+
+    #[test]
+    fn an_agreement_is_judged_from_both_sides() {
+        let outcome = |low, high| {
+            let estimate =
+                Estimate { low, middle: f64::midpoint(low, high), high, confidence: 0.95 };
+            Verdict::agreement("as the other", 0.02, Some(estimate)).outcome
+        };
+        assert_eq!(outcome(0.99, 1.01), Outcome::Pass);
+        assert_eq!([outcome(1.03, 1.05), outcome(0.90, 0.97)], [Outcome::Fail; 2]);
+        assert_eq!(outcome(0.95, 1.01), Outcome::Undecided);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! wrk as the load generator: a closed loop of keep-alive connections at full speed.
+//! wrk, to hold the project's own generator against: a closed loop of keep-alive connections at full speed.
 //!
 //! Runs Debian's binary with one thread (the generator shares the machine's cores with the
 //! stack) and a script whose only function is `done`, which costs nothing per request.
@@ -16,7 +16,7 @@ use crate::http::HOST;
 use crate::janitor;
 use crate::lab::{Lab, program, write};
 use crate::load::{Failures, Latency, Load};
-use crate::process_table::Process;
+use crate::process_table::threads_us;
 
 /// Prints one line of numbers, marked so that wrk's own report is not mistaken for it.
 const REPORT: &str = r#"
@@ -27,6 +27,9 @@ function done(summary, latency, requests)
     latency:percentile(50), latency:percentile(90), latency:percentile(99), latency.max))
 end
 "#;
+
+/// The name in tables.
+pub const NAME: &str = "wrk";
 
 /// The installed wrk and its report script.
 pub struct Wrk {
@@ -51,24 +54,10 @@ impl Wrk {
         connections: usize,
         seconds: f64,
     ) -> Result<Load> {
-        self.run_with(address, path, &[], connections, seconds)
-    }
-
-    /// The same with more header lines.
-    pub fn run_with(
-        &self,
-        address: SocketAddr,
-        path: &str,
-        headers: &[&str],
-        connections: usize,
-        seconds: f64,
-    ) -> Result<Load> {
-        let before = ended_children_us();
         let wrk = Command::new(&self.binary)
             .args(["--threads", "1", "--timeout", "10s", "--header", &format!("Host: {HOST}")])
             .args(["--connections", &connections.to_string()])
             .args(["--duration", &format!("{}s", seconds.ceil() + 1.0)])
-            .args(headers.iter().flat_map(|line| ["--header", line]))
             .arg("--script")
             .arg(&self.script)
             .arg(format!("http://{address}{path}"))
@@ -79,6 +68,7 @@ impl Wrk {
             .doing(|| "run wrk".into())?;
         // It counts in whole seconds; interrupted it ends early and reports as at its end.
         thread::sleep(Duration::from_secs_f64(seconds));
+        let client_us = threads_us(wrk.id());
         janitor::signal(wrk.id(), Signal::INT);
         let output = wrk.wait_with_output().doing(|| "run wrk".into())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -86,14 +76,8 @@ impl Wrk {
             program: "wrk".into(),
             output: format!("{text}{}", String::from_utf8_lossy(&output.stderr)),
         })?;
-        let client_us = ended_children_us().saturating_sub(before);
         Ok(Load { connections, client_us, ..load })
     }
-}
-
-/// What the lab's ended children have spent, wrk among them.
-fn ended_children_us() -> u64 {
-    Process::read(std::process::id()).map_or(0, |lab| lab.ended_children_us)
 }
 
 fn parse(text: &str) -> Option<Load> {

@@ -70,9 +70,10 @@ impl Answer {
         if expect.length_bytes.is_some_and(|length| length != self.body_bytes) {
             return Some(Failure::Length);
         }
-        let text = expect.body_contains.as_ref()?;
-        let is_in = memchr::memmem::find(&self.body, text.as_bytes()).is_some();
-        (!is_in).then_some(Failure::Body)
+        let lacks = |text: &String| memchr::memmem::find(&self.body, text.as_bytes()).is_none();
+        let is_other = expect.body_is.as_ref().is_some_and(|body| **body != *self.body);
+        let is_bad = is_other || expect.body_contains.as_ref().is_some_and(lacks);
+        is_bad.then_some(Failure::Body)
     }
 }
 
@@ -86,13 +87,24 @@ mod tests {
         answer.take_body(b"hello");
         let judge = |status, length_bytes, body: Option<&str>| {
             let body_contains = body.map(str::to_owned);
-            answer.judge(&Expect { status, length_bytes, body_contains })
+            answer.judge(&Expect { status, length_bytes, body_contains, ..Expect::default() })
         };
         assert_eq!(judge(None, None, None), None);
         assert_eq!(judge(Some(200), Some(5), Some("ell")), None);
         assert_eq!(judge(Some(204), Some(6), None), Some(Failure::Status));
         assert_eq!(judge(None, Some(6), Some("x")), Some(Failure::Length));
         assert_eq!(judge(None, Some(5), Some("x")), Some(Failure::Body));
+    }
+
+    #[test]
+    fn a_body_must_be_the_expected_one_to_the_last_byte() {
+        let mut answer = Answer { status: 200, wants_body: true, ..Answer::default() };
+        answer.take_body(b"hello");
+        let judge =
+            |body: &[u8]| answer.judge(&Expect { body_is: Some(body.into()), ..Expect::default() });
+        assert_eq!(judge(b"hello"), None);
+        assert_eq!(judge(b"hellO"), Some(Failure::Body));
+        assert_eq!(judge(b"hell"), Some(Failure::Body));
     }
 
     #[test]

@@ -18,7 +18,7 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 const LISTENER: u64 = u64::MAX;
 const EVENTS_A_TURN: usize = 256;
 
-/// A server on an ephemeral port of the loopback; it ends when dropped.
+/// A server on the loopback; it ends when dropped.
 #[derive(Debug)]
 pub struct NullServer {
     address: SocketAddr,
@@ -27,9 +27,14 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Begins to listen.
+    /// Begins to listen on an ephemeral port.
     pub fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    /// Begins to listen on this address.
+    pub fn start_at(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();

@@ -7,6 +7,7 @@ use crate::schedule::{Arrival, Rate};
 use crate::server_cpu::Processes;
 use crate::target::Target;
 use crate::template::Template;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One request, with places that are filled when it is sent.
@@ -69,6 +70,8 @@ pub struct Expect {
     pub length_bytes: Option<u64>,
     /// What the body must contain. Has every body kept, which costs the generator a copy.
     pub body_contains: Option<String>,
+    /// The only good body. Has every body kept as well.
+    pub body_is: Option<Arc<[u8]>>,
 }
 
 /// A value taken out of an answer for the requests after it.
@@ -107,7 +110,8 @@ impl Step {
 
     /// Whether the text of the answer's body matters.
     pub(crate) fn reads_body(&self) -> bool {
-        self.expect.body_contains.is_some() || !self.captures.is_empty()
+        let Expect { body_contains, body_is, .. } = &self.expect;
+        body_contains.is_some() || body_is.is_some() || !self.captures.is_empty()
     }
 }
 
@@ -170,6 +174,10 @@ pub struct Plan {
     pub duration: Duration,
     /// Ends a closed loop after so many requests, if the duration has not before.
     pub requests: Option<u64>,
+    /// Whether a closed loop waits at its end for the answers that are still to come, and closes
+    /// each connection that has nothing left to send. A slow server then has nothing left to do
+    /// for nobody when the run has ended.
+    pub drains: bool,
     /// Whether a connection carries more than one request.
     pub keep_alive: bool,
     /// After so long without a whole answer a request has failed.
@@ -202,6 +210,7 @@ impl Plan {
             threads: 1,
             duration: Duration::from_secs(10),
             requests: None,
+            drains: false,
             keep_alive: true,
             timeout: Duration::from_secs(10),
             keys: 10_000,

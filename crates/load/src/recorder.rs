@@ -6,10 +6,14 @@
 
 use crate::failures::{Failure, Failures};
 use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 /// Longest time that is told apart from longer ones.
 const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// More of the answers with a bad status are counted and not kept one by one.
+const REJECTED_KEPT: usize = 100_000;
 
 /// An empty histogram for times in ns up to an hour.
 pub fn histogram() -> Histogram<u64> {
@@ -75,6 +79,10 @@ pub(crate) struct Totals {
     pub(crate) connect: Histogram<u64>,
     /// Time from sending to the first bytes of the answer, if the plan wants it.
     pub(crate) first_byte: Histogram<u64>,
+    /// Answers by status.
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    /// `{seq}` and status of answers whose status was not good.
+    pub(crate) rejected: Vec<(u64, u16)>,
     pub(crate) first: Option<First>,
     pub(crate) received_bytes: u64,
     pub(crate) closed_by_server: u64,
@@ -93,6 +101,20 @@ pub(crate) struct Totals {
     pub(crate) cpu_us: u64,
     /// When the last request ended, in ns from the beginning.
     pub(crate) ended_ns: u64,
+    /// How long requests were to be sent, in ns: less than planned when it was stopped.
+    pub(crate) duration_ns: u64,
+}
+
+impl Totals {
+    /// Counts an answer, and notes which one it was when its status was not good.
+    pub(crate) fn count_status(&mut self, status: u16, failure: Option<Failure>, seq: Option<u64>) {
+        *self.statuses.entry(status).or_default() += 1;
+        if let (Some(Failure::Status), Some(seq)) = (failure, seq)
+            && self.rejected.len() < REJECTED_KEPT
+        {
+            self.rejected.push((seq, status));
+        }
+    }
 }
 
 /// From a thread to the collector.
@@ -120,6 +142,8 @@ impl Recorder {
                 lag: histogram(),
                 connect: histogram(),
                 first_byte: histogram(),
+                statuses: BTreeMap::new(),
+                rejected: Vec::new(),
                 first: None,
                 received_bytes: 0,
                 closed_by_server: 0,
@@ -131,6 +155,7 @@ impl Recorder {
                 in_flight_ns: 0,
                 cpu_us: 0,
                 ended_ns: 0,
+                duration_ns: 0,
             },
             interval_ns,
             index: 0,

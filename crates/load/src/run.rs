@@ -8,6 +8,7 @@ use crate::summary::{Moment, Summary};
 use crate::tls::Tls;
 use crate::worker::{Share, Start, Worker};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::JoinHandle;
@@ -65,17 +66,27 @@ pub struct Run {
 impl Run {
     /// Checks the plan, makes sure that somebody is there, and begins.
     pub fn start(plan: Plan) -> Result<Self, Error> {
+        Self::start_until(plan, Arc::default())
+    }
+
+    /// The same for a run that ends as soon as `stop` is set; its result is that of the part that
+    /// there was.
+    pub fn start_until(plan: Plan, stop: Arc<AtomicBool>) -> Result<Self, Error> {
         if let Some(mistake) = plan.mistake() {
             return Err(Error::Plan(mistake));
         }
         allow_descriptors(plan.connections);
         let address = plan.target.address.to_string();
         let tls = Tls::of(&plan).map_err(Error::Plan)?;
-        probe(&plan.target.address, tls.as_ref())
-            .map_err(|error| Error::Unreachable { address, error })?;
+        match probe(&plan.target.address, tls.as_ref()) {
+            // Nothing is known of the server then; the requests will say the same of this machine.
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+            probed => probed.map_err(|error| Error::Unreachable { address, error })?,
+        }
         let plan = Arc::new(plan);
         let threads = plan.thread_count();
-        let start = Arc::new(Start { barrier: Barrier::new(threads + 1), origin: OnceLock::new() });
+        let (barrier, origin) = (Barrier::new(threads + 1), OnceLock::new());
+        let start = Arc::new(Start { barrier, origin, stop });
         let (sender, notes) = channel();
         let interval_ns = plan.interval.as_nanos() as u64;
         let is_open = plan.load != Load::Closed;

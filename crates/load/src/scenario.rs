@@ -180,6 +180,7 @@ impl RawStep {
             status: self.check.status,
             length_bytes: self.check.length,
             body_contains: self.check.body.clone(),
+            ..Expect::default()
         };
         let captures = self.capture.iter().map(|(name, pattern)| {
             let pattern = regex::bytes::Regex::new(pattern)

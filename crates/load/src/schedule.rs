@@ -129,6 +129,12 @@ impl Schedule {
         self.next_ns
     }
 
+    /// Ends earlier than it was meant to.
+    pub(crate) fn end_at(&mut self, end_ns: u64) {
+        self.end_ns = end_ns.max(1);
+        self.next_ns = self.next_ns.filter(|&ns| ns < end_ns);
+    }
+
     /// Takes the next request.
     pub(crate) fn take(&mut self) {
         self.position += self.gap();

@@ -10,6 +10,7 @@ use crate::recorder::{First, Slice, Totals, histogram};
 use crate::schedule::Rate;
 use crate::server_cpu::ServerCpu;
 use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
 
 /// One interval of the time series.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -77,6 +78,8 @@ pub struct Summary {
     /// Whether the run had a number of requests to send, or users who think: then the
     /// connections are not always busy, even in a closed loop.
     pub has_pauses: bool,
+    /// Whether it was stopped before its end.
+    pub is_partial: bool,
     /// How long requests were sent, in seconds.
     pub seconds: f64,
     /// Requests sent.
@@ -102,6 +105,11 @@ pub struct Summary {
     pub first_byte: Histogram<u64>,
     /// The first answer that came.
     pub first: Option<First>,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// `{seq}` and status of the answers whose status was not good, as far as requests had a `{seq}`
+    /// and there were fewer than 100,000.
+    pub rejected: Vec<(u64, u16)>,
     /// Requests that the schedule of an open loop had.
     pub due: u64,
     /// Of these, sent late because no connection was free.
@@ -141,6 +149,7 @@ impl Summary {
             threads: plan.thread_count(),
             keep_alive: plan.keep_alive,
             has_pauses: plan.requests.is_some() || plan.thinks(),
+            is_partial: false,
             seconds: plan.duration.as_secs_f64(),
             sent: all.sent,
             answers: all.answers,
@@ -153,6 +162,8 @@ impl Summary {
             connect: histogram(),
             first_byte: histogram(),
             first: None,
+            statuses: BTreeMap::new(),
+            rejected: Vec::new(),
             due: 0,
             delayed: 0,
             shed: 0,
@@ -166,7 +177,7 @@ impl Summary {
             moments,
         };
         let mut in_flight_ns = 0;
-        let mut ended_ns = 0;
+        let (mut ended_ns, mut duration_ns) = (0, 0);
         for one in &totals {
             if let Some(service) = &one.service {
                 summary.service += service;
@@ -185,6 +196,13 @@ impl Summary {
             summary.client_cpu_us += one.cpu_us;
             in_flight_ns += one.in_flight_ns;
             ended_ns = ended_ns.max(one.ended_ns);
+            duration_ns = duration_ns.max(one.duration_ns);
+            add_counts(&mut summary.statuses, &one.statuses);
+            summary.rejected.extend(&one.rejected);
+        }
+        if !totals.is_empty() && duration_ns < plan.duration.as_nanos() as u64 {
+            summary.is_partial = true;
+            summary.seconds = duration_ns as f64 / 1e9;
         }
         if plan.load == Load::Closed {
             summary.service = summary.latency.clone();
@@ -256,6 +274,9 @@ impl Summary {
         }));
         self.seconds += other.seconds;
         self.failures += other.failures;
+        self.is_partial |= other.is_partial;
+        add_counts(&mut self.statuses, &other.statuses);
+        self.rejected.extend(&other.rejected);
         self.backlog_max = self.backlog_max.max(other.backlog_max);
         for (mine, theirs) in [
             (&mut self.latency, &other.latency),
@@ -285,6 +306,12 @@ impl Summary {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
             (mine, _) => *mine = None,
         }
+    }
+}
+
+fn add_counts(mine: &mut BTreeMap<u16, u64>, theirs: &BTreeMap<u16, u64>) {
+    for (status, count) in theirs {
+        *mine.entry(*status).or_default() += count;
     }
 }
 

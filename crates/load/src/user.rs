@@ -9,6 +9,8 @@ pub(crate) struct User {
     pub(crate) began_ns: u64,
     pub(crate) opening_ns: u64,
     pub(crate) free_since_ns: u64,
+    /// The `{seq}` of the request in flight, if its bytes were made for it.
+    pub(crate) seq: Option<u64>,
     pub(crate) script: usize,
     pub(crate) step: usize,
     pub(crate) cookies: Vec<(String, String)>,

@@ -91,6 +91,7 @@ impl<'p> Wording<'p> {
         let prepared = &mut self.scripts[user.script][user.step];
         connection.codec.begin(&prepared.step.request.method);
         if let (Some(bytes), true) = (&prepared.fixed, user.cookies.is_empty()) {
+            user.seq = None;
             return connection.send(bytes);
         }
         let mut source = Source {
@@ -99,6 +100,7 @@ impl<'p> Wording<'p> {
             random: &mut self.random,
             values: &user.values,
         };
+        user.seq = Some(self.next_seq);
         self.next_seq += self.stride;
         prepared.message.render(&prepared.step.request, &mut source, &user.cookies);
         self.bytes.clear();

@@ -25,7 +25,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::sync::{Barrier, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Instant;
 
 const EVENTS_A_TURN: usize = 256;
@@ -42,6 +43,8 @@ const OPENING_NS: u64 = 2_000_000_000;
 pub(crate) struct Start {
     pub(crate) barrier: Barrier,
     pub(crate) origin: OnceLock<Instant>,
+    /// The run ends now, whatever the plan says.
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 /// Where this thread stands among the others.
@@ -81,6 +84,7 @@ pub(crate) struct Worker<'p> {
     recorder: Recorder,
     origin: Instant,
     end_ns: u64,
+    is_stopped: bool,
     next_sweep_ns: u64,
 }
 
@@ -130,6 +134,7 @@ impl<'p> Worker<'p> {
             recorder,
             origin: Instant::now(),
             end_ns,
+            is_stopped: false,
             next_sweep_ns: SWEEP_NS,
         })
     }
@@ -153,7 +158,7 @@ impl<'p> Worker<'p> {
             let now_ns = self.now_ns();
             self.free(place, now_ns);
         }
-        let ended_ns = self.turn_until_over(&mut buffer)?;
+        let ended_ns = self.turn_until_over(start, &mut buffer)?;
         self.recorder.totals.cpu_us = thread_cpu_us() - cpu_before_us;
         self.recorder.totals.ended_ns = ended_ns;
         self.recorder.totals.unfinished = self.in_flight;
@@ -162,6 +167,7 @@ impl<'p> Worker<'p> {
         }
         self.recorder.totals.received_bytes =
             self.connections.iter().map(|connection| connection.received_bytes).sum();
+        self.recorder.totals.duration_ns = self.end_ns;
         if let Pace::Open { schedule, .. } = &mut self.pace {
             let unsent = schedule.take_rest();
             self.recorder.totals.unsent = unsent;
@@ -222,10 +228,14 @@ impl<'p> Worker<'p> {
     }
 
     /// The loop; gives when the last request ended.
-    fn turn_until_over(&mut self, buffer: &mut [u8]) -> io::Result<u64> {
+    fn turn_until_over(&mut self, start: &Start, buffer: &mut [u8]) -> io::Result<u64> {
         let mut events = Vec::with_capacity(EVENTS_A_TURN);
         loop {
             let now_ns = self.now_ns();
+            if start.stop.load(Ordering::Relaxed) && self.end_ns > now_ns {
+                self.send_due(now_ns);
+                self.end_at(now_ns);
+            }
             if self.is_over(now_ns) {
                 return Ok(now_ns);
             }
@@ -248,12 +258,26 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// A closed loop leaves what is in flight at its end; an open one waits for it, since a slow
+    /// Ends the plan earlier than it was meant to; what is in flight is left unless it drains.
+    fn end_at(&mut self, now_ns: u64) {
+        self.end_ns = now_ns;
+        self.is_stopped = true;
+        if let Pace::Open { schedule, .. } = &mut self.pace {
+            schedule.end_at(now_ns);
+        }
+    }
+
+    /// A closed loop leaves what is in flight at its end unless it drains; an open one waits for it, since a slow
     /// answer belongs to the latencies all the more. What was due before the end and had a free
     /// user is sent even when this thread notices late.
     fn is_over(&self, now_ns: u64) -> bool {
         match &self.pace {
-            Pace::Closed { left } => now_ns >= self.end_ns || (*left == 0 && self.in_flight == 0),
+            Pace::Closed { left } => {
+                let is_late = now_ns >= self.end_ns;
+                let is_done = self.in_flight == 0 && (is_late || *left == 0);
+                is_done || (is_late && !self.plan.drains)
+            }
+            Pace::Open { .. } if self.is_stopped => !self.plan.drains || self.in_flight == 0,
             Pace::Open { schedule, .. } => {
                 let may_send = !self.idle.is_empty() && schedule.next_ns().is_some();
                 now_ns >= self.end_ns && self.in_flight == 0 && !may_send
@@ -314,6 +338,8 @@ impl<'p> Worker<'p> {
                 if *left > 0 && now_ns < self.end_ns {
                     *left -= 1;
                     self.begin(place, now_ns, now_ns);
+                } else if self.plan.drains {
+                    self.connections[place].close();
                 }
             }
             Pace::Open { .. } if now_ns >= self.end_ns => {}
@@ -418,10 +444,12 @@ impl<'p> Worker<'p> {
             connection.answer.wants_fields = self.plan.keeps_cookies();
             self.recorder.totals.first.get_or_insert_with(|| connection.answer.first());
         }
+        let seq = user.seq;
         let (failure, think_ns) = self.wording.advance(user, &connection.answer);
         if let Some(failure) = failure {
             self.recorder.failed(failure);
         }
+        self.recorder.totals.count_status(connection.answer.status, failure, seq);
         if !(self.plan.keep_alive && connection.answer.keep_alive) {
             self.recorder.totals.closed_by_server += u64::from(self.plan.keep_alive);
             connection.close();

@@ -2,9 +2,10 @@
 //!
 //! Reads the arguments, has `outboard_load` do the work, shows how it goes and writes what came of
 //! it. Exit codes: 0 done, 1 it could not be run, 2 the operator's mistake, 3 a promise or check
-//! was not kept, 5 the result is not to be believed.
+//! was not kept, 5 the result is not to be believed, 130 it was interrupted and is that of a part.
 
 mod arguments;
+mod diff;
 mod find;
 mod live;
 mod null;
@@ -18,7 +19,11 @@ use clap::{Args, Subcommand};
 use live::Live;
 use outboard_load::{Error, Expect, Plan, Promise, Run, Summary};
 use outputs::Outputs;
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// It could not be run.
 const FAILED: u8 = 1;
@@ -28,11 +33,14 @@ const MISTAKE: u8 = 2;
 const BROKEN: u8 = 3;
 /// The result is not to be believed.
 const INVALID: u8 = 5;
+/// Ctrl-C ended it: 128 and the number of the signal, as shells say it.
+const INTERRUPTED: u8 = 130;
 
 /// `outboard bench`.
 ///
 /// Exit codes: 0 done, 1 it could not be run, 2 a mistake in the arguments, 3 a promise (--slo) or
-/// check was not kept, 5 the result is not to be believed, and why.
+/// check was not kept, 5 the result is not to be believed, and why, 130 it was interrupted: the
+/// result is that of the part that there was.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BenchArguments {
@@ -62,6 +70,10 @@ struct RequestArguments {
 enum Special {
     /// Find the highest rate that keeps a promise.
     Find(Box<find::FindArguments>),
+    /// Hold one result against another, both written with --json.
+    ///
+    /// Exit code 5 if one of them is not to be believed.
+    Diff(diff::DiffArguments),
     /// Measure the generator itself, against a server that costs next to nothing.
     Null(null::NullArguments),
     /// Take the flags of ab, print its report.
@@ -105,6 +117,7 @@ pub(crate) fn run(arguments: BenchArguments, terminal: &Terminal) -> ExitCode {
     let outcome = match arguments.special {
         None => bench(&arguments.request, terminal),
         Some(Special::Find(arguments)) => find::run(&arguments),
+        Some(Special::Diff(arguments)) => diff::run(&arguments),
         Some(Special::Null(arguments)) => null::run(&arguments),
         Some(Special::Ab(arguments)) => old_tools::ab(&arguments.words),
         Some(Special::Wrk(arguments)) => old_tools::wrk(&arguments.words, false),
@@ -124,9 +137,10 @@ fn bench(arguments: &RequestArguments, terminal: &Terminal) -> Result<u8, Stop> 
         Run::start(Plan { duration: warmup, requests: None, ..plan.clone() })?.finish()?;
     }
     let has_checks = has_checks(&plan);
+    let stop = stop_at_interrupt()?;
     let mut series = arguments.outputs.open_series()?;
     let mut live = Live::new(&plan, arguments.outputs.quiet);
-    let mut run = Run::start(plan)?;
+    let mut run = Run::start_until(plan, stop)?;
     while let Some(moment) = run.next_moment()? {
         series.write(&moment)?;
         live.show(&moment);
@@ -141,6 +155,15 @@ fn bench(arguments: &RequestArguments, terminal: &Terminal) -> Result<u8, Stop> 
     Ok(verdict(&summary, has_checks, !broken.is_empty()))
 }
 
+/// A flag that the first Ctrl-C sets; the second ends the program.
+fn stop_at_interrupt() -> Result<Arc<AtomicBool>, Stop> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let cannot = |error| Stop(FAILED, format!("no handler for Ctrl-C: {error}"));
+    flag::register_conditional_default(SIGINT, stop.clone()).map_err(cannot)?;
+    flag::register(SIGINT, stop.clone()).map_err(cannot)?;
+    Ok(stop)
+}
+
 /// Whether the operator said what a good answer is.
 fn has_checks(plan: &Plan) -> bool {
     let mut steps = plan.scripts.iter().flat_map(|script| &script.steps);
@@ -150,7 +173,9 @@ fn has_checks(plan: &Plan) -> bool {
 /// The exit code that a result deserves. A wrong answer is one however it was measured; whether a
 /// promise was kept is known from a sound measurement only.
 fn verdict(summary: &Summary, has_checks: bool, is_broken: bool) -> u8 {
-    if has_checks && summary.failures.total() > 0 {
+    if summary.is_partial {
+        INTERRUPTED
+    } else if has_checks && summary.failures.total() > 0 {
         BROKEN
     } else if !summary.doubts().is_empty() {
         INVALID

@@ -12,7 +12,7 @@ use outboard_lab::error::{Error, Result};
 use outboard_lab::experiment::Experiment;
 use outboard_lab::lab::{Effort, Lab as Surroundings};
 use outboard_lab::report::Report;
-use outboard_lab::{ab, calibrate, doctor, janitor, markdown, run, table};
+use outboard_lab::{ab, calibrate, doctor, janitor, markdown, null, run, table};
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &Lab, terminal: &Terminal) -> ExitCode {
             janitor::run(std::io::stdin().lock());
             Ok(ExitCode::SUCCESS)
         }
+        Work::Null { address } => null::run(*address).map(|()| ExitCode::SUCCESS),
     };
     ended.unwrap_or_else(|error: Error| terminal.fail(&error.to_string(), 1))
 }
@@ -46,12 +47,12 @@ fn list(terminal: &Terminal) -> ExitCode {
 }
 
 fn measure(arguments: &Run, terminal: &Terminal) -> Result<ExitCode> {
-    let experiments = arguments.experiments();
-    if experiments.is_empty() {
+    let order = arguments.order();
+    if order.experiments.is_empty() {
         let message = "name experiments, or say --all; `outboard lab list` shows them";
         return Ok(terminal.fail(message, 2));
     }
-    let report = run::run(&experiments, arguments.effort(), &command_line())?;
+    let report = run::run(&order, arguments.effort(), &command_line())?;
     deliver(&report, &arguments.output)
 }
 

@@ -4,10 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::background::load_while;
-use crate::client::{self, Plan};
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
+use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::outboard::{Outboard, Setup};
 use crate::process_table::pss_bytes;
@@ -27,15 +27,15 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let address = outboard.stack.address;
-    client::run_count(&Plan::get(address, "/wait?seconds=0", 10), 1_000)?;
+    generator::run_count(&Task::get(address, "/wait?seconds=0", 10), 1_000)?;
     let memory = || {
         let worker: u64 = outboard.workers().into_iter().map(pss_bytes).sum();
         (worker, outboard.stack.group.pss_bytes().saturating_sub(worker))
     };
     outboard.stack.settle();
     let (worker_before, gateway_before) = memory();
-    let plan = Plan::get(address, "/wait?seconds=4", COROUTINES);
-    let (account, (worker, gateway)) = load_while(&plan, |background| {
+    let task = Task::get(address, "/wait?seconds=4", COROUTINES);
+    let (account, (worker, gateway)) = load_while(&task, |background| {
         background.await_requests(COROUTINES as u64);
         // All have been sent; a second is ample for them to have reached their sleep().
         thread::sleep(Duration::from_secs(1));
@@ -45,7 +45,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e3 / COROUTINES as f64;
     let (in_worker, in_gateway) =
         (each_kb(worker, worker_before), each_kb(gateway, gateway_before));
-    let failures = account.failures;
+    let failures = account.load.failures;
     let measured =
         format!("{in_worker:.1} kB in the worker, {in_gateway:.1} kB in the gateway; {failures}");
     let holds = in_worker <= LIMIT_KB && failures.total() == 0;

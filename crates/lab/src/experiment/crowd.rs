@@ -1,7 +1,9 @@
 //! hello.php at c = 1,000: many more connections than PHP processes, and nobody is turned away.
 
+use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{self, Outboard};
@@ -10,19 +12,19 @@ use crate::site::{HELLO, Site};
 use crate::slice::interleave;
 use crate::stack::{Stack, check_same_answers};
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 
 const CONNECTIONS: usize = 1_000;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = Site::write(lab)?;
-    let wrk = Wrk::find(lab)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let peers = [nginx::with_fpm(lab, &site.root)?, nginx::with_return(lab)?];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
-    check_same_answers(&stacks, HELLO)?;
+    let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, HELLO, CONNECTIONS, seconds))?;
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load(stack.address, &ask, CONNECTIONS, seconds)
+    })?;
     report.add_rounds("hello c=1000", &rounds);
     let bar = "hello c=1000: 0 failed requests";
     report.verdicts.push(match rounds.of(outboard::NAME) {

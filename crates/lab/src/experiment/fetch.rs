@@ -6,10 +6,10 @@
 
 use crate::ask::Ask;
 use crate::backend::Backend;
-use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{self, Outboard, Setup};
@@ -18,7 +18,6 @@ use crate::slice::{Rounds, Series, interleave};
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 
 const WORKERS: usize = 2;
 
@@ -36,35 +35,17 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let backend = Backend::start()?;
     let address = backend.address().to_string();
     let fixture = Fixture::unpack(lab, "fetch", &[("BACKEND", &address)])?;
-    let wrk = Wrk::find(lab)?;
     let setup = Setup::worker(&fixture, "worker.php", WORKERS, CONCURRENCY);
     // The folder of php-fpm has the script as a file; the worker's is empty.
     let setup = Setup { root: fixture.writable("empty")?, ..setup };
     let outboard = Outboard::launch(lab, &setup)?;
     let fpm = nginx::with_fpm_children(lab, &fixture.public(), FPM_CHILDREN)?;
-    let load = Load { wrk, seconds: lab.effort.slice_seconds };
-    by_fetch(lab, report, &load, outboard.as_ref())?;
-    by_curl(lab, report, &load, outboard.as_ref(), &fpm)?;
-    whatever_the_latency(lab, report, &load, outboard.as_ref())
+    by_fetch(lab, report, outboard.as_ref())?;
+    by_curl(lab, report, outboard.as_ref(), &fpm)?;
+    whatever_the_latency(lab, report, outboard.as_ref())
 }
 
-struct Load {
-    wrk: Wrk,
-    seconds: f64,
-}
-
-impl Load {
-    fn on(&self, stack: &Stack, path: &str, connections: usize) -> Result<crate::load::Load> {
-        self.wrk.run(stack.address, path, connections, self.seconds)
-    }
-}
-
-fn by_fetch(
-    lab: &Lab,
-    report: &mut Report,
-    load: &Load,
-    outboard: Option<&Outboard>,
-) -> Result<()> {
+fn by_fetch(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>) -> Result<()> {
     let bars = ["fetch(), 30 ms, c=500: ≥ 14,000 rps", "fetch(), 30 ms, c=500: CPU ≤ 12 µs"];
     let Some(outboard) = outboard else {
         report.verdicts.extend(bars.map(|bar| Verdict::not_measured(bar, NOT_BUILT)));
@@ -72,8 +53,11 @@ fn by_fetch(
     };
     let path = "/fetch?latency=30ms";
     let stacks = [&outboard.stack];
-    check_same_answers(&stacks, path)?;
-    let rounds = interleave(lab, &stacks, |stack| load.on(stack, path, CONNECTIONS))?;
+    let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
+    let seconds = lab.effort.slice_seconds;
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load(stack.address, &ask, CONNECTIONS, seconds)
+    })?;
     report.add_rounds("fetch(), 30 ms, c=500", &rounds);
     let series = &rounds.series[0];
     report.verdicts.push(Verdict::at_least(bars[0], 14_000.0, &series.rates(), "rps"));
@@ -82,18 +66,13 @@ fn by_fetch(
     Ok(())
 }
 
-fn by_curl(
-    lab: &Lab,
-    report: &mut Report,
-    load: &Load,
-    outboard: Option<&Outboard>,
-    fpm: &Stack,
-) -> Result<()> {
+fn by_curl(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>, fpm: &Stack) -> Result<()> {
     let path = "/curl.php?latency=30ms";
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([fpm]).collect();
     let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
+    let seconds = lab.effort.slice_seconds;
     let rounds = interleave(lab, &stacks, |stack| {
-        client::load(stack.address, &ask, CONNECTIONS, load.seconds)
+        generator::load(stack.address, &ask, CONNECTIONS, seconds)
     })?;
     report.add_rounds("curl_exec, 30 ms, c=500", &rounds);
     let least = "unmodified curl_exec, 30 ms, c=500: ≥ 8,000 rps";
@@ -111,20 +90,18 @@ fn by_curl(
 }
 
 /// The same load on backends of three latencies, in turns.
-fn whatever_the_latency(
-    lab: &Lab,
-    report: &mut Report,
-    load: &Load,
-    outboard: Option<&Outboard>,
-) -> Result<()> {
+fn whatever_the_latency(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>) -> Result<()> {
     let bar = format!("fetch(), c={ENOUGH}: throughput at 30 ms ≥ 0.9 × at 1 ms");
     let Some(outboard) = outboard else {
         report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
         return Ok(());
     };
     let rounds_of = |latency_ms: u64| -> Result<Rounds> {
-        let path = format!("/fetch?latency={latency_ms}ms");
-        interleave(lab, &[&outboard.stack], |stack| load.on(stack, &path, ENOUGH))
+        let ask = Ask::get(&format!("/fetch?latency={latency_ms}ms"));
+        let seconds = lab.effort.slice_seconds;
+        interleave(lab, &[&outboard.stack], |stack| {
+            generator::load(stack.address, &ask, ENOUGH, seconds)
+        })
     };
     let mut rates = Vec::new();
     for latency_ms in [1, 10, 30] {

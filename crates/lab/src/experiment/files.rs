@@ -1,7 +1,9 @@
 //! A static file of 1 KiB against nginx with sendfile and an open-file cache.
 
+use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::hello::cpu_verdict;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::Outboard;
@@ -9,19 +11,19 @@ use crate::report::Report;
 use crate::site::{KIBIBYTE, Site};
 use crate::slice::interleave;
 use crate::stack::{Stack, check_same_answers};
-use crate::wrk::Wrk;
 
 const CONNECTIONS: usize = 100;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = Site::write(lab)?;
-    let wrk = Wrk::find(lab)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let nginx = nginx::with_files(lab, &site.root)?;
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&nginx]).collect();
-    check_same_answers(&stacks, KIBIBYTE)?;
+    let ask = Ask::get(KIBIBYTE).expecting(check_same_answers(&stacks, KIBIBYTE)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, KIBIBYTE, CONNECTIONS, seconds))?;
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load(stack.address, &ask, CONNECTIONS, seconds)
+    })?;
     report.add_rounds("1 KiB file c=100", &rounds);
     let bar = "1 KiB file: CPU per request ≤ 1.2 × nginx";
     report.verdicts.push(cpu_verdict(&rounds, bar, nginx.name, 1.2));

@@ -3,10 +3,12 @@
 //! A Symfony application in three modes of outboard and under php-fpm; what a fork of a process
 //! of 30 MB costs; and from which boot time of a script on forking costs less than booting.
 
+use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::fetch::failures_verdict;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{Outboard, Setup};
@@ -15,7 +17,6 @@ use crate::slice::{Rounds, Series, Turns, interleave};
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::{median, paired_ratio};
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 
 const CONNECTIONS: usize = 10;
 
@@ -32,13 +33,12 @@ const KEPT_MIB: &str = "22";
 const BOOTS_MS: [u64; 6] = [1, 2, 5, 10, 20, 30];
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let wrk = Wrk::find(lab)?;
-    symfony(lab, report, &wrk)?;
-    large(lab, report, &wrk)?;
-    break_even(lab, report, &wrk)
+    symfony(lab, report)?;
+    large(lab, report)?;
+    break_even(lab, report)
 }
 
-fn symfony(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
+fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fixture = Fixture::unpack(lab, "symfony", &[])?;
     fixture.writable("var")?;
     let workers = lab.php_processes();
@@ -53,9 +53,11 @@ fn symfony(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
         outboards.extend(Outboard::launch(lab, setup)?);
     }
     let stacks: Vec<&Stack> = outboards.iter().map(|o| &o.stack).chain([&fpm]).collect();
-    check_same_answers(&stacks, "/")?;
+    let ask = Ask::get("/").expecting(check_same_answers(&stacks, "/")?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, "/", CONNECTIONS, seconds))?;
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load(stack.address, &ask, CONNECTIONS, seconds)
+    })?;
     report.add_rounds("Symfony page c=10", &rounds);
     let title = "Symfony, isolation = \"fork\"";
     let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
@@ -80,7 +82,7 @@ fn against_classic(
 }
 
 /// The CPU of a whole request, the gateway's part included, is an upper bound of a fork's.
-fn large(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
+fn large(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let bar = "a request by a fork of a 30 MB process: CPU ≤ 2 ms";
     let fixture = Fixture::unpack(lab, "fork", &[("MIB", KEPT_MIB)])?;
     let setup = Setup::fork(&fixture, "heavy.php", lab.php_processes());
@@ -90,7 +92,7 @@ fn large(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
         return Ok(());
     };
     let seconds = lab.effort.slice_seconds;
-    let load = |stack: &Stack| wrk.run(stack.address, "/", CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack.address, &Ask::get("/"), CONNECTIONS, seconds);
     let rounds = interleave(lab, &[&outboard.stack], load)?;
     report.add_rounds("30 MB process, fork, c=10", &rounds);
     let series = &rounds.series[0];
@@ -100,7 +102,7 @@ fn large(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
 }
 
 /// CPU per request in classic mode and by forks for each boot time, and where the two meet.
-fn break_even(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
+fn break_even(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let turns = Turns { slices: 3, beside: None };
     let seconds = lab.effort.slice_seconds.min(1.0);
     let fixture = Fixture::unpack(lab, "fork", &[("MIB", KEPT_MIB)])?;
@@ -117,7 +119,8 @@ fn break_even(lab: &mut Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
             outboards.extend(Outboard::launch(lab, setup)?);
         }
         let stacks: Vec<&Stack> = outboards.iter().map(|outboard| &outboard.stack).collect();
-        let load = |stack: &Stack| wrk.run(stack.address, "/", CONNECTIONS, seconds);
+        let load =
+            |stack: &Stack| generator::load(stack.address, &Ask::get("/"), CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         report.add_rounds(&format!("boot of {boot_ms} ms c=10"), &rounds);
         let cpu_us = |name| rounds.of(name).map(|series| median(&series.cpu_us()));

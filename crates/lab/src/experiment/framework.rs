@@ -2,10 +2,10 @@
 //! request under php-fpm, by a resident script, and by the package's MVC in one.
 
 use crate::ask::Ask;
-use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{Outboard, Setup};
@@ -43,7 +43,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = subjects.chain([&fpm]).collect();
     let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
     let seconds = lab.effort.short_slice_seconds();
-    let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
     let rounds = interleave(lab, &stacks, load)?;
     report.add_rounds(TITLE, &rounds);
     report.verdicts.extend([added_verdict(&rounds), fpm_verdict(&rounds, fpm.name)]);

@@ -1,7 +1,9 @@
 //! hello.php at c = 100: what PHP's smallest answer costs through each stack.
 
+use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
+use crate::generator;
 use crate::lab::Lab;
 use crate::outboard::{self, Outboard};
 use crate::report::Report;
@@ -10,14 +12,12 @@ use crate::slice::{Rounds, interleave};
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 use crate::{apache, nginx};
 
 const CONNECTIONS: usize = 100;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = Site::write(lab)?;
-    let wrk = Wrk::find(lab)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let peers = [
         nginx::with_fpm(lab, &site.root)?,
@@ -25,9 +25,11 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         nginx::with_return(lab)?,
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
-    check_same_answers(&stacks, HELLO)?;
+    let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |s| wrk.run(s.address, HELLO, CONNECTIONS, seconds))?;
+    let rounds = interleave(lab, &stacks, |stack| {
+        generator::load(stack.address, &ask, CONNECTIONS, seconds)
+    })?;
     report.add_rounds("hello c=100", &rounds);
     for (peer, limit, part) in
         [(peers[0].name, 1.0 / 5.0, "1/5"), (peers[1].name, 1.0 / 3.0, "1/3")]

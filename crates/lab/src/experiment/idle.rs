@@ -7,9 +7,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::client::{self, Plan};
 use crate::error::{Doing, Error, Result};
 use crate::experiment::NOT_BUILT;
+use crate::generator::{self, Task};
 use crate::http::{HOST, Scan, scan};
 use crate::lab::Lab;
 use crate::load::Latency;
@@ -96,7 +96,7 @@ fn p99_us(latency: &Latency) -> f64 {
 }
 
 fn measure(lab: &Lab, stack: &Stack) -> Result<Idle> {
-    client::run_count(&plan(stack, 100), 5_000)?;
+    generator::run_count(&task(stack, 100), 5_000)?;
     stack.settle();
     let before = stack.group.pss_bytes();
     let mut open = connections(stack.address)?;
@@ -118,7 +118,7 @@ fn measure(lab: &Lab, stack: &Stack) -> Result<Idle> {
             }
             stack.settle();
             let duration = Duration::from_secs_f64(lab.effort.slice_seconds);
-            let load = client::run_for(&plan(stack, OTHERS), duration)?.into_load();
+            let load = generator::run_for(&task(stack, OTHERS), duration)?.load;
             if occupied { &mut with } else { &mut without }.push(load.latency);
         }
         let (a, b) = (without[round], with[round]);
@@ -134,8 +134,8 @@ fn measure(lab: &Lab, stack: &Stack) -> Result<Idle> {
     Ok(Idle { stack: stack.name, bytes_each, alive, without, with })
 }
 
-fn plan(stack: &Stack, connections: usize) -> Plan {
-    Plan::get(stack.address, HELLO, connections)
+fn task(stack: &Stack, connections: usize) -> Task {
+    Task::get(stack.address, HELLO, connections)
 }
 
 /// Opens the connections, each used once.

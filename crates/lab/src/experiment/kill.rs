@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::background::{Background, load_while};
-use crate::client::Plan;
 use crate::error::{Error, Result};
 use crate::experiment::NOT_BUILT;
+use crate::generator::Task;
 use crate::janitor;
 use crate::lab::Lab;
 use crate::marks::{Marks, judge};
@@ -45,9 +45,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let address = outboard.stack.address;
-    let plan = Plan { numbered: true, ..Plan::get(address, MARKED, CONNECTIONS) };
+    let task = Task { is_numbered: true, ..Task::get(address, MARKED, CONNECTIONS) };
     let (account, deaths) =
-        load_while(&plan, |background| kill(&outboard, &site, kills, background))?;
+        load_while(&task, |background| kill(&outboard, &site, kills, background))?;
     let killed: Vec<Pid> = deaths.iter().map(|death| death.pid).collect();
     let judgement = judge(&Marks::read(&site.marks)?, &killed, &account);
     let measured = format!(

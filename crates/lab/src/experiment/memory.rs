@@ -1,8 +1,8 @@
 //! Memory over a million requests: what is kept per request would show.
 
-use crate::client::{self, Plan};
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
+use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::load::Failures;
 use crate::outboard::Outboard;
@@ -32,8 +32,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let (mut sent, mut failures) = (0, Failures::default());
     let mut pss_mib = Vec::new();
     for mark in marks {
-        let plan = Plan::get(outboard.stack.address, HELLO, CONNECTIONS);
-        failures.add(&client::run_count(&plan, mark - sent)?.failures);
+        let task = Task::get(outboard.stack.address, HELLO, CONNECTIONS);
+        failures.add(&generator::run_count(&task, mark - sent)?.load.failures);
         sent = mark;
         outboard.stack.settle();
         let mib = outboard.stack.group.pss_bytes() as f64 / 1_048_576.0;

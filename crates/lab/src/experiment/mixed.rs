@@ -1,15 +1,15 @@
 //! A million requests of many kinds to resident scripts: memory stays, and nothing of one request
 //! reaches another.
 //!
-//! Every eleventh request leaves behind as much as a request can, every eleventh looks whether it
+//! One request of eleven leaves behind as much as a request can, one of eleven looks whether it
 //! sees any of that and answers 500 if it does. Workers are not recycled meanwhile.
 
 use crate::ask::Ask;
 use crate::backend::Backend;
-use crate::client::{self, Plan};
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
+use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::load::Failures;
 use crate::outboard::{Outboard, Setup};
@@ -42,11 +42,11 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         report.verdicts.extend([memory, state].map(|b| Verdict::not_measured(&b, NOT_BUILT)));
         return Ok(());
     };
-    let plan = Plan { asks: asks(), ..Plan::get(outboard.stack.address, "/", CONNECTIONS) };
+    let task = Task { asks: asks(), ..Task::get(outboard.stack.address, "/", CONNECTIONS) };
     let (mut sent, mut failures, mut pss_mib) = (0, Failures::default(), Vec::new());
     let first_workers = outboard.workers();
     for mark in marks {
-        failures.add(&client::run_count(&plan, mark - sent)?.failures);
+        failures.add(&generator::run_count(&task, mark - sent)?.load.failures);
         sent = mark;
         outboard.stack.settle();
         let mib = outboard.stack.group.pss_bytes() as f64 / 1_048_576.0;

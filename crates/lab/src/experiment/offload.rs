@@ -6,12 +6,12 @@
 
 use crate::ask::Ask;
 use crate::backend::Backend;
-use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::fetch::failures_verdict;
 use crate::experiment::hello::cpu_verdict;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{self, Outboard, Setup};
@@ -89,7 +89,7 @@ script = \"/after.php\"
     let judged = latency_ms == JUDGED_MS;
     let effort = lab.effort;
     let seconds = if judged { effort.slice_seconds } else { effort.short_slice_seconds() };
-    interleave(lab, &stacks, |stack| client::load(stack.address, &ask, CONNECTIONS, seconds))
+    interleave(lab, &stacks, |stack| generator::load(stack.address, &ask, CONNECTIONS, seconds))
 }
 
 /// All stacks are bound by 100 connections / 30 ms, so "at least" leaves room for the noise of

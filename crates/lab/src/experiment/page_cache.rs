@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use crate::ask::Ask;
-use crate::client;
 use crate::error::Result;
+use crate::generator;
 use crate::lab::{Lab, write};
 use crate::mariadb::MariaDb;
 use crate::outboard::{Outboard, Setup};
@@ -58,7 +58,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let turns = Turns { slices: lab.effort.slices.max(PAIRS), beside: Some(&database.group) };
     for (title, path) in PATHS {
         let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
-        let load = |stack: &Stack| client::load(stack.address, &ask, CONNECTIONS, seconds);
+        let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
         report.add_rounds(title, &turns.take(lab, &stacks, load)?);
     }
     if cached.is_none() {

@@ -4,9 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::background::{Background, load_while};
-use crate::client::Plan;
 use crate::error::{Error, Result};
 use crate::experiment::NOT_BUILT;
+use crate::generator::Task;
 use crate::lab::Lab;
 use crate::outboard::Outboard;
 use crate::report::Report;
@@ -32,19 +32,19 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let address = outboard.stack.address;
-    let plan = Plan::get(address, HELLO, CONNECTIONS);
-    let (account, (times_ms, left_over)) = load_while(&plan, |background| {
+    let task = Task::get(address, HELLO, CONNECTIONS);
+    let (account, (times_ms, left_over)) = load_while(&task, |background| {
         let one = |number| reload(lab, &outboard, number, background);
         let times_ms = (0..reloads).map(one).collect::<Result<Vec<f64>>>()?;
         background.await_requests(BETWEEN);
         Ok((times_ms, outboard.workers().len().saturating_sub(lab.php_processes())))
     })?;
     let good = account.statuses.get(&200).copied().unwrap_or(0);
-    let all_good = account.failures.total() == 0 && account.unusual.is_empty();
+    let failures = account.load.failures;
+    let all_good = failures.total() == 0 && account.statuses.len() == 1;
     let measured = format!(
-        "{good} answers with status 200, {}; a reload takes {:.0} ms at the median; old workers \
+        "{good} answers with status 200, {failures}; a reload takes {:.0} ms at the median; old workers \
          still there at the end: {left_over}",
-        account.failures,
         median(&times_ms)
     );
     report.verdicts.push(Verdict::exact(&bar, all_good && good > 0, measured));

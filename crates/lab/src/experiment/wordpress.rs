@@ -1,14 +1,13 @@
 //! The home page of a WordPress: a real application, where PHP does the work.
 //!
-//! Each slice is a fixed number of requests by the lab's own client, so that no request is
-//! abandoned half-way and booked on nobody. The database serves all stacks alike; its CPU is
+//! Each slice is a fixed number of requests. The database serves all stacks alike; its CPU is
 //! told apart.
 
-use crate::client::{self, Plan};
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::hello::cpu_verdict;
 use crate::fixture::Fixture;
+use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::mariadb::MariaDb;
 use crate::nginx;
@@ -41,8 +40,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
     let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
     let rounds = turns.take(lab, &stacks, |stack| {
-        let plan = Plan::get(stack.address, HOME, CONNECTIONS);
-        Ok(client::run_count(&plan, count)?.into_load())
+        let task = Task::get(stack.address, HOME, CONNECTIONS);
+        Ok(generator::run_count(&task, count)?.load)
     })?;
     report.add_rounds("WordPress home c=10", &rounds);
     let apart = median(&rounds.series.iter().map(Series::beside_us).collect::<Vec<f64>>());

@@ -7,6 +7,7 @@ use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{self, Outboard, Setup};
@@ -15,7 +16,6 @@ use crate::slice::{Rounds, interleave};
 use crate::stack::{Stack, check_same};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
-use crate::wrk::Wrk;
 
 const CROWDS: [usize; 3] = [100, 500, 1_000];
 
@@ -34,7 +34,6 @@ const WORKERS: usize = 1;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fixture = Fixture::unpack(lab, "worker", &[])?;
-    let wrk = Wrk::find(lab)?;
     let nginx = nginx::with_return(lab)?;
     let mut launch = |script: &str, name| {
         Outboard::launch(lab, &Setup::worker(&fixture, script, WORKERS, 1).named(name))
@@ -47,11 +46,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let subjects = outboards.iter().flatten().map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = subjects.chain([&nginx]).collect();
     let ask = HEADERS.iter().fold(Ask::get("/"), |ask, line| ask.header(line));
-    check_same(&stacks, "/", &ask)?;
+    let length_bytes = check_same(&stacks, "/", &ask)?;
+    let ask = ask.expecting(length_bytes);
     let seconds = lab.effort.slice_seconds;
     for connections in CROWDS {
         let rounds = interleave(lab, &stacks, |stack| {
-            wrk.run_with(stack.address, "/", &HEADERS, connections, seconds)
+            generator::load(stack.address, &ask, connections, seconds)
         })?;
         let title = format!("worker hello c={connections}");
         report.add_rounds(&title, &rounds);

@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 
 use crate::ask::Ask;
-use crate::client;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
+use crate::generator;
 use crate::lab::Lab;
 use crate::load::Failures;
 use crate::mariadb::MariaDb;
@@ -92,7 +92,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
             let title = format!("{} c={connections}", workload.name);
             lab.progress(&title);
             let rounds = turns.take(lab, &stacks, |stack| {
-                client::load(stack.address, &ask, connections, seconds)
+                generator::load(stack.address, &ask, connections, seconds)
             })?;
             report.add_rounds(&title, &rounds);
             all.push((title, rounds));

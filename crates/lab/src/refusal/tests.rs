@@ -6,7 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::ask::Ask;
-use crate::client::{Plan, run_count};
+use crate::generator::{Task, run_count};
 use crate::load::{Failures, Latency, Load};
 
 /// A second on two cores with 10 connections and nothing wrong.
@@ -109,7 +109,9 @@ fn answering(bodies: [&'static str; 4]) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback binds");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
-        let (stream, _) = listener.accept().expect("the client connects");
+        // The generator looks first whether anybody is there.
+        let _ = listener.accept().expect("the generator looks");
+        let (stream, _) = listener.accept().expect("the generator connects");
         let mut lines = BufReader::new(stream.try_clone().expect("a descriptor is left")).lines();
         for body in bodies {
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
@@ -123,9 +125,9 @@ fn answering(bodies: [&'static str; 4]) -> SocketAddr {
 #[test]
 fn a_server_that_changes_its_answer_during_the_load_is_refused() {
     let refusal_of = |bodies| {
-        let asks = vec![Ask::get("/").expecting_body(b"right")];
-        let plan = Plan { asks, ..Plan::get(answering(bodies), "/", 1) };
-        let load = run_count(&plan, 4).expect("it answers").into_load();
+        let ask = Ask::get("/").expecting_body(b"right");
+        let task = Task::new(answering(bodies), &ask, 1);
+        let load = run_count(&task, 4).expect("it answers").load;
         bodies_of(load)
     };
     fn bodies_of(load: Load) -> Option<Refusal> {

@@ -24,6 +24,7 @@ pub fn json(summary: &Summary) -> Value {
         "threads": summary.threads,
         "keep_alive": summary.keep_alive,
         "seconds": summary.seconds,
+        "partial": summary.is_partial,
         "valid": doubts.is_empty(),
         "doubts": doubts,
         "rate": summary.rate(),
@@ -31,6 +32,7 @@ pub fn json(summary: &Summary) -> Value {
         "sent": summary.sent,
         "answers": summary.answers,
         "failures": failures(summary),
+        "statuses": summary.statuses,
         "body_bytes": summary.body_bytes,
         "received_bytes": summary.received_bytes,
         "schedule": {

@@ -34,11 +34,12 @@ fn head(summary: &Summary, out: &mut String) {
     let _ = writeln!(out, "{}", summary.url);
     let _ = writeln!(
         out,
-        "  {}, {} connections ({kept}), {} threads, {:.2} s\n",
+        "  {}, {} connections ({kept}), {} threads, {:.2} s{}\n",
         load(&summary.load),
         summary.connections,
         summary.threads,
-        summary.seconds
+        summary.seconds,
+        if summary.is_partial { ", interrupted" } else { "" }
     );
 }
 

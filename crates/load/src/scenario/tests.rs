@@ -34,7 +34,7 @@ fn a_step_says_what_is_sent_and_expected() {
     assert_eq!(render(&step.request.path, &[]), "/e/1");
     assert_eq!(step.think, (Duration::from_secs(1), Duration::from_secs(2)));
     let body_contains = Some("ok".to_owned());
-    let expect = Expect { status: Some(201), length_bytes: Some(5), body_contains };
+    let expect = Expect { status: Some(201), length_bytes: Some(5), body_contains, body_is: None };
     assert_eq!(step.expect, expect);
 }
 

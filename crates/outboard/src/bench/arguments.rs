@@ -215,7 +215,10 @@ mod tests {
             expect(check, &mut read).expect("it is a check");
         }
         let body_contains = Some("a=b".to_owned());
-        assert_eq!(read, Expect { status: Some(201), length_bytes: Some(5), body_contains });
+        assert_eq!(
+            read,
+            Expect { status: Some(201), length_bytes: Some(5), body_contains, body_is: None }
+        );
         assert!(expect("colour=red", &mut read).is_err());
     }
 }

@@ -6,6 +6,7 @@ use outboard_lab::catalog::Kind;
 use outboard_lab::experiment::Experiment;
 use outboard_lab::lab::Effort;
 use outboard_lab::metric::Metric;
+use outboard_lab::run::Order;
 use outboard_lab::side::Side;
 use outboard_lab::statistics::looks::Looks;
 use std::path::PathBuf;
@@ -40,6 +41,12 @@ pub(crate) enum Work {
     /// Ends what a lab has started, when the lab itself has gone.
     #[command(hide = true)]
     Janitor,
+    /// Answers every request with the same few bytes, to measure load generators by.
+    #[command(hide = true)]
+    Null {
+        /// Where to listen.
+        address: std::net::SocketAddr,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +66,10 @@ pub(crate) struct Run {
     /// Seconds per slice [default: 3, with --quick 0.5].
     #[arg(long, value_name = "S")]
     pub(crate) seconds: Option<f64>,
+    /// A setting in which stacks may differ; may be given more than once. Without it none is
+    /// measured when `lab doctor` finds one.
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) accept: Vec<String>,
     #[command(flatten)]
     pub(crate) noise: Noise,
     #[command(flatten)]
@@ -175,8 +186,9 @@ pub(crate) struct Output {
 
 impl Run {
     /// What to run, in the order of the list.
-    pub(crate) fn experiments(&self) -> Vec<Experiment> {
-        if self.all { Experiment::all().to_vec() } else { self.names.clone() }
+    pub(crate) fn order(&self) -> Order {
+        let experiments = if self.all { Experiment::all().to_vec() } else { self.names.clone() };
+        Order { experiments, accepted: self.accept.clone() }
     }
 
     pub(crate) fn effort(&self) -> Effort {

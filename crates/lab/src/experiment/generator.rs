@@ -1,0 +1,141 @@
+//! The load generator that everything else is measured with, against wrk and h2load: what a
+//! request costs it, how punctual it is, and whether all of them measure the same.
+//!
+//! In the rows of the closed loops, the CPU per request is that of the generator and not of the
+//! server, since it is the generators that are compared.
+
+use std::collections::BTreeMap;
+
+use crate::ask::Ask;
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::generator;
+use crate::h2load::{self, H2load};
+use crate::lab::Lab;
+use crate::load::Load;
+use crate::report::Report;
+use crate::slice::{Rounds, Series, Slice, Turns, measure};
+use crate::stack::Stack;
+use crate::statistics::paired_ratio;
+use crate::verdict::Verdict;
+use crate::wrk::{self, Wrk};
+use crate::{nginx, null};
+
+const CONNECTIONS: usize = 64;
+
+/// How much more CPU than wrk a request may cost.
+const COST: f64 = 1.15;
+
+/// The rate at which punctuality is measured, per second.
+const RATE: f64 = 15_000.0;
+
+/// How far two generators' measurements of one server may lie apart.
+const AGREEMENT: f64 = 0.02;
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let (null, nginx) = (null::server(lab)?, nginx::with_return(lab)?);
+    match Wrk::find(lab) {
+        Ok(wrk) => {
+            cost(lab, report, &wrk, &null)?;
+            cost(lab, report, &wrk, &nginx)?;
+            agreement(lab, report, &wrk)?;
+        }
+        Err(error) => missing(report, "generator: against wrk", &error.to_string()),
+    }
+    match H2load::find() {
+        Ok(h2load) => punctuality(lab, report, &h2load, &nginx),
+        Err(error) => {
+            missing(report, "generator: against h2load", &error.to_string());
+            Ok(())
+        }
+    }
+}
+
+fn missing(report: &mut Report, bar: &str, why: &str) {
+    report.verdicts.push(Verdict::not_measured(bar, why));
+}
+
+/// CPU of both generators for a request to the same server.
+fn cost(lab: &Lab, report: &mut Report, wrk: &Wrk, stack: &Stack) -> Result<()> {
+    let title = format!("the generators' own CPU: {} c={CONNECTIONS}", stack.name);
+    let seconds = lab.effort.slice_seconds;
+    let ask = Ask::get("/");
+    let names = [generator::NAME, wrk::NAME];
+    let rounds = turns(lab).among(lab, &names, |index| {
+        let slice = measure(lab, stack, None, |stack| match index {
+            0 => generator::load(stack.address, &ask, CONNECTIONS, seconds),
+            _ => wrk.run(stack.address, "/", CONNECTIONS, seconds),
+        })?;
+        Ok(as_the_generators(names[index], slice))
+    })?;
+    report.add_rows(&title, &rounds);
+    let bar = format!("generator: CPU per request on {} ≤ {COST} × wrk's", stack.name);
+    let ratio = paired_ratio(&rounds.series[0].cpu_us(), &rounds.series[1].cpu_us());
+    report.verdicts.push(Verdict::ratio(&bar, COST, ratio));
+    Ok(())
+}
+
+/// The slice with the generator's CPU in the place of the server's.
+fn as_the_generators(name: &str, slice: Slice) -> Slice {
+    let cpu_us = slice.load.client_us;
+    let by_process_us = BTreeMap::from([(name.to_owned(), cpu_us)]);
+    Slice { cpu_us, beside_us: slice.cpu_us, by_process_us, pss_bytes: 0, ..slice }
+}
+
+/// Where the server's latency decides everything, all generators must find the same.
+fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
+    let backend = Backend::start()?;
+    let (path, seconds) = ("/10ms", lab.effort.slice_seconds);
+    let ask = Ask::get(path);
+    let rounds = turns(lab).among(lab, &[generator::NAME, wrk::NAME], |index| {
+        let load = match index {
+            0 => generator::load(backend.address(), &ask, CONNECTIONS, seconds)?,
+            _ => wrk.run(backend.address(), path, CONNECTIONS, seconds)?,
+        };
+        Ok(Slice { load, ..Slice::default() })
+    })?;
+    report.add_rows(&format!("a server of 10 ms c={CONNECTIONS}"), &rounds);
+    let what = "generator: a server of 10 ms:";
+    agrees(report, &rounds, &format!("{what} rate as wrk's ± 2 %"), Series::rates);
+    let p50 = |series: &Series| series.values(|slice| slice.load.latency.p50_us);
+    agrees(report, &rounds, &format!("{what} p50 as wrk's ± 2 %"), p50);
+    Ok(())
+}
+
+/// By the clock: how much of the schedule is sent, how late, and whether h2load has the same
+/// server answer as much. It sends in bursts, so the server's CPU and latency are no comparison.
+fn punctuality(lab: &Lab, report: &mut Report, h2load: &H2load, nginx: &Stack) -> Result<()> {
+    // h2load knows whole seconds only.
+    let seconds = lab.effort.slice_seconds.ceil() as u64;
+    let ask = Ask::get("/");
+    let rounds = turns(lab).among(lab, &[generator::NAME, h2load::NAME], |index| {
+        measure(lab, nginx, None, |stack| -> Result<Load> {
+            let (address, seconds_f) = (stack.address, seconds as f64);
+            match index {
+                0 => generator::load_at(address, &ask, CONNECTIONS, seconds_f, RATE),
+                _ => h2load.run(address, "/", CONNECTIONS, seconds, RATE),
+            }
+        })
+    })?;
+    report.add_rows(&format!("{RATE}/s on {} c={CONNECTIONS}", nginx.name), &rounds);
+    let own = &rounds.series[0];
+    let off_percent: Vec<f64> =
+        own.rates().iter().map(|rate| (rate / RATE - 1.0).abs() * 100.0).collect();
+    let late_ms = own.values(|slice| slice.load.late_p99_us.unwrap_or(f64::NAN) / 1e3);
+    let what = format!("generator: {RATE}/s c={CONNECTIONS}:");
+    let bar = format!("{what} achieved rate within 0.5 %");
+    report.verdicts.push(Verdict::at_most(&bar, 0.5, &off_percent, "% off"));
+    let bar = format!("{what} pacing error p99 < 1 ms");
+    report.verdicts.push(Verdict::at_most(&bar, 1.0, &late_ms, "ms"));
+    agrees(report, &rounds, &format!("{what} rate as h2load's ± 2 %"), Series::rates);
+    Ok(())
+}
+
+fn turns(lab: &Lab) -> Turns<'static> {
+    Turns { slices: lab.effort.slices, beside: None }
+}
+
+fn agrees(report: &mut Report, rounds: &Rounds, bar: &str, values: impl Fn(&Series) -> Vec<f64>) {
+    let ratio = paired_ratio(&values(&rounds.series[0]), &values(&rounds.series[1]));
+    report.verdicts.push(Verdict::agreement(bar, AGREEMENT, ratio));
+}

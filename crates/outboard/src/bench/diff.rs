@@ -1,0 +1,146 @@
+//! `outboard bench diff A.json B.json`: two results side by side.
+//!
+//! It computes and does not judge: two runs, one after the other, differ by whatever the machine did
+//! in between. `outboard lab ab` takes turns, and judges.
+
+use super::{INVALID, Stop};
+use clap::Args;
+use outboard_load::report;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The form of results that is understood.
+const SCHEMA: &str = "outboard.bench.v1";
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArguments {
+    /// The result that was there before, as --json wrote it.
+    a: PathBuf,
+    /// The result to hold against it.
+    b: PathBuf,
+}
+
+pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Stop> {
+    let [a, b] = [read(&arguments.a)?, read(&arguments.b)?];
+    print!("{}", text(&a, &b));
+    let is_believed = |result: &Value| result["valid"] == true;
+    Ok(if is_believed(&a) && is_believed(&b) { 0 } else { INVALID })
+}
+
+fn read(path: &Path) -> Result<Value, Stop> {
+    let mistake = |why: String| Stop::mistake(format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| mistake(error.to_string()))?;
+    let result: Value = serde_json::from_str(&text).map_err(|error| mistake(error.to_string()))?;
+    match result["schema"].as_str() {
+        Some(SCHEMA) => Ok(result),
+        _ => Err(mistake(format!("is no result of `outboard bench --json` ({SCHEMA})"))),
+    }
+}
+
+/// How a number is written.
+#[derive(Clone, Copy)]
+enum Unit {
+    Ns,
+    PerSecond,
+    Us,
+    Count,
+}
+
+/// What is compared: its name, where it stands in a result, and in what it is counted.
+const LINES: [(&str, &str, Unit); 12] = [
+    ("answers a second", "/rate", Unit::PerSecond),
+    ("failures", "/failures/total", Unit::Count),
+    ("latency 50 %", "/latency/p50_ns", Unit::Ns),
+    ("latency 75 %", "/latency/p75_ns", Unit::Ns),
+    ("latency 90 %", "/latency/p90_ns", Unit::Ns),
+    ("latency 99 %", "/latency/p99_ns", Unit::Ns),
+    ("latency 99.9 %", "/latency/p999_ns", Unit::Ns),
+    ("latency max", "/latency/max_ns", Unit::Ns),
+    ("latency mean", "/latency/mean_ns", Unit::Ns),
+    ("service 99 %", "/service/p99_ns", Unit::Ns),
+    ("server CPU a request", "/server/cpu_us_per_request", Unit::Us),
+    ("generator CPU a request", "/client/cpu_us_per_request", Unit::Us),
+];
+
+fn text(a: &Value, b: &Value) -> String {
+    let mut out = format!("{:<24}{:>14}{:>14}{:>12}\n", "", "A", "B", "B / A");
+    for (name, pointer, unit) in LINES {
+        let number = |result: &Value| result.pointer(pointer).and_then(Value::as_f64);
+        let (a, b) = (number(a), number(b));
+        if a.is_none() && b.is_none() {
+            continue;
+        }
+        let cell = |value: Option<f64>| value.map_or("-".to_owned(), |value| unit.write(value));
+        out += &format!("{name:<24}{:>14}{:>14}{:>12}\n", cell(a), cell(b), change(a, b));
+    }
+    for (name, result) in [("A", a), ("B", b)] {
+        for doubt in result["doubts"].as_array().into_iter().flatten() {
+            let why = doubt["why"].as_str().unwrap_or_default();
+            out += &format!("\n  {name} is not to be believed: {why}\n");
+        }
+        if result["partial"] == true {
+            out += &format!("\n  {name} was interrupted before its end\n");
+        }
+    }
+    for difference in set_up_differently(a, b) {
+        out += &format!("\n  not the same measurement: {difference}\n");
+    }
+    out + "\n  NOT INTERLEAVED: these runs came one after the other, so what the machine did in \
+           between\n  is in the difference. `outboard lab ab --a URL --b URL` takes turns and judges.\n"
+}
+
+/// In what the two runs were asked for different things.
+fn set_up_differently(a: &Value, b: &Value) -> Vec<String> {
+    let names = ["url", "load", "connections", "threads", "keep_alive"];
+    let differ = names.into_iter().filter(|&name| a[name] != b[name]);
+    differ.map(|name| format!("{name}: {} and {}", a[name], b[name])).collect()
+}
+
+fn change(a: Option<f64>, b: Option<f64>) -> String {
+    match (a, b) {
+        (Some(a), Some(b)) if a > 0.0 => {
+            let percent = (b / a - 1.0) * 100.0;
+            let sign = if percent < 0.0 { "−" } else { "+" };
+            format!("{sign}{:.1} %", percent.abs())
+        }
+        _ => String::new(),
+    }
+}
+
+impl Unit {
+    fn write(self, value: f64) -> String {
+        match self {
+            Unit::Ns => report::time(value as u64),
+            Unit::PerSecond => format!("{value:.1}"),
+            Unit::Us => format!("{value:.2} µs"),
+            Unit::Count => report::count(value as u64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn result(rate: f64, connections: u32) -> Value {
+        json!({"schema": SCHEMA, "valid": true, "doubts": [], "url": "http://a/", "rate": rate,
+               "connections": connections, "latency": {"p99_ns": 2_000_000}})
+    }
+
+    #[test]
+    fn every_number_that_both_have_stands_beside_its_change() {
+        let text = text(&result(1000.0, 8), &result(1100.0, 8));
+        let line = |name| text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        assert!(line("answers a second").ends_with("+10.0 %"), "{text}");
+        assert!(line("latency 99 %").ends_with("+0.0 %"), "{text}");
+        assert!(!text.contains("server CPU"), "neither measured it: {text}");
+        assert!(text.contains("NOT INTERLEAVED"));
+    }
+
+    #[test]
+    fn another_measurement_is_called_so() {
+        let text = text(&result(1000.0, 8), &result(1000.0, 16));
+        assert!(text.contains("not the same measurement: connections: 8 and 16"), "{text}");
+    }
+}
