@@ -1,0 +1,77 @@
+//! Who may wait, decided by how long waiting takes.
+//!
+//! Called by namespaces for each read and write that has to wait for a disk. After CoDel (RFC
+//! 8289): a queue that was too long for a whole interval is a standing one, and makes everybody
+//! wait for nothing; then new work is refused until what waits first has waited less than the
+//! target again. A short burst passes. Pure: times come as arguments, in microseconds.
+
+/// How long a standing queue is borne: long enough for a burst to pass, RFC 8289 4.2.
+const INTERVAL_US: u64 = 100_000;
+
+/// The state of one queue.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    target_us: u64,
+    most: usize,
+    /// Since when what came first has always waited longer than the target.
+    above_since_us: Option<u64>,
+    is_standing: bool,
+}
+
+impl Admission {
+    pub(crate) fn new(target_ms: u64, most: usize) -> Self {
+        let target_us = target_ms.saturating_mul(1000);
+        Self { target_us, most, above_since_us: None, is_standing: false }
+    }
+
+    /// What has waited longest gets its turn after `waited_us`.
+    pub(crate) fn observe(&mut self, now_us: u64, waited_us: u64) {
+        if waited_us < self.target_us {
+            self.above_since_us = None;
+            self.is_standing = false;
+            return;
+        }
+        let since = *self.above_since_us.get_or_insert(now_us);
+        self.is_standing |= now_us.saturating_sub(since) >= INTERVAL_US;
+    }
+
+    /// Whether one more may wait, with `waiting` before it, the first since `first_us`.
+    pub(crate) fn admits(&self, now_us: u64, waiting: usize, first_us: Option<u64>) -> bool {
+        let waited_us = first_us.map_or(0, |first_us| now_us.saturating_sub(first_us));
+        waiting < self.most && !(self.is_standing && waited_us >= self.target_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_a_standing_queue_does_not() {
+        let mut admission = Admission::new(5, 1000);
+        for now_us in (0..90_000).step_by(10_000) {
+            admission.observe(now_us, 20_000);
+            assert!(admission.admits(now_us, 500, Some(now_us.saturating_sub(20_000))));
+        }
+        admission.observe(100_000, 20_000);
+        assert!(!admission.admits(100_000, 500, Some(80_000)));
+    }
+
+    #[test]
+    fn a_standing_queue_is_drained_to_the_target_and_no_further() {
+        let mut admission = Admission::new(5, 1000);
+        admission.observe(0, 6_000);
+        admission.observe(100_000, 6_000);
+        assert!(!admission.admits(100_000, 9, Some(95_000)));
+        assert!(admission.admits(100_000, 9, Some(96_000)));
+        admission.observe(101_000, 4_999);
+        assert!(admission.admits(110_000, 9, Some(100_000)));
+    }
+
+    #[test]
+    fn no_more_than_the_bound_ever_wait() {
+        let admission = Admission::new(5, 3);
+        assert!(admission.admits(0, 2, Some(0)));
+        assert!(!admission.admits(0, 3, Some(0)));
+    }
+}

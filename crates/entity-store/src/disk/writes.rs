@@ -1,0 +1,196 @@
+//! The writes that wait for the committer.
+
+use super::{Remembered, lost};
+use crate::admission::Admission;
+use crate::change::{Write, Written};
+use crate::committer::Committer;
+use crate::error::StoreError;
+use crate::lane::Lane;
+use crate::namespace::Stats;
+use crate::reply::Reply;
+use crate::settings::{Overload, Settings};
+use outboard_reactor::{Event, spawn};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// Most bytes that are committed at once: what comes behind should not wait for long, and a frame
+/// has to fit its length.
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_WRITES: usize = 4096;
+
+type Answer = Result<Written, StoreError>;
+type SealReply = Rc<Reply<Result<(), StoreError>>>;
+
+/// The queue before the committer.
+pub(super) struct Writes {
+    waiting: RefCell<VecDeque<Waiting>>,
+    admission: RefCell<Admission>,
+    overload: Overload,
+    most: usize,
+    began: Instant,
+    filled: Event,
+    seal: RefCell<Option<SealReply>>,
+    is_closed: Cell<bool>,
+    refused: Cell<u64>,
+    written: Cell<u64>,
+    commits: Cell<u64>,
+}
+
+struct Waiting {
+    write: Write,
+    since_us: u64,
+    reply: Rc<Reply<Answer>>,
+}
+
+/// What the committer is given, and gives back.
+enum Work {
+    Commit(Vec<Write>),
+    Seal,
+}
+
+enum Done {
+    Committed(Vec<Write>, Vec<Answer>),
+    Sealed(Result<(), StoreError>),
+}
+
+impl Writes {
+    /// Gives the committer a thread and begins to feed it.
+    ///
+    /// # Errors
+    /// The system has no room for another thread.
+    pub(super) fn start(
+        mut committer: Committer,
+        remembered: Rc<RefCell<Remembered>>,
+        settings: &Settings,
+    ) -> io::Result<Rc<Self>> {
+        let lane = Lane::start("kv-write", move |work| match work {
+            Work::Commit(batch) => {
+                let answers = committer.commit(&batch);
+                Done::Committed(batch, answers)
+            }
+            Work::Seal => Done::Sealed(committer.seal()),
+        })?;
+        let writes = Rc::new(Self {
+            waiting: RefCell::default(),
+            admission: RefCell::new(Admission::new(settings.wait_ms, settings.writes_waiting)),
+            overload: settings.overload,
+            most: settings.writes_waiting,
+            began: Instant::now(),
+            filled: Event::default(),
+            seal: RefCell::default(),
+            is_closed: Cell::new(false),
+            refused: Cell::new(0),
+            written: Cell::new(0),
+            commits: Cell::new(0),
+        });
+        spawn(writes.clone().feed(lane, remembered));
+        Ok(writes)
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Has a write committed.
+    pub(super) async fn write(&self, write: Write) -> Answer {
+        let reply = self.queue(write)?;
+        reply.wait().await
+    }
+
+    fn queue(&self, write: Write) -> Result<Rc<Reply<Answer>>, StoreError> {
+        let since_us = self.now_us();
+        let mut waiting = self.waiting.borrow_mut();
+        let first_us = waiting.front().map(|first| first.since_us);
+        if !self.admission.borrow().admits(since_us, waiting.len(), first_us) {
+            self.refused.set(self.refused.get() + 1);
+            match self.overload {
+                Overload::RejectNewest => return Err(StoreError::Overloaded),
+                Overload::DropOldest => {
+                    if let Some(oldest) = waiting.pop_front() {
+                        oldest.reply.give(Err(StoreError::Overloaded));
+                    }
+                }
+            }
+            if waiting.len() >= self.most {
+                return Err(StoreError::Overloaded);
+            }
+        }
+        let reply = Reply::new();
+        waiting.push_back(Waiting { write, since_us, reply: reply.clone() });
+        self.filled.set();
+        Ok(reply)
+    }
+
+    /// Has the buffer sealed.
+    pub(super) async fn seal(&self) -> Result<(), StoreError> {
+        let reply = Reply::new();
+        if let Some(other) = self.seal.replace(Some(reply.clone())) {
+            other.give(Err(StoreError::Overloaded));
+        }
+        self.filled.set();
+        reply.wait().await
+    }
+
+    pub(super) fn close(&self) {
+        self.is_closed.set(true);
+        self.filled.set();
+    }
+
+    pub(super) fn tell(&self, stats: &mut Stats) {
+        stats.writes = self.written.get();
+        stats.writes_refused = self.refused.get();
+        stats.writes_waiting = self.waiting.borrow().len() as u64;
+        stats.commits = self.commits.get();
+    }
+
+    fn take_batch(&self) -> (Vec<Write>, Vec<Rc<Reply<Answer>>>) {
+        let mut waiting = self.waiting.borrow_mut();
+        if let Some(first) = waiting.front() {
+            let now_us = self.now_us();
+            let waited_us = now_us.saturating_sub(first.since_us);
+            self.admission.borrow_mut().observe(now_us, waited_us);
+        }
+        let (mut writes, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while writes.len() < BATCH_WRITES && bytes < BATCH_BYTES {
+            let Some(next) = waiting.pop_front() else { break };
+            bytes += next.write.bytes();
+            writes.push(next.write);
+            replies.push(next.reply);
+        }
+        (writes, replies)
+    }
+
+    async fn feed(self: Rc<Self>, lane: Lane<Work, Done>, remembered: Rc<RefCell<Remembered>>) {
+        while !self.is_closed.get() {
+            if let Some(reply) = self.seal.take() {
+                reply.give(match lane.run(Work::Seal).await {
+                    Some(Done::Sealed(sealed)) => sealed,
+                    _ => Err(lost()),
+                });
+            }
+            let (batch, replies) = self.take_batch();
+            if batch.is_empty() {
+                self.filled.wait().await;
+                continue;
+            }
+            let Some(Done::Committed(batch, answers)) = lane.run(Work::Commit(batch)).await else {
+                replies.iter().for_each(|reply| reply.give(Err(lost())));
+                continue;
+            };
+            self.commits.set(self.commits.get() + 1);
+            self.written.set(self.written.get() + batch.len() as u64);
+            {
+                let mut remembered = remembered.borrow_mut();
+                for (write, answer) in batch.iter().zip(&answers) {
+                    if let Ok(written) = answer {
+                        remembered.written(&write.id, written);
+                    }
+                }
+            }
+            replies.iter().zip(answers).for_each(|(reply, answer)| reply.give(answer));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+use crate::record::Record;
+use crate::store::tests::Folder;
+
+fn record(version: u64, value: &[u8]) -> Record {
+    Record { version, expires_ms: Some(version * 10), value: value.into() }
+}
+
+/// Three frames of two entries each; the file's path and where the frames end.
+fn written(folder: &Path) -> (PathBuf, Vec<u64>) {
+    let mut journal = Journal::create(folder, 5, 1 << 16).unwrap();
+    let mut ends = Vec::new();
+    for first in [1, 3, 5] {
+        let mut frame = Frame::new();
+        frame.push(b"put", first, Some(&record(first, b"some value")));
+        frame.push(b"gone", first + 1, None);
+        journal.append(&mut frame).unwrap();
+        ends.push(journal.end);
+    }
+    (segment_path(folder, 5), ends)
+}
+
+fn versions(path: &Path) -> (Vec<u64>, Vec<Flaw>) {
+    let mut versions = Vec::new();
+    let flaws = replay::<io::Error>(path, |entry| {
+        let expected = entry.record.clone().map(|_| record(entry.version, b"some value"));
+        assert_eq!(entry.record, expected);
+        versions.push(entry.version);
+        Ok(())
+    });
+    (versions, flaws.unwrap())
+}
+
+#[test]
+fn what_was_appended_is_read_in_order_and_reserved_room_is_no_flaw() {
+    let folder = Folder::new();
+    let (path, _) = written(folder.path());
+    assert_eq!(versions(&path), (vec![1, 2, 3, 4, 5, 6], vec![]));
+    assert_eq!(segments(folder.path()).unwrap(), [5]);
+}
+
+#[test]
+fn a_frame_that_is_cut_anywhere_is_not_there_and_the_rest_is() {
+    let folder = Folder::new();
+    let (path, ends) = written(folder.path());
+    let whole = std::fs::read(&path).unwrap();
+    for cut in ends[1] + 1..ends[2] {
+        std::fs::write(&path, &whole[..cut as usize]).unwrap();
+        assert_eq!(versions(&path), (vec![1, 2, 3, 4], vec![Flaw::Cut { at: ends[1] }]));
+    }
+}
+
+#[test]
+fn damage_in_the_middle_costs_its_frame_and_is_told_with_its_place() {
+    let folder = Folder::new();
+    let (path, ends) = written(folder.path());
+    let whole = std::fs::read(&path).unwrap();
+    for at in ends[0]..ends[1] {
+        let mut damaged = whole.clone();
+        damaged[at as usize] ^= 0x10;
+        std::fs::write(&path, &damaged).unwrap();
+        let flaw = Flaw::Damage { at: ends[0], bytes: ends[1] - ends[0] };
+        assert_eq!(versions(&path), (vec![1, 2, 5, 6], vec![flaw]), "byte {at}");
+    }
+}
+
+#[test]
+fn a_segment_whose_head_is_damaged_is_told_whole() {
+    let folder = Folder::new();
+    let (path, _) = written(folder.path());
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[3] = 0;
+    std::fs::write(&path, &bytes).unwrap();
+    let flaw = Flaw::Damage { at: 0, bytes: bytes.len() as u64 };
+    assert_eq!(versions(&path), (vec![], vec![flaw]));
+}
+
+#[test]
+fn a_value_that_looks_like_a_frame_is_none() {
+    let folder = Folder::new();
+    let (path, ends) = written(folder.path());
+    let bytes = std::fs::read(&path).unwrap();
+    let forged = &bytes[ends[0] as usize..ends[1] as usize];
+    let mut journal = Journal::create(folder.path(), 6, 1 << 16).unwrap();
+    let mut frame = Frame::new();
+    frame.push(b"put", 7, Some(&record(7, forged)));
+    journal.append(&mut frame).unwrap();
+    let path = segment_path(folder.path(), 6);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[HEAD_BYTES as usize] = 0;
+    std::fs::write(&path, &bytes).unwrap();
+    let flaw = Flaw::Cut { at: HEAD_BYTES };
+    assert_eq!(versions(&path), (vec![], vec![flaw]));
+}

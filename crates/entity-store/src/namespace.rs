@@ -1,0 +1,194 @@
+//! A namespace: records under names, all kept the same way.
+//!
+//! Called by whoever has a request for records. What it promises does not depend on where it
+//! keeps them.
+
+use crate::change::{Write, Written};
+use crate::disk::{Cursor, Disk};
+use crate::error::StoreError;
+use crate::memory::{Memory, is_empty};
+use crate::record::Record;
+use crate::settings::{Durability, NamespaceSettings};
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// How much of a scan is read at once, bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Some records of a scan, in the order of their names.
+pub type Piece = Vec<(Box<[u8]>, Record)>;
+
+/// A namespace that is open.
+pub struct Namespace {
+    settings: NamespaceSettings,
+    place: Place,
+}
+
+pub(crate) enum Place {
+    Disk(Box<Disk>),
+    Memory(Box<Memory>),
+}
+
+impl std::fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Namespace").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// What a namespace has and does; counts are since the server started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Records, those that have ended and are not yet gone included; an estimate on disk.
+    pub records: u64,
+    /// Sorted files.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// Bytes that are in memory and in the journal.
+    pub buffered_bytes: u64,
+    /// Records that are answered from memory, and what is known not to be there.
+    pub cached_records: u64,
+    /// Their bytes.
+    pub cached_bytes: u64,
+    /// Writes that were committed.
+    pub writes: u64,
+    /// Batches that they were committed in.
+    pub commits: u64,
+    /// Writes that were refused because too many waited.
+    pub writes_refused: u64,
+    /// Writes that wait.
+    pub writes_waiting: u64,
+    /// Reads that memory did not answer.
+    pub reads_from_disk: u64,
+    /// Reads that were refused because too many waited.
+    pub reads_refused: u64,
+    /// Reads that wait.
+    pub reads_waiting: u64,
+    /// Files that do not match their checksums.
+    pub damaged: Vec<String>,
+    /// What was found when the namespace was opened.
+    pub findings: Vec<String>,
+}
+
+impl Namespace {
+    pub(crate) fn new(settings: NamespaceSettings, place: Place) -> Self {
+        Self { settings, place }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// What an answer to a write promises.
+    pub fn durability(&self) -> Durability {
+        self.settings.durability
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// Too many reads wait, or the disk fails.
+    pub async fn get(&self, id: &[u8]) -> Result<Option<Record>, StoreError> {
+        match &self.place {
+            Place::Disk(disk) => disk.get(id).await,
+            Place::Memory(memory) => Ok(memory.get(id)),
+        }
+    }
+
+    /// Reads records at once; one result for each id, in order.
+    ///
+    /// # Errors
+    /// As [`Namespace::get`], for all of them.
+    pub async fn get_many(&self, ids: &[Box<[u8]>]) -> Result<Vec<Option<Record>>, StoreError> {
+        match &self.place {
+            Place::Disk(disk) => disk.get_many(ids).await,
+            Place::Memory(memory) => Ok(ids.iter().map(|id| memory.get(id)).collect()),
+        }
+    }
+
+    /// Writes a record, and answers when it is as durable as promised.
+    ///
+    /// # Errors
+    /// What the write demands does not hold, too many wait, or the disk is full or fails.
+    pub async fn write(&self, write: Write) -> Result<Written, StoreError> {
+        match &self.place {
+            Place::Disk(disk) => disk.write(write).await,
+            Place::Memory(memory) => memory.write(&write),
+        }
+    }
+
+    /// Begins to read the records between two names, in order. On disk they are as they were when
+    /// the first piece was read.
+    pub fn scan(self: &Rc<Self>, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Scan {
+        let state = match &self.place {
+            _ if is_empty(&start, &end) => ScanState::Over,
+            Place::Disk(disk) => ScanState::Disk(Box::new(disk.scan(start, end))),
+            Place::Memory(_) => ScanState::Memory { start, end },
+        };
+        Scan { namespace: self.clone(), state }
+    }
+
+    /// Merges all files, so that what was deleted or has ended takes no room.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub async fn compact(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Disk(disk) => disk.compact().await,
+            Place::Memory(_) => Ok(()),
+        }
+    }
+
+    /// What it has and does.
+    pub fn stats(&self) -> Stats {
+        match &self.place {
+            Place::Disk(disk) => disk.stats(),
+            Place::Memory(memory) => memory.stats(),
+        }
+    }
+}
+
+/// A scan under way.
+pub struct Scan {
+    namespace: Rc<Namespace>,
+    state: ScanState,
+}
+
+enum ScanState {
+    Disk(Box<Cursor>),
+    Memory { start: Bound<Vec<u8>>, end: Bound<Vec<u8>> },
+    Over,
+}
+
+impl Scan {
+    /// The next records; none at the end.
+    ///
+    /// # Errors
+    /// As [`Namespace::get`]; the scan is over then.
+    pub async fn next(&mut self) -> Result<Piece, StoreError> {
+        loop {
+            let state = std::mem::replace(&mut self.state, ScanState::Over);
+            let piece = match (state, &self.namespace.place) {
+                (ScanState::Disk(cursor), Place::Disk(disk)) => {
+                    let (piece, rest) = disk.scan_on(*cursor, PIECE_BYTES).await?;
+                    if let Some(cursor) = rest {
+                        self.state = ScanState::Disk(Box::new(cursor));
+                    }
+                    piece
+                }
+                (ScanState::Memory { start, end }, Place::Memory(memory)) => {
+                    let (piece, rest) = memory.scan_on(start, &end, PIECE_BYTES);
+                    if let Some(start) = rest {
+                        self.state = ScanState::Memory { start, end };
+                    }
+                    piece
+                }
+                _ => return Ok(Piece::new()),
+            };
+            if !piece.is_empty() || matches!(self.state, ScanState::Over) {
+                return Ok(piece);
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A store: a folder and the namespaces in it.
+//!
+//! Opened and dropped by the gateway. Invariant: one process at a time has a folder.
+
+use crate::disk::Disk;
+use crate::error::OpenError;
+use crate::levels::Blocks;
+use crate::memory::Memory;
+use crate::namespace::{Namespace, Place};
+use crate::settings::{Durability, Settings};
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Most files that are held open; more are opened again when they are read.
+const OPEN_FILES: usize = 256;
+
+/// A store that is open.
+#[derive(Debug)]
+pub struct Store {
+    namespaces: Vec<Rc<Namespace>>,
+    /// Dropped last: then another process may open the folder.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens a store, within the loop that will use it. Reads the journals of its namespaces,
+    /// which takes a moment after a crash.
+    ///
+    /// # Errors
+    /// Another process has it, its folder cannot be used, or a namespace is damaged.
+    pub fn open(settings: &Settings) -> Result<Self, OpenError> {
+        let folder = &settings.folder;
+        let lock = lock(folder)?;
+        let blocks = Blocks::new(settings.cache_bytes, OPEN_FILES);
+        let mut namespaces = Vec::new();
+        for namespace in &settings.namespaces {
+            let place = match namespace.durability {
+                Durability::Memory => {
+                    Place::Memory(Box::new(Memory::new(namespace.memory_max_bytes)))
+                }
+                durability => {
+                    let folder = folder.join("namespaces").join(&namespace.name);
+                    Place::Disk(Box::new(Disk::open(&folder, durability, settings, &blocks)?))
+                }
+            };
+            namespaces.push(Rc::new(Namespace::new(namespace.clone(), place)));
+        }
+        Ok(Self { namespaces, _lock: lock })
+    }
+
+    /// A namespace by its name.
+    pub fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
+        self.namespaces.iter().find(|namespace| namespace.name() == name)
+    }
+
+    /// All of them, in the order of the settings.
+    pub fn namespaces(&self) -> &[Rc<Namespace>] {
+        &self.namespaces
+    }
+}
+
+fn lock(folder: &Path) -> Result<File, OpenError> {
+    let at = |source| OpenError::Io { path: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(at)?;
+    let path = folder.join("lock");
+    let file = File::options().create(true).append(true).open(path).map_err(at)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { folder: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(at(source)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
