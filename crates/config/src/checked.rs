@@ -7,6 +7,7 @@
 mod app;
 mod compose;
 mod desk;
+mod environment;
 mod headers;
 mod limits;
 mod listen;
@@ -22,6 +23,7 @@ mod worker;
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use desk::Desk;
+pub use environment::Environment;
 pub use headers::HeaderRule;
 pub use limits::Limits;
 pub use listen::{Forwarding, ListenAddress, Listener};
@@ -39,6 +41,8 @@ use std::path::PathBuf;
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What the server is for.
+    pub environment: Environment,
     /// Where connections are accepted, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
     /// The applications, by name; at least one.
@@ -92,6 +96,7 @@ pub struct Io {
 pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], desk);
     Config {
+        environment: environment::environment(raw.environment),
         listeners: listen::listeners(raw, desk),
         apps: app::apps(raw, desk),
         limits: limits::merge(&raw.limits, &raw.limits.request),

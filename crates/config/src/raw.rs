@@ -6,6 +6,7 @@
 
 mod app;
 mod compose;
+mod environment;
 mod limits;
 mod listen;
 mod log;
@@ -16,6 +17,7 @@ mod worker;
 
 pub(crate) use app::*;
 pub(crate) use compose::*;
+pub(crate) use environment::*;
 pub(crate) use limits::*;
 pub(crate) use listen::*;
 pub(crate) use log::*;
@@ -33,6 +35,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct File {
+    /// What the server is for: `"production"`, or `"development"`, where every change of a file is
+    /// seen at once and errors are shown to the visitor.
+    #[schemars(extend("x-alias" = ["env", "enviroment", "APP_ENV"]))]
+    pub(crate) environment: Environment,
     /// Where to accept connections: an address, a list of them, or `[[listen]]` tables.
     pub(crate) listen: OneOrMany<ListenEntry>,
     /// Peers whose `X-Forwarded-*` headers are believed, for listeners that do not name their own.
@@ -81,6 +87,7 @@ pub(crate) struct File {
 impl Default for File {
     fn default() -> Self {
         File {
+            environment: Environment::default(),
             listen: OneOrMany::One(ListenEntry::default()),
             trusted_proxies: Vec::new(),
             forwarded_headers: ForwardedHeader::ALL.to_vec(),

@@ -19,6 +19,7 @@ use outboard_http1::{DateCache, HeadLimits};
 use outboard_reactor::{Event, MemorySource, TaskId, current_task, wake, wake_all};
 use outboard_ring::doorbell::Doorbell;
 use std::cell::{Cell, Ref, RefCell};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -36,6 +37,10 @@ pub(crate) struct Gateway {
     /// All workers ring it; the loop watches it.
     pub(crate) doorbell: Doorbell,
     pub(crate) started: Wall,
+    /// What a named server is called.
+    pub(crate) name: RefCell<Option<String>>,
+    /// Bound for this server by somebody else.
+    pub(crate) sockets: RefCell<Vec<OwnedFd>>,
     /// Asked for by the admin socket; the server's main task acts on it.
     pub(crate) wishes: Wishes,
     /// What connections can be switched to.
@@ -108,6 +113,8 @@ impl Gateway {
             counters: RefCell::default(),
             doorbell,
             started: now,
+            name: RefCell::default(),
+            sockets: RefCell::default(),
             wishes: Wishes::default(),
             protocols,
             date: RefCell::new(DateCache::new(now.unix_s())),
@@ -116,6 +123,12 @@ impl Gateway {
             draining: Cell::new(false),
             request_ids: Cell::new(first_request_id(now)),
         })
+    }
+
+    /// Takes its name and the sockets that were bound for it, before it listens.
+    pub(crate) fn adopt(&self, name: Option<String>, sockets: Vec<OwnedFd>) {
+        self.name.replace(name);
+        self.sockets.replace(sockets);
     }
 
     /// The generation for a request that begins now.

@@ -29,6 +29,7 @@ mod files;
 mod gateway;
 mod generation;
 mod header_block;
+pub mod life;
 mod listener;
 mod log;
 mod metrics;

@@ -84,7 +84,10 @@ impl Bound {
         backlog: u32,
     ) -> Result<Rc<Self>, BindError> {
         let failed = |source| BindError { address: address.clone(), source };
-        let (socket, unlink) = bind(&address, backlog).map_err(failed)?;
+        let (socket, unlink) = match handed_over(&gateway.sockets.borrow(), &address) {
+            Some(socket) => (socket.map_err(failed)?, None),
+            None => bind(&address, backlog).map_err(failed)?,
+        };
         let local = net::getsockname(&socket).ok().and_then(|any| SocketAddr::try_from(any).ok());
         let listener = Listener::new(socket).map_err(failed)?;
         let bound = Rc::new(Self {
@@ -167,6 +170,20 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
             }
         }
     }
+}
+
+/// A socket with this address that was bound for us. It stays open beside the one that is
+/// returned: after a reload that drops the address, another may want it again.
+fn handed_over(sockets: &[OwnedFd], address: &ListenAddress) -> Option<io::Result<OwnedFd>> {
+    let is_it = |socket: &&OwnedFd| {
+        let Ok(name) = net::getsockname(socket) else { return false };
+        match address {
+            ListenAddress::Tcp(wanted) => SocketAddr::try_from(name).is_ok_and(|at| at == *wanted),
+            ListenAddress::Unix { path, .. } => net::SocketAddrUnix::try_from(name)
+                .is_ok_and(|at| at.path_bytes() == Some(path.as_os_str().as_encoded_bytes())),
+        }
+    };
+    sockets.iter().find(is_it).map(OwnedFd::try_clone)
 }
 
 fn bind(

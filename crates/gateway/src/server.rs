@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::fetch::Fetches;
 use crate::gateway::{Gateway, Rings};
 use crate::generation::{self, Generation, Logs, Sinks, memory_budget_bytes};
+use crate::life::{self, Life, Ready};
 use crate::listener::{BindError, Bound, ListenerFacts, Serves};
 use crate::log::Level;
 use crate::page_cache::Purges;
@@ -19,7 +20,8 @@ use outboard_ring::doorbell::Doorbell;
 use outboard_supervisor::memory;
 use std::future::poll_fn;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -28,25 +30,31 @@ use std::task::Poll;
 pub struct Options {
     /// Reads the configuration, at start and at each reload.
     pub load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
-    /// The admin socket when the configuration does not say.
-    pub admin_socket: Option<PathBuf>,
+    /// What a named server is called, in titles of processes and in its status.
+    pub name: Option<String>,
+    /// An admin socket beside, or instead of, the configured one.
+    pub admin_socket: Option<AdminSocket>,
     /// The PHP host when the configuration does not say.
     pub host_binary: PathBuf,
-    /// Called once everything serves, with the addresses.
-    pub ready: Box<dyn FnOnce(&Ready)>,
+    /// Sockets that were bound for this server by somebody else; those whose address is configured
+    /// are listened on.
+    pub sockets: Vec<OwnedFd>,
+    /// Hears how it goes.
+    pub tell: life::Listener,
+    /// How often it is told that the loop turns.
+    pub alive_every_ms: Option<u64>,
     /// Protocols beside HTTP that connections can be switched to.
     pub protocols: Vec<Box<dyn Protocol>>,
 }
 
-/// What is told once the server serves.
-#[derive(Debug)]
-pub struct Ready {
-    /// Where apps are served.
-    pub listeners: Vec<String>,
-    /// Where `outboard status` asks.
-    pub admin_socket: Option<PathBuf>,
-    /// App names with the version of their PHP and their root.
-    pub apps: Vec<(String, String, PathBuf)>,
+/// The admin socket that the command line asks for.
+#[derive(Debug, Clone)]
+pub enum AdminSocket {
+    /// When the configuration names none, and may be missing: another server of this user has it
+    /// then.
+    IfFree(PathBuf),
+    /// In any case; without it the server does not start.
+    Always(PathBuf),
 }
 
 /// Why a server did not start, or a reload was given up.
@@ -97,18 +105,24 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     let ring = doorbell.try_clone().map_err(ServerError::Io)?;
     let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let signals = Caught::new().map_err(ServerError::Io)?;
-    let (generation, sinks) = open_generation(1, config, None, &doorbell, &options.host_binary)?;
+    let kit = Kit { name: options.name, host_binary: options.host_binary, load: options.load };
+    let (generation, sinks) = open_generation(1, config, None, &doorbell, &kit)?;
     let gateway = Gateway::new(generation, sinks, doorbell, options.protocols);
+    gateway.adopt(kit.name.clone(), options.sockets);
     reactor::watch_memory(Rings(gateway.clone()));
-    let admin_socket = listen_first(&gateway, options.admin_socket.clone())?;
+    let admin_socket = listen_first(&gateway, options.admin_socket)?;
     let started = wait_ready(&gateway.generation()).await;
     if let Err(error) = started {
         stop_listening(&gateway);
         return Err(error.into());
     }
     spawn(flush_logs(gateway.clone()));
-    (options.ready)(&ready_facts(&gateway, admin_socket));
-    attend(&gateway, &signals, &options.load, &options.host_binary).await;
+    (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));
+    if let Some(period_ms) = options.alive_every_ms {
+        spawn(life::tell_alive(options.tell.clone(), period_ms));
+    }
+    attend(&gateway, &signals, &kit, &options.tell).await;
+    (options.tell)(&Life::Stopping);
     drain(&gateway).await;
     drop(watched);
     Ok(())
@@ -120,13 +134,20 @@ impl From<StartError> for ServerError {
     }
 }
 
+/// What every generation is made with.
+struct Kit {
+    name: Option<String>,
+    host_binary: PathBuf,
+    load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+}
+
 /// Opens logs and folders and starts the pools of a configuration.
 fn open_generation(
     number: u32,
     config: Config,
     predecessor: Option<&Generation>,
     doorbell: &Doorbell,
-    host_binary: &std::path::Path,
+    kit: &Kit,
 ) -> Result<(Generation, Sinks), ServerError> {
     let mut sinks = Sinks::default();
     let cannot_log = |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
@@ -135,7 +156,10 @@ fn open_generation(
     let mut apps = Vec::new();
     for app in &config.apps {
         let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
-        let settings = pool_settings(app, host_binary)?;
+        let mut settings = pool_settings(app, &kit.host_binary)?;
+        if let Some(name) = &kit.name {
+            settings.host.app = title(name, app, &config);
+        }
         let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
         let (error_log, slow_log) = (logs.error.clone(), logs.slow.clone());
         let pool = Pool::start(settings, doorbell, error_log, slow_log);
@@ -149,6 +173,11 @@ fn open_generation(
         apps.push(Rc::new(opened));
     }
     Ok((Generation::new(number, config, apps, Rc::<Logs>::new(server_logs), upstream), sinks))
+}
+
+/// What the processes of a named server's app are called.
+fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
+    if config.apps.len() == 1 { name.to_owned() } else { format!("{name}/{}", app.name) }
 }
 
 fn pool_settings(
@@ -207,11 +236,10 @@ fn wanted(config: &Config) -> Vec<(ListenAddress, ListenerFacts)> {
     apps.chain(metrics).collect()
 }
 
-/// Binds everything at start. The admin socket that nobody asked for may be missing: another
-/// server of this user has it then.
+/// Binds everything at start.
 fn listen_first(
     gateway: &Rc<Gateway>,
-    default_admin: Option<PathBuf>,
+    asked: Option<AdminSocket>,
 ) -> Result<Option<PathBuf>, BindError> {
     let generation = gateway.generation();
     let backlog = generation.config.io.backlog;
@@ -220,21 +248,33 @@ fn listen_first(
         gateway.listeners.borrow_mut().push(bound);
     }
     let configured = generation.config.admin.socket.clone();
-    let required = configured.is_some();
-    let Some(path) = configured.or(default_admin) else { return Ok(None) };
-    let facts = ListenerFacts { serves: Serves::Admin, forwarding: Forwarding::default() };
-    let address = ListenAddress::Unix { path: path.clone(), mode: 0o600 };
-    match Bound::start(gateway, address, facts, 16) {
-        Ok(bound) => {
-            gateway.listeners.borrow_mut().push(bound);
+    if let Some(path) = &configured {
+        listen_for_orders(gateway, path)?;
+    }
+    match (asked, configured) {
+        (None, configured) | (Some(AdminSocket::IfFree(_)), configured @ Some(_)) => Ok(configured),
+        (Some(AdminSocket::Always(path)), configured) => {
+            if configured.as_ref() != Some(&path) {
+                listen_for_orders(gateway, &path)?;
+            }
             Ok(Some(path))
         }
-        Err(error) if required => Err(error),
-        Err(error) => {
-            gateway.note(Level::Warn, &format!("no admin socket: {error}"));
-            Ok(None)
-        }
+        (Some(AdminSocket::IfFree(path)), None) => match listen_for_orders(gateway, &path) {
+            Ok(()) => Ok(Some(path)),
+            Err(error) => {
+                gateway.note(Level::Warn, &format!("no admin socket: {error}"));
+                Ok(None)
+            }
+        },
     }
+}
+
+fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
+    let facts = ListenerFacts { serves: Serves::Admin, forwarding: Forwarding::default() };
+    let address = ListenAddress::Unix { path: path.to_owned(), mode: 0o600 };
+    let bound = Bound::start(gateway, address, facts, 16)?;
+    gateway.listeners.borrow_mut().push(bound);
+    Ok(())
 }
 
 fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
@@ -293,21 +333,15 @@ impl Caught {
     }
 }
 
-type Load = Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>;
-
-async fn attend(
-    gateway: &Rc<Gateway>,
-    signals: &Caught,
-    load: &Load,
-    host_binary: &std::path::Path,
-) {
+async fn attend(gateway: &Rc<Gateway>, signals: &Caught, kit: &Kit, tell: &life::Listener) {
     loop {
         match signals.next(gateway).await {
             Wish::Stop => return,
             Wish::ReopenLogs => reopen_logs(gateway),
             Wish::Reload => {
                 let askers = gateway.wishes.reload_askers.take();
-                let outcome = reload(gateway, load.clone(), host_binary).await;
+                tell(&Life::Reloading);
+                let outcome = reload(gateway, kit).await;
                 match &outcome {
                     Ok(number) => gateway.note(Level::Info, &format!("generation {number} serves")),
                     Err(error) => gateway.note(
@@ -316,6 +350,7 @@ async fn attend(
                     ),
                 }
                 let outcome = outcome.map_err(|error| error.to_string());
+                tell(&Life::Reloaded(outcome.clone()));
                 askers.iter().for_each(|asker| asker.tell(outcome.clone()));
             }
         }
@@ -323,16 +358,13 @@ async fn attend(
 }
 
 /// Starts a successor beside the present generation, checks it, swaps it in.
-async fn reload(
-    gateway: &Rc<Gateway>,
-    load: Load,
-    host_binary: &std::path::Path,
-) -> Result<u32, ServerError> {
+async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
+    let load = kit.load.clone();
     let config = blocking(move || load()).await.map_err(ServerError::Config)?;
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) =
-        open_generation(number, config, Some(&present), &gateway.doorbell, host_binary)?;
+        open_generation(number, config, Some(&present), &gateway.doorbell, kit)?;
     for app in &successor.apps {
         gateway.pools.borrow_mut().push(app.pool.clone());
     }

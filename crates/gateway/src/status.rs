@@ -10,6 +10,10 @@ use serde::Serialize;
 /// The whole server at a glance.
 #[derive(Debug, Serialize)]
 pub(crate) struct Status {
+    /// The server's name, if it has one.
+    pub name: Option<String>,
+    /// `production` or `development`.
+    pub environment: String,
     /// Version of Outboard.
     pub version: &'static str,
     /// Process id of the gateway.
@@ -18,6 +22,8 @@ pub(crate) struct Status {
     pub uptime_s: u64,
     /// Counts up with each reload.
     pub generation: u32,
+    /// How long requests may still run after a stop was asked for.
+    pub drain_timeout_ms: u64,
     /// Whether the server is stopping.
     pub draining: bool,
     /// Addresses that are listened on.
@@ -88,10 +94,13 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
     let classes = counters.by_class.iter().enumerate().filter(|(_, count)| **count > 0);
     let listeners = gateway.listeners.borrow();
     Status {
+        name: gateway.name.borrow().clone(),
+        environment: generation.config.environment.to_string(),
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         uptime_s: Wall::now().unix_s().saturating_sub(gateway.started.unix_s()),
         generation: generation.number,
+        drain_timeout_ms: generation.config.drain_timeout_ms,
         draining: gateway.is_draining(),
         listeners: listeners.iter().map(|bound| bound.name()).collect(),
         connections: gateway.connections(),

@@ -5,6 +5,7 @@ use rustix::process::geteuid;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where a server of this user has its admin socket unless told otherwise.
 pub(crate) fn default_socket() -> PathBuf {
@@ -16,6 +17,9 @@ pub(crate) fn default_socket() -> PathBuf {
         None => std::env::temp_dir().join(format!("outboard-{}.sock", geteuid().as_raw())),
     }
 }
+
+/// How long a server may take to say how it is.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server's answer.
 pub(crate) struct AdminAnswer {
@@ -35,6 +39,10 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<AdminAnswer
         )
     };
     let mut stream = UnixStream::connect(socket).map_err(unreachable)?;
+    if method == "GET" {
+        // What is only looked up is there at once, or the server is stuck. A reload takes its time.
+        stream.set_read_timeout(Some(LOOK_TIMEOUT)).map_err(unreachable)?;
+    }
     let request = format!("{method} {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(unreachable)?;
     let mut answer = Vec::new();

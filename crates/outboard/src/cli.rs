@@ -9,6 +9,7 @@ use std::path::PathBuf;
 /// Serve a folder:            outboard serve ./my-site
 /// Serve a configuration:     outboard serve --config outboard.toml
 /// See what it is doing:      outboard status
+/// Servers with names:        outboard init shop; outboard start shop; outboard list
 #[derive(Debug, Parser)]
 #[command(name = "outboard", version, verbatim_doc_comment)]
 pub(crate) struct Outboard {
@@ -29,15 +30,30 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Check a configuration file and say what is wrong with it, in place.
     Check(CheckArguments),
+    /// Start named servers, each from its file NAME.toml, and return when they answer.
+    ///
+    /// A server that does not start says why, and the exit code is not 0.
+    Start(Pick),
+    /// Stop named servers and start them again.
+    ///
+    /// A server whose configuration is wrong is left running.
+    Restart(Pick),
+    /// List the named servers.
+    List(ListArguments),
+    /// Stop every named server of this user, of whatever configuration folder.
+    Shutdown(ShutdownArguments),
     /// Show what a running server is doing.
-    Status(AdminArguments),
+    ///
+    /// Exit codes for named servers: 0 running, 1 dead with a pid file left behind, 3 stopped, 4
+    /// unknown.
+    Status(ServerArguments),
     /// Start a new generation from the configuration and swap it in without losing a request.
     ///
     /// If it does not start, the present one stays and the reason is printed. SIGHUP does the
     /// same.
-    Reload(AdminArguments),
+    Reload(ServerArguments),
     /// Finish what has begun and stop. SIGTERM does the same.
-    Stop(AdminArguments),
+    Stop(ServerArguments),
     /// Look into the page cache, or purge it.
     Cache {
         #[command(subcommand)]
@@ -60,6 +76,14 @@ pub(crate) struct ServeArguments {
     /// The configuration file.
     #[arg(long, short, value_name = "FILE", conflicts_with = "dir")]
     pub(crate) config: Option<PathBuf>,
+    /// Serve a named server here in the foreground, as a service manager wants it.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["dir", "config", "admin"])]
+    pub(crate) name: Option<String>,
+    /// With --name: go on in the background once it serves. What `outboard start` uses.
+    #[arg(long, hide = true, requires = "name")]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) places: Places,
     /// Where to listen when a folder is served: ADDRESS:PORT or unix:PATH. Port 0 takes any.
     #[arg(long, short, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
@@ -120,10 +144,67 @@ pub(crate) struct StateArguments {
     pub(crate) php_host: Option<PathBuf>,
 }
 
+/// Where named servers are described, and where they leave their traces.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Places {
+    /// The folder of the named servers' files; else ./outboard.d, else /etc/outboard.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) conf_dir: Option<PathBuf>,
+    /// The folder of their pid files and admin sockets.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run_dir: Option<PathBuf>,
+}
+
+/// Named servers.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Pick {
+    /// The named servers; all of them otherwise.
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) places: Places,
+}
+
+/// Named servers, or the one behind an admin socket.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    #[command(flatten)]
+    pick: Pick,
+    #[command(flatten)]
+    pub(crate) admin: AdminArguments,
+}
+
+impl ServerArguments {
+    /// The named servers that are meant. Without a name, and without a folder of named servers,
+    /// it is the server that `outboard serve` runs.
+    pub(crate) fn named(&self) -> Option<&Pick> {
+        let pick = &self.pick;
+        let says_named = !pick.names.is_empty() || pick.places.conf_dir.is_some();
+        let named = says_named || crate::named::places::found().is_some();
+        (named && self.admin.admin.is_none()).then_some(pick)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    #[command(flatten)]
+    pub(crate) places: Places,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShutdownArguments {
+    /// Only those whose pid files are in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run_dir: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AdminArguments {
     /// The admin socket of the server.
-    #[arg(long, value_name = "SOCKET")]
+    #[arg(long, value_name = "SOCKET", conflicts_with = "names")]
     pub(crate) admin: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]

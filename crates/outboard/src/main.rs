@@ -1,7 +1,7 @@
 //! `outboard`: the command line. It reads arguments, calls the crates, and says what came of it.
 //!
 //! Exit codes: 0 done, 1 it failed, 2 the operator's mistake (arguments, configuration, a taken
-//! address).
+//! address). `status` of a named server has those of the Linux Standard Base.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,8 @@ mod check;
 mod cli;
 mod doctor;
 mod lab;
+mod named;
+mod notify;
 mod reload;
 mod serve;
 mod status;
@@ -27,9 +29,22 @@ fn main() -> ExitCode {
     match outboard.command {
         Command::Serve(arguments) => serve::run(&arguments, &terminal),
         Command::Check(arguments) => check::run(&arguments, &terminal),
-        Command::Status(arguments) => status::run(&arguments, &terminal),
-        Command::Reload(arguments) => reload::run(&arguments, &terminal),
-        Command::Stop(arguments) => reload::stop(&arguments, &terminal),
+        Command::Start(pick) => named::start::run(&pick, &terminal),
+        Command::Restart(pick) => named::stop::restart(&pick, &terminal),
+        Command::Shutdown(arguments) => named::stop::shutdown(&arguments, &terminal),
+        Command::List(arguments) => named::show::list(&arguments, &terminal),
+        Command::Status(arguments) => match arguments.named() {
+            Some(pick) => named::show::status(pick, arguments.admin.json, &terminal),
+            None => status::run(&arguments.admin, &terminal),
+        },
+        Command::Reload(arguments) => match arguments.named() {
+            Some(pick) => named::stop::reload(pick, &terminal),
+            None => reload::run(&arguments.admin, &terminal),
+        },
+        Command::Stop(arguments) => match arguments.named() {
+            Some(pick) => named::stop::run(pick, &terminal),
+            None => reload::stop(&arguments.admin, &terminal),
+        },
         Command::Cache { action } => cache::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),

@@ -2,37 +2,54 @@
 
 use crate::admin_client::default_socket;
 use crate::cli::ServeArguments;
+use crate::named;
+use crate::notify::{self, ServiceManager};
 use crate::terminal::Terminal;
 use outboard_config::{Config, Diagnostics};
-use outboard_gateway::server::{Options, Ready, ServerError, serve};
+use outboard_gateway::life::{Life, Ready};
+use outboard_gateway::server::{AdminSocket, Options, ServerError, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
-    raise_descriptor_limit();
-    let load = loader(arguments);
-    let config = match load() {
-        Ok(config) => config,
-        Err(diagnostics) => {
-            eprint!("{}", diagnostics.render(terminal.color_err));
-            return ExitCode::from(2);
-        }
+    if let Some(name) = &arguments.name {
+        return named::serve::run(name, arguments, terminal);
+    }
+    let sockets = match notify::handed_over() {
+        Ok(sockets) => sockets,
+        Err(message) => return terminal.fail(&message, 1),
     };
-    let host_binary = match &arguments.php_host {
-        Some(path) => path.clone(),
-        None => host_beside_us(),
-    };
-    let told = *terminal;
+    let (told, manager) = (*terminal, ServiceManager::of_environment());
+    let admin_socket = arguments.admin.clone().unwrap_or_else(default_socket);
     let options = Options {
-        load,
-        admin_socket: Some(arguments.admin.clone().unwrap_or_else(default_socket)),
-        host_binary,
-        ready: Box::new(move |ready| announce(ready, &told)),
+        load: loader(arguments),
+        name: None,
+        admin_socket: Some(AdminSocket::IfFree(admin_socket)),
+        host_binary: host_binary(arguments),
+        sockets,
+        tell: Rc::new(move |life| {
+            if let Life::Ready(ready) = life {
+                announce(ready, &told);
+            }
+            manager.hear(life);
+        }),
+        alive_every_ms: notify::alive_every_ms(),
         protocols: Vec::new(),
     };
-    match serve(config, options) {
+    run_until_stopped(options, terminal)
+}
+
+/// Serves until it is told to stop; what does not start says why.
+pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCode {
+    raise_descriptor_limit();
+    let served = match (options.load)() {
+        Ok(config) => serve(config, options),
+        Err(diagnostics) => Err(ServerError::Config(diagnostics)),
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(ServerError::Config(diagnostics)) => {
             eprint!("{}", diagnostics.render(terminal.color_err));
@@ -43,6 +60,11 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         }
         Err(error) => terminal.fail(&error.to_string(), 1),
     }
+}
+
+/// The one that was named, or the one that was built with this gateway.
+pub(crate) fn host_binary(arguments: &ServeArguments) -> PathBuf {
+    arguments.php_host.clone().unwrap_or_else(host_beside_us)
 }
 
 type Load = Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>;
@@ -75,7 +97,7 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-fn announce(ready: &Ready, terminal: &Terminal) {
+pub(crate) fn announce(ready: &Ready, terminal: &Terminal) {
     for (name, php_version, root) in &ready.apps {
         let php = terminal.dim(&format!("PHP {php_version}"));
         println!("app {name}: {} {php}", root.display());

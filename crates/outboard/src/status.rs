@@ -16,17 +16,20 @@ pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
         Ok(answer) => {
             let mut page = String::new();
             // Writing to a String does not fail.
-            let _ = put_server(&mut page, &answer.body, terminal);
-            for pool in list(&answer.body["pools"]) {
-                let _ = put_pool(&mut page, pool, terminal);
-            }
+            let _ = put(&mut page, &answer.body, terminal);
             show(&page)
         }
     }
 }
 
+/// What a server says of itself.
+pub(crate) fn put(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Result {
+    put_server(page, status, terminal)?;
+    list(&status["pools"]).iter().try_for_each(|pool| put_pool(page, pool, terminal))
+}
+
 /// Prints it; a reader that has seen enough (`| head`) is no mistake.
-fn show(page: &str) -> ExitCode {
+pub(crate) fn show(page: &str) -> ExitCode {
     let _ = std::io::stdout().write_all(page.as_bytes());
     ExitCode::SUCCESS
 }

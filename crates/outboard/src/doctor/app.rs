@@ -2,12 +2,14 @@
 //! server that runs it, and the requests.
 
 use outboard_config::{AccessLog, Config, Count, Diagnostics, Isolation, LogTarget, Mode, Worker};
-use outboard_gateway::server::{Options, serve};
+use outboard_gateway::life::Life;
+use outboard_gateway::server::{AdminSocket, Options, serve};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 
 /// Why nothing was found out.
@@ -157,13 +159,18 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
         let again = config.clone();
         let options = Options {
             load: Arc::new(move || Ok(again.clone())),
-            admin_socket: Some(admin),
+            name: None,
+            admin_socket: Some(AdminSocket::IfFree(admin)),
             host_binary,
-            protocols: Vec::new(),
-            ready: Box::new(move |facts| {
-                // The other end waits for it.
-                let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
+            sockets: Vec::new(),
+            tell: Rc::new(move |moment| {
+                if let Life::Ready(facts) = moment {
+                    // The other end waits for it.
+                    let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
+                }
             }),
+            alive_every_ms: None,
+            protocols: Vec::new(),
         };
         if let Err(error) = serve(config, options) {
             let _ = told.send(Err(error.to_string()));

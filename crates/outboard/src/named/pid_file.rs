@@ -1,0 +1,160 @@
+//! The pid file of a named server: whose it is, and how to reach exactly that process.
+//!
+//! The server holds a record lock on it (fcntl(2), `F_SETLK`) from before it reads its
+//! configuration until it ends; the kernel drops the lock with the process and tells everybody
+//! whose it is (`F_GETLK`). What is written in the file is for people: a number that was left
+//! behind, or that has come to mean another process, is never believed.
+//!
+//! Why no wrong process is ever signalled: the holder is asked for, its pidfd is opened, and it is
+//! asked for again. When the answer is the same, the pidfd is that of the holder, or of a process
+//! that has ended; what has its number afterwards is not behind that pidfd (pidfd_open(2)).
+//!
+//! A record lock goes when its process closes *any* descriptor of the file, so nothing else in a
+//! server's process opens it. Children do not inherit it.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::io::Errno;
+use rustix::process::{
+    Flock, FlockType, Pid, PidfdFlags, Signal, fcntl_getlk, pidfd_open, pidfd_send_signal,
+};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A server's hold on its pid file; the file goes with it.
+#[derive(Debug)]
+pub(crate) struct PidFile {
+    /// Keeps the lock.
+    _file: File,
+    path: PathBuf,
+}
+
+/// Who holds a pid file.
+#[derive(Debug)]
+pub(crate) enum Presence {
+    /// This process.
+    Running(Owner),
+    /// Nobody: the server was killed.
+    Dead,
+    /// There is no such file: it was stopped, or never started.
+    Stopped,
+}
+
+/// The process that holds a pid file.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) pid: i32,
+    process: OwnedFd,
+}
+
+impl PidFile {
+    /// Takes the file for this process; `None` when another has it.
+    ///
+    /// # Errors
+    /// What opening or writing it reports.
+    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            let mut file = open(path, true)?;
+            match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::AGAIN | Errno::ACCESS) => return Ok(None),
+                result => result?,
+            }
+            // Its owner may have removed it, on leaving, between our opening and our locking it.
+            if !is_at(&file, path) {
+                continue;
+            }
+            file.set_len(0)?;
+            writeln!(file, "{}", std::process::id())?;
+            return Ok(Some(Self { _file: file, path: path.to_owned() }));
+        }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // Before the lock goes; it may have been removed by hand.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Who holds the file.
+///
+/// # Errors
+/// What opening it or asking for its lock reports.
+pub(crate) fn look(path: &Path) -> io::Result<Presence> {
+    loop {
+        let file = match open(path, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Presence::Stopped),
+            result => result?,
+        };
+        let Some(pid) = holder(&file)? else {
+            if is_at(&file, path) {
+                return Ok(Presence::Dead);
+            }
+            continue;
+        };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(process) if holder(&file)? == Some(pid) => {
+                return Ok(Presence::Running(Owner { pid: pid.as_raw_nonzero().get(), process }));
+            }
+            // It has ended since; look again.
+            Ok(_) | Err(Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Owner {
+    /// Sends a signal; one that has ended is passed over.
+    ///
+    /// # Errors
+    /// What pidfd_send_signal(2) reports, such as that it is not ours to signal.
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.process, signal) {
+            Err(Errno::SRCH) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Whether it has ended, or does so within `timeout_ms`.
+    ///
+    /// # Errors
+    /// What poll(2) reports.
+    pub(crate) fn has_ended_within(&self, timeout_ms: u64) -> io::Result<bool> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout_ms / 1000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(timeout_ms % 1000).unwrap_or(0) * 1_000_000,
+        };
+        loop {
+            match poll(&mut [PollFd::new(&self.process, PollFlags::IN)], Some(&timeout)) {
+                Err(Errno::INTR) => {}
+                result => return Ok(result? > 0),
+            }
+        }
+    }
+}
+
+fn open(path: &Path, make: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(make).create(make).truncate(false).open(path)
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(ours), Ok(there)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+/// # Errors
+/// What `F_GETLK` reports, or that the holder is out of sight.
+fn holder(file: &File) -> io::Result<Option<Pid>> {
+    let Some(lock) = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))? else {
+        return Ok(None);
+    };
+    let out_of_sight = || io::Error::other("it is held by a process of another container");
+    lock.pid.ok_or_else(out_of_sight).map(Some)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The named server itself: `outboard serve --name NAME`, in front or in the background.
+//!
+//! Started by the service manager or by [`super::start`]. In the background its standard output
+//! and error are pipes to the command that started it, until it serves: what goes wrong goes
+//! there. The line that says that it serves is the last; then both lead to its log.
+
+use super::places::{self, Folders};
+use super::{Named, pid_file::PidFile};
+use crate::cli::ServeArguments;
+use crate::notify::{self, ServiceManager};
+use crate::serve::{announce, host_binary, run_until_stopped};
+use crate::terminal::Terminal;
+use outboard_config::{Config, Diagnostics, Log, LogTarget};
+use outboard_gateway::life::{Life, Ready};
+use outboard_gateway::server::{AdminSocket, Options};
+use serde_json::json;
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Serves until it is told to stop.
+pub(crate) fn run(name: &str, arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
+    let server = match Folders::of(&arguments.places).and_then(|folders| folders.server(name)) {
+        Ok(server) => server,
+        Err(message) => return terminal.fail(&message, 2),
+    };
+    let held = places::make_run_dir(&server.run_dir).and_then(|()| {
+        let cannot = |error| format!("{}: {error}", server.pid_file().display());
+        PidFile::take(&server.pid_file()).map_err(cannot)
+    });
+    let pid_file = match held {
+        Ok(Some(pid_file)) => pid_file,
+        Ok(None) => return terminal.fail(&format!("{name} is running already"), 1),
+        Err(message) => return terminal.fail(&message, 1),
+    };
+    let code = match options(server, arguments, terminal) {
+        Ok(options) => run_until_stopped(options, terminal),
+        Err(message) => terminal.fail(&message, 1),
+    };
+    drop(pid_file);
+    code
+}
+
+fn options(
+    server: Named,
+    arguments: &ServeArguments,
+    terminal: &Terminal,
+) -> Result<Options, String> {
+    if arguments.detach {
+        leave_terminal(&server)?;
+    }
+    let sockets = notify::handed_over()?;
+    let manager = ServiceManager::of_environment();
+    let (name, admin_socket) = (server.name.clone(), server.admin_socket());
+    let (detach, told, log) = (arguments.detach, *terminal, server.log.clone());
+    Ok(Options {
+        load: Arc::new(move || load(&server, detach)),
+        name: Some(name),
+        admin_socket: Some(AdminSocket::Always(admin_socket)),
+        host_binary: host_binary(arguments),
+        sockets,
+        tell: Rc::new(move |life| {
+            manager.hear(life);
+            match life {
+                Life::Ready(ready) if detach => say_ready_and_turn_away(ready, &log),
+                Life::Ready(ready) => announce(ready, &told),
+                _ => {}
+            }
+        }),
+        alive_every_ms: notify::alive_every_ms(),
+        protocols: Vec::new(),
+    })
+}
+
+/// A session of its own has no terminal to be hung up by.
+fn leave_terminal(server: &Named) -> Result<(), String> {
+    let folder = server.log.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("the folder of logs, {}: {error}", folder.display()))?;
+    open_log(&server.log)?;
+    // It fails for the leader of a process group, which was not started by a shell's command.
+    let _ = rustix::process::setsid();
+    std::env::set_current_dir("/").map_err(|error| format!("cannot go to /: {error}"))
+}
+
+fn open_log(path: &Path) -> Result<File, String> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| format!("the log {} cannot be written: {error}", path.display()))
+}
+
+/// The configuration; in the background nobody reads standard output.
+fn load(server: &Named, detach: bool) -> Result<Config, Diagnostics> {
+    let mut config = Config::load(&server.config)?;
+    if detach {
+        let apps = config.apps.iter_mut().map(|app| &mut app.log);
+        for log in std::iter::once(&mut config.log).chain(apps) {
+            keep(log, &server.log);
+        }
+    }
+    Ok(config)
+}
+
+fn keep(log: &mut Log, path: &Path) {
+    for target in [&mut log.access.to, &mut log.error.to, &mut log.slow.to] {
+        if matches!(target, LogTarget::Stdout | LogTarget::Stderr) {
+            *target = LogTarget::File(path.to_owned());
+        }
+    }
+}
+
+/// The starting command reads to the end, which is when nobody has its pipes any more.
+fn say_ready_and_turn_away(ready: &Ready, log: &Path) {
+    println!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
+    // The log was writable a moment ago; without it what is left to say is lost, no more.
+    if let Ok(log) = open_log(log) {
+        let _ = rustix::stdio::dup2_stdout(&log);
+        let _ = rustix::stdio::dup2_stderr(&log);
+    }
+}

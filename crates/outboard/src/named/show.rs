@@ -1,0 +1,184 @@
+//! `outboard list` and `outboard status NAME…`: what is there, and what runs.
+
+use super::pid_file::Presence;
+use super::places::Folders;
+use super::{Named, picked};
+use crate::admin_client::ask;
+use crate::cli::{ListArguments, Pick};
+use crate::status;
+use crate::terminal::Terminal;
+use outboard_config::Config;
+use serde_json::{Value, json};
+use std::fmt::{self, Write as _};
+use std::process::ExitCode;
+
+/// Exit codes of `status` (Linux Standard Base, "Init Script Actions").
+const RUNNING: u8 = 0;
+const DEAD: u8 = 1;
+const STOPPED: u8 = 3;
+const UNKNOWN: u8 = 4;
+
+/// What is known of a server.
+struct Seen {
+    server: Named,
+    code: u8,
+    pid: Option<i32>,
+    /// Its own words, when it runs and answers.
+    status: Option<Value>,
+    /// Of its file, or why that says nothing.
+    config: Result<Config, String>,
+    /// Why nothing more is known.
+    trouble: Option<String>,
+}
+
+impl Seen {
+    fn of(server: Named) -> Self {
+        let config = Config::load(&server.config).map_err(|diagnostics| diagnostics.to_string());
+        let (mut code, mut pid, mut status, mut trouble) = (UNKNOWN, None, None, None);
+        match server.presence() {
+            Err(error) => trouble = Some(format!("{}: {error}", server.pid_file().display())),
+            Ok(Presence::Stopped) => code = STOPPED,
+            Ok(Presence::Dead) => code = DEAD,
+            Ok(Presence::Running(owner)) => {
+                pid = Some(owner.pid);
+                match ask(&server.admin_socket(), "GET", "/status") {
+                    Ok(answer) => (code, status) = (RUNNING, Some(answer.body)),
+                    Err(message) => trouble = Some(message),
+                }
+            }
+        }
+        Self { server, code, pid, status, config, trouble }
+    }
+
+    fn state(&self) -> &'static str {
+        let is = |key: &str| self.status.as_ref().is_some_and(|status| status[key] == true);
+        match self.code {
+            RUNNING if is("draining") => "STOPPING",
+            RUNNING => "RUNNING",
+            DEAD => "DEAD",
+            STOPPED => "STOPPED",
+            _ => "UNKNOWN",
+        }
+    }
+
+    fn environment(&self) -> String {
+        let running = self.status.as_ref().and_then(|status| status["environment"].as_str());
+        match (running, &self.config) {
+            (Some(environment), _) => environment.to_owned(),
+            (None, Ok(config)) => config.environment.to_string(),
+            (None, Err(_)) => "?".to_owned(),
+        }
+    }
+
+    /// Where it listens, or would.
+    fn listeners(&self) -> String {
+        let running = self.status.as_ref().and_then(|status| status["listeners"].as_array());
+        let all: Vec<String> = match (running, &self.config) {
+            (Some(listeners), _) => listeners
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|at| !at.ends_with(&format!("/{}.sock", self.server.name)))
+                .map(str::to_owned)
+                .collect(),
+            (None, Ok(config)) => {
+                config.listeners.iter().map(|listener| listener.address.to_string()).collect()
+            }
+            (None, Err(_)) => vec!["its file has mistakes: outboard check".to_owned()],
+        };
+        all.join(", ")
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "name": self.server.name,
+            "state": self.state(),
+            "environment": self.environment(),
+            "pid": self.pid,
+            "config": self.server.config,
+            "config_error": self.config.as_ref().err(),
+            "admin_socket": self.server.admin_socket(),
+            "trouble": self.trouble,
+            "status": self.status,
+        })
+    }
+}
+
+/// `outboard list`
+pub(crate) fn list(arguments: &ListArguments, terminal: &Terminal) -> ExitCode {
+    let servers = Folders::of(&arguments.places).and_then(|folders| folders.servers());
+    let seen: Vec<Seen> = match servers {
+        Ok(servers) => servers.into_iter().map(Seen::of).collect(),
+        Err(message) => return terminal.fail(&message, 2),
+    };
+    if arguments.json {
+        return show_json(&seen);
+    }
+    let mut page = String::new();
+    // Writing to a String does not fail.
+    let _ = put_list(&mut page, &seen, terminal);
+    status::show(&page)
+}
+
+fn put_list(page: &mut String, all: &[Seen], terminal: &Terminal) -> fmt::Result {
+    let width = all.iter().map(|seen| seen.server.name.len()).max().unwrap_or(0).max(4);
+    writeln!(
+        page,
+        "{:<width$}  {:<8}  {:<11}  {:>8}  LISTENING",
+        "NAME", "STATE", "ENVIRONMENT", "PID"
+    )?;
+    for seen in all {
+        let pid = seen.pid.map_or_else(|| "–".to_owned(), |pid| pid.to_string());
+        let name = terminal.bold(&format!("{:<width$}", seen.server.name));
+        let (state, environment) = (seen.state(), seen.environment());
+        writeln!(page, "{name}  {state:<8}  {environment:<11}  {pid:>8}  {}", seen.listeners())?;
+    }
+    Ok(())
+}
+
+/// `outboard status NAME…`
+pub(crate) fn status(pick: &Pick, json: bool, terminal: &Terminal) -> ExitCode {
+    let seen: Vec<Seen> = match picked(pick) {
+        Ok(servers) => servers.into_iter().map(Seen::of).collect(),
+        Err(message) => return terminal.fail(&message, UNKNOWN),
+    };
+    let code = seen.iter().map(|seen| seen.code).max().unwrap_or(UNKNOWN);
+    if json {
+        show_json(&seen);
+        return ExitCode::from(code);
+    }
+    let mut page = String::new();
+    for (index, one) in seen.iter().enumerate() {
+        if index > 0 {
+            page.push('\n');
+        }
+        // Writing to a String does not fail.
+        let _ = put_server(&mut page, one, terminal);
+    }
+    status::show(&page);
+    ExitCode::from(code)
+}
+
+fn put_server(page: &mut String, seen: &Seen, terminal: &Terminal) -> fmt::Result {
+    let name = terminal.bold(&seen.server.name);
+    let environment = seen.environment();
+    if let Some(status) = &seen.status {
+        writeln!(page, "{name}  {environment}  {}", seen.server.config.display())?;
+        return status::put(page, status, terminal);
+    }
+    let state = terminal.bold(seen.state());
+    writeln!(page, "{name}  {environment}  {}\n{state}", seen.server.config.display())?;
+    match (seen.code, &seen.trouble) {
+        (_, Some(trouble)) => writeln!(page, "{trouble}")?,
+        (DEAD, None) => writeln!(page, "it was killed; `outboard start {}`", seen.server.name)?,
+        _ => {}
+    }
+    if let Err(mistakes) = &seen.config {
+        writeln!(page, "{}", mistakes.trim_end())?;
+    }
+    Ok(())
+}
+
+fn show_json(seen: &[Seen]) -> ExitCode {
+    let all: Vec<Value> = seen.iter().map(Seen::as_json).collect();
+    status::show(&format!("{:#}\n", json!({ "servers": all })))
+}

@@ -1,0 +1,104 @@
+//! What the system's service manager is told (sd_notify(3)) and what it hands over
+//! (sd_listen_fds(3)).
+//!
+//! Used by `outboard serve`. Without `NOTIFY_SOCKET` or `LISTEN_FDS` in the environment nobody is
+//! told and nothing was handed over. What cannot be told is not an error: the manager has time-outs
+//! of its own.
+
+use outboard_gateway::life::Life;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The service manager's ear.
+#[derive(Debug)]
+pub(crate) struct ServiceManager {
+    /// Connected; `None`: nobody listens.
+    socket: Option<UnixDatagram>,
+}
+
+/// The first descriptor that is handed over.
+const FIRST_SOCKET: i32 = 3;
+
+impl ServiceManager {
+    /// The one that started this process, if any did.
+    pub(crate) fn of_environment() -> Self {
+        let path = std::env::var("NOTIFY_SOCKET").ok();
+        Self { socket: path.and_then(|path| connect(&path).ok()) }
+    }
+
+    /// Passes a moment on in the manager's words.
+    pub(crate) fn hear(&self, life: &Life) {
+        match life {
+            Life::Ready(ready) => {
+                let pid = std::process::id();
+                let at = ready.listeners.join(" ");
+                self.say(&format!("READY=1\nMAINPID={pid}\nSTATUS=serving on {at}"));
+            }
+            Life::Reloading => {
+                let now = clock_gettime(ClockId::Monotonic);
+                let now_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+                self.say(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloading"));
+            }
+            Life::Reloaded(Ok(number)) => {
+                self.say(&format!("READY=1\nSTATUS=generation {number} serves"));
+            }
+            // Nothing has changed; a manager that hears no READY would take it for hung.
+            Life::Reloaded(Err(why)) => {
+                let why = why.lines().next().unwrap_or_default();
+                self.say(&format!("READY=1\nSTATUS=reload given up: {why}"));
+            }
+            Life::Alive => self.say("WATCHDOG=1"),
+            Life::Stopping => self.say("STOPPING=1\nSTATUS=finishing what has begun"),
+        }
+    }
+
+    fn say(&self, words: &str) {
+        if let Some(socket) = &self.socket {
+            let _ = socket.send(words.as_bytes());
+        }
+    }
+}
+
+fn connect(path: &str) -> io::Result<UnixDatagram> {
+    let address = match path.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(path)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.connect_addr(&address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// How often the manager wants to hear that the server is alive: half of its patience
+/// (sd_watchdog_enabled(3)).
+pub(crate) fn alive_every_ms() -> Option<u64> {
+    let patience_us: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
+    let whose = std::env::var("WATCHDOG_PID").ok();
+    let is_ours = whose.is_none_or(|pid| pid == std::process::id().to_string());
+    (is_ours && patience_us > 0).then_some((patience_us / 2000).max(1))
+}
+
+/// The sockets that the manager has bound for this process.
+///
+/// # Errors
+/// A sentence about what was announced and cannot be taken.
+pub(crate) fn handed_over() -> Result<Vec<OwnedFd>, String> {
+    let is_ours =
+        std::env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
+    let count: Option<i32> = std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok());
+    let Some(count) = count.filter(|_| is_ours) else { return Ok(Vec::new()) };
+    // A duplicate, by way of the process's own pidfd: whose a bare number is cannot be known.
+    let ourselves = pidfd_open(getpid(), PidfdFlags::empty());
+    let take = |number: i32| {
+        let process = ourselves.as_ref().map_err(|error| *error)?;
+        pidfd_getfd(process, number, PidfdGetfdFlags::empty())
+    };
+    let sockets: Result<_, _> =
+        (FIRST_SOCKET..FIRST_SOCKET.saturating_add(count)).map(take).collect();
+    sockets.map_err(|error| format!("the sockets of LISTEN_FDS cannot be taken: {error}"))
+}
