@@ -1,7 +1,7 @@
 /*
  * The state doctor: before each request it writes down what the request will find of those before
  * it. `outboard doctor state` compares what was written.
- * Called by coroutine.c, in a worker that was told to. Invariant: reads only; no code of the
+ * Called by loop.c, in a worker that was told to. Invariant: reads only; no code of the
  * application runs.
  */
 #include "doctor.h"

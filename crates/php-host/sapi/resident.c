@@ -1,6 +1,6 @@
 /*
  * The life of a resident script: boots it, hands it requests at its call for one, brings it to
- * its end. Called by the worker (src/resident.rs); calls coroutine.c for everything in between.
+ * its end. Called by the worker (src/resident.rs); calls loop.c for everything in between.
  */
 #include "visit.h"
 #include "runtime.h"

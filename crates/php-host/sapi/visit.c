@@ -1,7 +1,7 @@
 /*
  * One request in a resident script: gives it a request's state of the engine, takes that state
  * out and in as coroutines take turns, and completes the answer.
- * Called by coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
+ * Called by loop.c and coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
  * visit changed of that state is gone with it.
  */
 #include "visit.h"

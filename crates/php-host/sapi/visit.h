@@ -87,31 +87,37 @@ enum outboard_woken {
 	OUTBOARD_CANCELLED, /* give up */
 };
 
+void outboard_coroutine_startup(void);
+outboard_visit *outboard_visit_here(void);
+enum outboard_woken outboard_suspend(void);
+bool outboard_wake(uint64_t waiter);
+uint64_t outboard_waiter(void);
+const zend_execute_data *outboard_frame_of(uint64_t waiter);
+const zend_execute_data *outboard_frame_at(uint32_t coroutine);
+bool outboard_is_cancelled(void);
+void outboard_throw_if_cancelled(void);
+
+/* loop.c */
+
 /* How an answer comes about. */
 enum outboard_way {
 	OUTBOARD_ONE, /* the script gets the turn back after each request */
 	OUTBOARD_ALL, /* it gets it back when the worker is to leave */
 };
 
-void outboard_coroutine_startup(void);
+void outboard_loop_startup(void);
 bool outboard_may_suspend(void);
 void outboard_forked(void);
 void outboard_main_visit(const outboard_event *event);
 void outboard_end_main_visit(void);
 uint64_t outboard_spawn(zval *callback, zval *ended);
 void outboard_cancel_task(uint64_t id);
-bool outboard_wake(uint64_t waiter);
 void outboard_timer_add(uint64_t id, zval *callback);
 void outboard_timer_remove(uint64_t id);
-outboard_visit *outboard_visit_here(void);
-enum outboard_woken outboard_suspend(void);
-uint64_t outboard_waiter(void);
 bool outboard_attend(zval *handler, enum outboard_way way);
-const zend_execute_data *outboard_frame_of(uint64_t waiter);
-const zend_execute_data *outboard_frame_at(uint32_t coroutine);
-bool outboard_is_cancelled(void);
+
+/* attempt.c */
 void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit);
-void outboard_throw_if_cancelled(void);
 
 /* in_use.c */
 void outboard_in_use_startup(void);

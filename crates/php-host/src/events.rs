@@ -1,6 +1,6 @@
 //! What a resident script's worker is to do next: a request, the end of a wait, a timer, the end.
 //!
-//! Made by [`crate::resident`], driven by `sapi/coroutine.c` through [`crate::callbacks`].
+//! Made by [`crate::resident`], driven by `sapi/loop.c` through [`crate::callbacks`].
 //! Invariants: a request's memory stays where it is until its `done`; events come in the order in
 //! which they came about; the worker sleeps only when nothing is to be done and the gateway knows.
 

@@ -1,5 +1,5 @@
 //! What a resident script's worker calls: events, waits, timers, fetches. Called by
-//! `coroutine.c`, `waiting*.c`, `primitives.c` and `resident.c`.
+//! `loop.c`, `coroutine.c`, `waiting*.c`, `primitives.c` and `resident.c`.
 
 use super::slice;
 use crate::engine::{RawEvent, RawFetch, RawFetched, RawVerdict, Str};

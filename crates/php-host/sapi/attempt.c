@@ -1,0 +1,96 @@
+/*
+ * Calls of PHP that come back, whatever happens in there: an exception, an exit, a fatal error, no
+ * memory. Called by loop.c, and by whoever brings a request to its end.
+ *
+ * Invariant: no bailout passes these functions.
+ */
+#include "coroutine.h"
+
+bool outboard_broken;
+
+/* An uncaught exception goes to the script's handler, or is reported as PHP does. */
+static void report_exception(outboard_visit *visit)
+{
+	if (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception))) {
+		zend_clear_exception();
+		return;
+	}
+	if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
+		zend_user_exception_handler();
+	}
+	if (EG(exception)) {
+		if (zend_is_unwind_exit(EG(exception))) {
+			zend_clear_exception();
+			return;
+		}
+		zend_exception_error(EG(exception), E_ERROR);
+		EG(exception) = NULL;
+		if (visit) {
+			visit->result.outcome = OUTBOARD_FAILED;
+		}
+	}
+}
+
+/*
+ * What a bailout (out of memory, a fatal error) leaves is an engine that can bring what it has to
+ * an end and no more: the worker takes no further request. What the failed request has allocated
+ * stays, so others get room beside it.
+ */
+static void settle(zend_execute_data *frame, outboard_visit *visit)
+{
+	/* Some bailouts end within zend_call_function, and show here alone. */
+	if (!CG(unclean_shutdown) && !OUTBOARD_HAS_OOM()) {
+		return;
+	}
+	outboard_broken = true;
+	CG(unclean_shutdown) = false;
+	OUTBOARD_FORGET_OOM();
+	EG(current_execute_data) = frame;
+	if (EG(exception)) {
+		zend_clear_exception();
+	}
+	if (visit) {
+		visit->result.outcome = OUTBOARD_FAILED;
+	}
+	if (PG(memory_limit) > 0) {
+		zend_set_memory_limit(zend_memory_usage(true) + (size_t) PG(memory_limit));
+	}
+}
+
+/* Calls PHP; whatever happens in there ends here. */
+void outboard_call(zval *callback, outboard_visit *visit)
+{
+	zend_execute_data *const frame = EG(current_execute_data);
+	zval result;
+	ZVAL_UNDEF(&result);
+	zend_try {
+		zend_fcall_info info;
+		zend_fcall_info_cache cache;
+		if (zend_fcall_info_init(callback, 0, &info, &cache, NULL, NULL) == SUCCESS) {
+			info.retval = &result;
+			zend_call_function(&info, &cache);
+		}
+		if (EG(exception)) {
+			report_exception(visit);
+		}
+	} zend_catch {
+		CG(unclean_shutdown) = true;
+	} zend_end_try();
+	settle(frame, visit);
+	zval_ptr_dtor(&result);
+}
+
+/* A step of a request's end, in which PHP may be called. */
+void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit)
+{
+	zend_execute_data *const frame = EG(current_execute_data);
+	zend_try {
+		step(visit);
+		if (EG(exception)) {
+			report_exception(visit);
+		}
+	} zend_catch {
+		CG(unclean_shutdown) = true;
+	} zend_end_try();
+	settle(frame, visit);
+}

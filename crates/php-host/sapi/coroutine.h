@@ -1,0 +1,51 @@
+/*
+ * Contexts and turns: what coroutine.c has and loop.c works with.
+ */
+#ifndef OUTBOARD_COROUTINE_H
+#define OUTBOARD_COROUTINE_H
+
+#include "visit.h"
+#include "zend_fibers.h"
+
+enum phase {
+	IDLE,    /* at the top of the loop */
+	RUNNING, /* has the turn, or has given it to a Fiber of the script */
+	WAITING,
+	READY, /* is to have the turn */
+};
+
+typedef struct coroutine {
+	zend_fiber_context context;
+	zend_fiber_context *resume; /* where it waits: its own context, or that of a Fiber on it */
+	const zend_execute_data *frame; /* while it waits */
+	outboard_visit *visit;
+	struct coroutine *next;
+	uint32_t index;
+	uint32_t serial;
+	enum phase phase;
+	bool cancelled;
+	uint64_t task; /* that it runs; 0: none */
+} coroutine;
+
+/* Index 0; it runs on the process's own stack. */
+extern coroutine outboard_main_script;
+extern coroutine *outboard_running;
+
+uint64_t outboard_name_of(const coroutine *one);
+coroutine *outboard_coroutine_at(uint32_t index); /* NULL beyond the last */
+void outboard_ready(coroutine *one);
+coroutine *outboard_next_ready(void);
+void outboard_become_idle(void);
+void outboard_switch_to(coroutine *next);
+
+/* loop.c; never returns. */
+void outboard_loop(void);
+
+/* attempt.c */
+
+/* Whether the engine can bring what it has to an end and no more. */
+extern bool outboard_broken;
+
+void outboard_call(zval *callback, outboard_visit *visit);
+
+#endif
