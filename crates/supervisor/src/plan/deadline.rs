@@ -9,8 +9,9 @@
 /// After the first wish for a backtrace, a second one reaches a worker that sits in a system call
 /// ([`outboard_ring::control::BACKTRACE_SIGNAL`]).
 pub const ASK_AGAIN_AFTER_MS: u64 = 50;
-/// After the first wish for a backtrace, the worker is killed in any case.
-pub const KILL_AFTER_MS: u64 = 100;
+/// After the first wish for a backtrace, the worker is killed in any case: a busy machine may not
+/// give it a turn any sooner, and its client has the answer already.
+pub const KILL_AFTER_MS: u64 = 250;
 
 /// After it was told to end a request, a worker that has not done so is killed.
 pub const CANCEL_GRACE_MS: u64 = 250;

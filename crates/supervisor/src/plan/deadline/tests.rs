@@ -18,8 +18,8 @@ fn the_stages_come_in_order() {
         (1_000, Stage::InTime, false, Step::AnswerAndAsk(Cause::Request)),
         (1_049, asked, false, Step::Wait { until_ms: Some(1_050) }),
         (1_050, asked, false, Step::AskAgain),
-        (1_099, again, false, Step::Wait { until_ms: Some(1_100) }),
-        (1_100, again, false, Step::Kill(Cause::Request)),
+        (1_249, again, false, Step::Wait { until_ms: Some(1_250) }),
+        (1_250, again, false, Step::Kill(Cause::Request)),
         (1_001, asked, true, Step::Kill(Cause::Request)),
         (1_051, again, true, Step::Kill(Cause::Request)),
         (9_999, Stage::Killed, true, Step::Wait { until_ms: None }),
@@ -32,19 +32,19 @@ fn the_stages_come_in_order() {
 #[test]
 fn a_worker_with_other_requests_is_told_to_end_one_before_it_is_killed() {
     let bounds = running(Some(1_000), None);
-    let cancelled = Stage::Cancelled { cancelled_ms: 1_100 };
+    let cancelled = Stage::Cancelled { cancelled_ms: 1_250 };
     let table = [
         (1_000, Stage::InTime, false, Step::AnswerAndAsk(Cause::Request)),
         (1_020, Stage::Asked { asked_ms: 1_000 }, true, Step::Cancel),
-        (1_100, Stage::AskedAgain { asked_ms: 1_000 }, false, Step::Cancel),
-        (1_349, cancelled, true, Step::Wait { until_ms: Some(1_350) }),
-        (1_350, cancelled, true, Step::Kill(Cause::Request)),
+        (1_250, Stage::AskedAgain { asked_ms: 1_000 }, false, Step::Cancel),
+        (1_499, cancelled, true, Step::Wait { until_ms: Some(1_500) }),
+        (1_500, cancelled, true, Step::Kill(Cause::Request)),
     ];
     for (now_ms, stage, has_backtrace, expected) in table {
         let watch = Watch { bounds, stage, has_backtrace, can_cancel: true };
         assert_eq!(step(now_ms, &watch), expected, "{now_ms} {stage:?}");
     }
-    assert_eq!(Step::Cancel.next_stage(Stage::Asked { asked_ms: 1_000 }, 1_100), cancelled);
+    assert_eq!(Step::Cancel.next_stage(Stage::Asked { asked_ms: 1_000 }, 1_250), cancelled);
 }
 
 #[test]
