@@ -6,6 +6,7 @@
 
 mod app;
 mod compose;
+mod entities;
 mod limits;
 mod listen;
 mod log;
@@ -16,6 +17,8 @@ mod worker;
 
 pub(crate) use app::*;
 pub(crate) use compose::*;
+pub use entities::{Durability, EntityMode, Overload};
+pub(crate) use entities::Entities;
 pub(crate) use limits::*;
 pub(crate) use listen::*;
 pub(crate) use log::*;
@@ -74,6 +77,8 @@ pub(crate) struct File {
     /// Requests to other servers.
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
+    /// The entity store: records under names, over HTTP and for PHP.
+    pub(crate) entities: Entities,
     /// Status and metrics.
     pub(crate) admin: Admin,
 }
@@ -95,6 +100,7 @@ impl Default for File {
             log: Log::default(),
             io: Io::default(),
             upstream: Upstream::default(),
+            entities: Entities::default(),
             admin: Admin::default(),
         }
     }

@@ -11,6 +11,7 @@ mod cache;
 mod check;
 mod cli;
 mod doctor;
+mod kv;
 mod lab;
 mod reload;
 mod serve;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Reload(arguments) => reload::run(&arguments, &terminal),
         Command::Stop(arguments) => reload::stop(&arguments, &terminal),
         Command::Cache { action } => cache::run(&action, &terminal),
+        Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, &terminal),
