@@ -276,7 +276,10 @@ fn mvc_routes_by_convention_and_by_attribute() {
     let example = Example::start("mvc");
     let mut client = example.client();
     for target in ["/", "/demo", "/demo/index", "/demo/index/index"] {
-        client.get(target).expect(200).holding("<code>demo\\controller\\index::actionIndex()</code>");
+        client
+            .get(target)
+            .expect(200)
+            .holding("<code>demo\\controller\\index::actionIndex()</code>");
     }
     client.get("/demo/index/hello?name=%3CAda%3E").expect(200).saying("Hello, &lt;Ada&gt;!");
     assert_eq!(example.json(&Request::get("/demo/index/json?page=2"), 200)["data"]["page"], 2);

@@ -6,7 +6,8 @@ use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request};
 
 /// The same site, answered by a script per request and by one that stays.
 fn sites() -> [Configured; 2] {
-    let worker = "mode = \"worker\"\nworker.script = \"www/worker.php\"\n[app.site.pool]\nmax = 4\n";
+    let worker =
+        "mode = \"worker\"\nworker.script = \"www/worker.php\"\n[app.site.pool]\nmax = 4\n";
     ["[app.site.pool]\nmax = 4\n", worker].map(|mode| {
         let docroot = Docroot::of("page_cache");
         docroot.writable("state");

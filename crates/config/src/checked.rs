@@ -7,6 +7,7 @@
 mod app;
 mod compose;
 mod desk;
+mod entities;
 mod environment;
 mod headers;
 mod limits;
@@ -23,6 +24,7 @@ mod worker;
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use desk::Desk;
+pub use entities::{Durability, Entities, EntityMode, EntityNamespace, EntityStorage, Overload};
 pub use environment::Environment;
 pub use headers::HeaderRule;
 pub use limits::Limits;
@@ -57,6 +59,8 @@ pub struct Config {
     pub io: Io,
     /// Requests to other servers.
     pub upstream: Upstream,
+    /// The entity store; `None`: there is none.
+    pub entities: Option<Entities>,
     /// The user that PHP runs as unless an app says otherwise; `None`: the server's own.
     pub user: Option<String>,
     /// The group that PHP runs as unless an app says otherwise.
@@ -104,6 +108,7 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         log,
         io: Io { backlog: raw.io.backlog, spool_dir: desk.folder(&["io", "spool"], &raw.io.spool) },
         upstream: compose::upstream(&raw.upstream, desk),
+        entities: entities::entities(&raw.entities, desk),
         user: raw.user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),
         drain_timeout_ms: raw.drain_timeout.0,

@@ -6,6 +6,7 @@
 
 mod app;
 mod compose;
+mod entities;
 mod environment;
 mod limits;
 mod listen;
@@ -17,6 +18,8 @@ mod worker;
 
 pub(crate) use app::*;
 pub(crate) use compose::*;
+pub(crate) use entities::Entities;
+pub use entities::{Durability, EntityMode, Overload};
 pub(crate) use environment::*;
 pub(crate) use limits::*;
 pub(crate) use listen::*;
@@ -80,6 +83,8 @@ pub(crate) struct File {
     /// Requests to other servers.
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
+    /// The entity store: records under names, over HTTP and for PHP.
+    pub(crate) entities: Entities,
     /// Status and metrics.
     pub(crate) admin: Admin,
 }
@@ -102,6 +107,7 @@ impl Default for File {
             log: Log::default(),
             io: Io::default(),
             upstream: Upstream::default(),
+            entities: Entities::default(),
             admin: Admin::default(),
         }
     }

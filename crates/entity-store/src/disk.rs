@@ -187,6 +187,14 @@ impl Disk {
         }
     }
 
+    /// See [`crate::Namespace::write_many`].
+    pub(crate) async fn write_many(&self, writes: Vec<Write>) -> Vec<Result<Written, StoreError>> {
+        match &self.way {
+            Way::Asynchronous { writes: queue, .. } => queue.write_many(writes).await,
+            Way::Synchronous(committer) => committer.borrow_mut().commit(&writes),
+        }
+    }
+
     /// Begins a scan; nothing is read before its first piece is asked for.
     pub(crate) fn scan(&self, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Cursor {
         Cursor::new(start, end)

@@ -118,6 +118,15 @@ impl Namespace {
         }
     }
 
+    /// Writes records that do not depend on each other; one answer for each, in order. They are
+    /// queued at once, so that they are committed together.
+    pub async fn write_many(&self, writes: Vec<Write>) -> Vec<Result<Written, StoreError>> {
+        match &self.place {
+            Place::Disk(disk) => disk.write_many(writes).await,
+            Place::Memory(memory) => writes.iter().map(|write| memory.write(write)).collect(),
+        }
+    }
+
     /// Begins to read the records between two names, in order. On disk they are as they were when
     /// the first piece was read.
     pub fn scan(self: &Rc<Self>, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Scan {

@@ -8,7 +8,7 @@ use crate::answer::{Asked, Sent};
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
-use crate::{metrics, page_cache, status};
+use crate::{entities, metrics, page_cache, status};
 use outboard_http1::Method::{Get, Head, Post};
 use serde_json::{Value, json};
 
@@ -20,6 +20,11 @@ pub(crate) async fn answer(connection: &mut Connection) -> Sent {
     let buffers = connection.buffers();
     let path = buffers.head.path(&buffers.input).to_vec();
     let gateway = connection.gateway.clone();
+    if connection.listener.serves == Serves::Admin
+        && let Some(sent) = entities::operate(connection, asked, &path).await
+    {
+        return sent;
+    }
     let (code, kind, body) = match (asked.method, &path[..]) {
         (Get | Head, b"/metrics") => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
         _ if connection.listener.serves == Serves::Metrics => nothing_there(),

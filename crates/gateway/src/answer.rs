@@ -258,10 +258,16 @@ pub(crate) fn error_headers(reason: Reason) -> HeaderBlock {
     add("Content-Type", "text/html; charset=utf-8");
     add("X-Outboard-Reason", reason.code());
     match reason {
-        Reason::QueueFull | Reason::QueueTimeout | Reason::AppDown | Reason::Draining => {
+        Reason::QueueFull
+        | Reason::QueueTimeout
+        | Reason::AppDown
+        | Reason::Draining
+        | Reason::EntityOverload => {
             add("Retry-After", "1");
         }
         Reason::MethodNotAllowed => add("Allow", "GET, HEAD"),
+        Reason::EntityMethod => add("Allow", "GET, HEAD, PUT, DELETE"),
+        Reason::EntityToken => add("WWW-Authenticate", "Bearer"),
         Reason::MethodRefused => add("Allow", METHODS),
         _ => {}
     }

@@ -50,6 +50,11 @@ impl RequestBody {
         }
     }
 
+    /// What is in memory of it: all of a body that was not spooled.
+    pub(crate) fn memory(&self) -> &[u8] {
+        &self.memory
+    }
+
     /// Bytes in total.
     pub(crate) fn len(&self) -> u64 {
         self.len

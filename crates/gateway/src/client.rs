@@ -42,7 +42,8 @@ impl Ends {
         }
     }
 
-    fn peer_ip(&self) -> Option<IpAddr> {
+    /// The peer's address; one on a Unix socket has none.
+    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
         match self.peer {
             Peer::Tcp(address) => Some(address.ip().to_canonical()),
             Peer::Unix => None,

@@ -242,7 +242,7 @@ impl Connection {
     async fn answer(&mut self) -> After {
         let started = Wall::now();
         let sent = match self.listener.serves {
-            Serves::Apps => turn::answer(self, started).await,
+            Serves::Apps | Serves::Entities => turn::answer(self, started).await,
             Serves::Admin | Serves::Metrics => admin::answer(self).await,
         };
         let unread = self.has_unread_body();

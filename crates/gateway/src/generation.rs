@@ -5,6 +5,7 @@
 //! swapped in, or it is given up.
 
 use crate::app::App;
+use crate::entities::Entities;
 use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
 use outboard_config::{
     AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget, MemoryBudget,
@@ -26,6 +27,8 @@ pub(crate) struct Generation {
     pub(crate) logs: Rc<Logs>,
     /// Makes requests to other servers.
     pub(crate) upstream: Rc<Client>,
+    /// The entity store.
+    pub(crate) entities: Option<Rc<Entities>>,
 }
 
 /// The logs of the server or of one app.
@@ -94,9 +97,10 @@ impl Generation {
         mut apps: Vec<Rc<App>>,
         logs: Rc<Logs>,
         upstream: Rc<Client>,
+        entities: Option<Rc<Entities>>,
     ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
-        Self { number, config, apps, logs, upstream }
+        Self { number, config, apps, logs, upstream, entities }
     }
 
     /// The app for a request.

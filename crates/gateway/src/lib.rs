@@ -23,6 +23,7 @@ mod client;
 mod compose;
 mod connection;
 mod counters;
+mod entities;
 mod exchange;
 mod fetch;
 mod files;

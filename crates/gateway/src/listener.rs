@@ -25,6 +25,8 @@ use std::task::Poll;
 pub(crate) enum Serves {
     /// The apps.
     Apps,
+    /// The entity store alone.
+    Entities,
     /// Status, reload, metrics.
     Admin,
     /// Metrics alone, for a collector.
@@ -146,7 +148,7 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
                     return Poll::Ready(None);
                 }
                 // The operator gets in when it is full: that is when it matters.
-                let is_for_clients = bound.serves() == Serves::Apps;
+                let is_for_clients = matches!(bound.serves(), Serves::Apps | Serves::Entities);
                 if is_for_clients && gateway.is_full() {
                     gateway.wait_for_room();
                     return Poll::Pending;

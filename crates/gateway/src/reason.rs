@@ -52,15 +52,22 @@ reasons! {
     MethodNotAllowed 405 "method_not_allowed" "A static file or a composed page answers GET and HEAD only.";
     MethodRefused 405 "method_refused" "CONNECT and TRACE are not served.";
     PurgeRefused 403 "purge_refused" "PURGE is for the addresses of page_cache.purge_from.";
+    EntityRequest 400 "entity_request" "The request to the entity store has no id, or a part of it cannot be read.";
+    EntityToken 401 "entity_token" "The entity store wants a token; see entities.token.";
+    EntityForbidden 403 "entity_forbidden" "The entity store is for the addresses of entities.trusted.";
+    EntityMethod 405 "entity_method" "An entity answers GET, HEAD, PUT and DELETE only.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
     BodyTooLarge 413 "body_too_large" "The body is longer than limits.body.";
+    EntityCondition 412 "entity_condition" "The record is not as If-Match or If-None-Match want it.";
+    EntityTooLarge 413 "entity_too_large" "The value is longer than entities.max_value.";
     TargetTooLong 414 "target_too_long" "The request line is longer than limits.request_line.";
     HeadersTooLarge 431 "headers_too_large" "The headers exceed limits.header or limits.header_count.";
     ClientGone 499 "client_gone" "The client closed before the answer was complete.";
     Internal 500 "internal" "The gateway failed; this is a bug of Outboard.";
     ReadFailed 500 "read_failed" "The file could not be read.";
     SpoolFailed 500 "spool_failed" "The body could not be written to the spool folder.";
+    EntityFailed 500 "entity_failed" "The entity store failed or is damaged; the error log says where.";
     NotImplemented 501 "not_implemented" "The transfer coding or method is not implemented.";
     WorkerCrashed 502 "worker_crashed" "The PHP process ended in the middle of the request.";
     WorkerBroke 502 "worker_broke" "The PHP process broke the ring protocol and was ended.";
@@ -73,11 +80,13 @@ reasons! {
     QueueTimeout 503 "queue_timeout" "No PHP worker became free in time.";
     AppDown 503 "app_down" "The app's PHP does not start; see the error log.";
     Draining 503 "draining" "The gateway is stopping.";
+    EntityOverload 503 "entity_overload" "More waits for the entity store than it can do in time.";
     Deadline 504 "deadline" "PHP did not answer before limits.request_deadline.";
     NotCached 504 "not_cached" "The client wants a stored page only, and there is none.";
     PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";
     UpstreamTimeout 504 "upstream_timeout" "The upstream of a part did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
+    EntityFull 507 "entity_full" "The disk, or the memory of a namespace in memory, is full.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";
 }
 

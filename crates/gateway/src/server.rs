@@ -4,6 +4,7 @@
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
 use crate::app::App;
+use crate::entities::Entities;
 use crate::fetch::Fetches;
 use crate::gateway::{Gateway, Rings};
 use crate::generation::{self, Generation, Logs, Sinks, memory_budget_bytes};
@@ -153,6 +154,8 @@ fn open_generation(
     let cannot_log = |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
     let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
     let upstream = generation::upstream(&config, predecessor);
+    let entities = Entities::open(&config, predecessor, &server_logs.error);
+    let entities = entities.map_err(ServerError::Setup)?;
     let mut apps = Vec::new();
     for app in &config.apps {
         let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
@@ -172,7 +175,8 @@ fn open_generation(
         pool.set_operations(Purges::before(fetches, opened.page_cache.clone()));
         apps.push(Rc::new(opened));
     }
-    Ok((Generation::new(number, config, apps, Rc::<Logs>::new(server_logs), upstream), sinks))
+    let logs = Rc::<Logs>::new(server_logs);
+    Ok((Generation::new(number, config, apps, logs, upstream, entities), sinks))
 }
 
 /// What the processes of a named server's app are called.
@@ -233,7 +237,10 @@ fn wanted(config: &Config) -> Vec<(ListenAddress, ListenerFacts)> {
         }
         _ => None,
     };
-    apps.chain(metrics).collect()
+    let entities = config.entities.as_ref().and_then(|entities| entities.listen.clone());
+    let entities =
+        entities.map(|address| (address, facts(Serves::Entities, Forwarding::default())));
+    apps.chain(metrics).chain(entities).collect()
 }
 
 /// Binds everything at start.
@@ -280,7 +287,8 @@ fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError
 fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
     let generation = gateway.generation();
     let listeners = gateway.listeners.borrow();
-    let serving = listeners.iter().filter(|bound| bound.serves() == Serves::Apps);
+    let serving =
+        listeners.iter().filter(|bound| matches!(bound.serves(), Serves::Apps | Serves::Entities));
     let apps = generation.apps.iter().map(|app| {
         (app.config.name.clone(), app.pool.status().php_version, app.config.root.clone())
     });

@@ -14,10 +14,11 @@ use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::reason::Reason;
 use crate::route::{self, Route};
-use crate::{compose, files, page_cache, script, upgrade};
+use crate::{compose, entities, files, page_cache, script, upgrade};
 use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_reactor::now_ms;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// What is known of the request beyond its head.
@@ -26,6 +27,16 @@ pub(crate) struct Turn {
     pub(crate) forwarded: Forwarded,
     pub(crate) request_id: u64,
     pub(crate) started: Wall,
+}
+
+impl Turn {
+    /// Who asks, as far as it has an address.
+    pub(crate) fn client_ip(&self, connection: &Connection) -> Option<IpAddr> {
+        match &self.forwarded.client {
+            Some(client) => client.parse().ok(),
+            None => connection.ends.peer_ip(),
+        }
+    }
 }
 
 /// How a request was answered.
@@ -85,6 +96,10 @@ async fn dispatch(
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
     }
+    if let Some(answered) = entities::attempt(connection, turn, generation).await {
+        return (None, answered);
+    }
+    let buffers = connection.buffers();
     if is_metrics(generation, &buffers.path) {
         return (None, metrics(connection, turn).await);
     }

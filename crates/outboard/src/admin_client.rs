@@ -1,8 +1,11 @@
 //! Talking to a running server over its admin socket.
 
-use outboard_http1::{HeadLimits, HeadStatus, ResponseParser};
+use outboard_http1::{
+    Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,
+    ResponseParser,
+};
 use rustix::process::geteuid;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,35 +30,171 @@ pub(crate) struct AdminAnswer {
     pub(crate) body: serde_json::Value,
 }
 
-/// Asks the server behind `socket`.
+/// Asks the server behind `socket` for something that it answers with JSON.
 ///
 /// # Errors
 /// A sentence for the person who asked.
 pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<AdminAnswer, String> {
-    let unreachable = |error: std::io::Error| {
-        format!(
-            "no server answers at {}: {error}; is it running, and is this its --admin socket?",
-            socket.display()
-        )
-    };
-    let mut stream = UnixStream::connect(socket).map_err(unreachable)?;
+    let mut client = AdminClient::connect(socket)?;
     if method == "GET" {
         // What is only looked up is there at once, or the server is stuck. A reload takes its time.
-        stream.set_read_timeout(Some(LOOK_TIMEOUT)).map_err(unreachable)?;
+        let limited = client.stream.set_read_timeout(Some(LOOK_TIMEOUT));
+        limited.map_err(|error| unreachable(socket, &error))?;
     }
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(unreachable)?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).map_err(unreachable)?;
-    parse(&answer)
-        .ok_or_else(|| format!("what answers at {} is not an Outboard server", socket.display()))
+    let Answer { status, body } = client.ask(method, path, &[])?;
+    let body = serde_json::from_slice(&body).map_err(|_| client.is_foreign())?;
+    Ok(AdminAnswer { status, body })
 }
 
-fn parse(answer: &[u8]) -> Option<AdminAnswer> {
-    let mut head = ResponseParser::new();
-    let Ok(HeadStatus::Complete { head_len }) = head.parse(answer, &HeadLimits::default()) else {
-        return None;
-    };
-    let body = serde_json::from_slice(&answer[head_len..]).ok()?;
-    Some(AdminAnswer { status: head.status(), body })
+/// A connection to a server's admin socket.
+pub(crate) struct AdminClient {
+    socket: PathBuf,
+    stream: UnixStream,
+    /// Bytes that were read and not yet used.
+    input: Vec<u8>,
+}
+
+/// An answer with any body.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl AdminClient {
+    /// Connects to the server behind `socket`.
+    ///
+    /// # Errors
+    /// As of all that follows: a sentence for the person who asked.
+    pub(crate) fn connect(socket: &Path) -> Result<Self, String> {
+        let stream = UnixStream::connect(socket).map_err(|error| unreachable(socket, &error))?;
+        Ok(Self { socket: socket.to_owned(), stream, input: Vec::new() })
+    }
+
+    /// Asks, and reads all of the answer.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer, String> {
+        let (status, mut incoming) = self.open(method, path, body)?;
+        let mut body = Vec::new();
+        incoming.read_to_end(&mut body).map_err(|error| incoming.cut(&error))?;
+        Ok(Answer { status, body })
+    }
+
+    /// Asks, and gives the answer's body to read.
+    pub(crate) fn open(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> Result<(u16, Incoming<'_>), String> {
+        let length = body.len();
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: admin\r\nContent-Length: {length}\r\n\r\n");
+        let sent = self.stream.write_all(request.as_bytes());
+        sent.and_then(|()| self.stream.write_all(body)).map_err(|error| self.lost(&error))?;
+        let mut head = ResponseParser::new();
+        let head_len = loop {
+            match head.parse(&self.input, &HeadLimits::default()) {
+                Ok(HeadStatus::Complete { head_len }) => break head_len,
+                Ok(HeadStatus::Partial) => {}
+                Err(_) => return Err(self.is_foreign()),
+            }
+            if self.read_more().map_err(|error| self.lost(&error))? == 0 {
+                return Err(self.is_foreign());
+            }
+        };
+        let method = if method == "HEAD" { Method::Head } else { Method::Get };
+        let framing = head.body(method);
+        self.input.drain(..head_len);
+        let left = match framing {
+            ResponseBody::None => Left::Bytes(0),
+            ResponseBody::Length(length) => Left::Bytes(length),
+            ResponseBody::Chunked => {
+                Left::Chunks(Box::new(ChunkedDecoder::new(ChunkLimits::default())))
+            }
+            ResponseBody::UntilClose => return Err(self.is_foreign()),
+        };
+        Ok((head.status(), Incoming { client: self, left }))
+    }
+
+    fn read_more(&mut self) -> io::Result<usize> {
+        let mut piece = [0; 64 << 10];
+        let count = self.stream.read(&mut piece)?;
+        self.input.extend_from_slice(&piece[..count]);
+        Ok(count)
+    }
+
+    fn lost(&self, error: &io::Error) -> String {
+        unreachable(&self.socket, error)
+    }
+
+    fn is_foreign(&self) -> String {
+        format!("what answers at {} is not an Outboard server", self.socket.display())
+    }
+}
+
+fn unreachable(socket: &Path, error: &io::Error) -> String {
+    format!(
+        "no server answers at {}: {error}; is it running, and is this its --admin socket?",
+        socket.display()
+    )
+}
+
+/// The body of an answer, as it comes.
+pub(crate) struct Incoming<'c> {
+    client: &'c mut AdminClient,
+    left: Left,
+}
+
+enum Left {
+    Bytes(u64),
+    Chunks(Box<ChunkedDecoder>),
+}
+
+impl Incoming<'_> {
+    /// What to say of a body that ends too soon.
+    pub(crate) fn cut(&self, error: &io::Error) -> String {
+        format!("the server at {} broke off its answer: {error}", self.client.socket.display())
+    }
+}
+
+impl Read for Incoming<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let input = &mut self.client.input;
+            match &mut self.left {
+                Left::Bytes(0) => return Ok(0),
+                Left::Bytes(left) if !input.is_empty() => {
+                    let most = usize::try_from(*left).unwrap_or(usize::MAX);
+                    let count = out.len().min(input.len()).min(most);
+                    out[..count].copy_from_slice(&input[..count]);
+                    input.drain(..count);
+                    *left -= count as u64;
+                    return Ok(count);
+                }
+                Left::Bytes(_) => {}
+                Left::Chunks(decoder) => {
+                    let most = input.len().min(out.len());
+                    let chunk = decoder.decode(&input[..most]);
+                    match chunk.map_err(|error| io::Error::other(error.to_string()))? {
+                        Chunk::Data { range } => {
+                            let count = range.len();
+                            out[..count].copy_from_slice(&input[range.clone()]);
+                            input.drain(..range.end);
+                            return Ok(count);
+                        }
+                        Chunk::End { consumed } => {
+                            input.drain(..consumed);
+                            self.left = Left::Bytes(0);
+                            return Ok(0);
+                        }
+                        Chunk::NeedMore => {
+                            input.drain(..most);
+                        }
+                    }
+                }
+            }
+            if self.client.input.is_empty() && self.client.read_more()? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
 }

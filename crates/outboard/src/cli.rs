@@ -59,6 +59,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: CacheAction,
     },
+    /// Read, write and look after the entity store.
+    Kv {
+        #[command(subcommand)]
+        action: KvAction,
+    },
     /// Find what is wrong with an application.
     Doctor(DoctorArguments),
     /// Measure a server: send requests and say how fast and how well they were answered.
@@ -262,4 +267,83 @@ pub(crate) struct PurgeArguments {
     pub(crate) soft: bool,
     #[command(flatten)]
     pub(crate) pick: CachePick,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KvAction {
+    /// Print a value. Exit code 3: there is no such record.
+    Get {
+        #[command(flatten)]
+        pick: KvPick,
+        /// The record's name.
+        id: String,
+    },
+    /// Write a record.
+    Put {
+        #[command(flatten)]
+        pick: KvPick,
+        /// The record's name.
+        id: String,
+        /// Its value; what comes on standard input otherwise.
+        value: Option<String>,
+        /// For how many milliseconds it is kept.
+        #[arg(long, value_name = "MS")]
+        ttl_ms: Option<u64>,
+    },
+    /// Delete a record; none being there is fine.
+    Delete {
+        #[command(flatten)]
+        pick: KvPick,
+        /// The record's name.
+        id: String,
+    },
+    /// Print records in the order of their names, one a line: name, tab, value, with \xNN for
+    /// bytes that are no printable ASCII.
+    Scan {
+        #[command(flatten)]
+        pick: KvPick,
+        /// The first name; the very first if it is empty.
+        #[arg(default_value = "")]
+        start: String,
+        /// The name to end before.
+        end: Option<String>,
+    },
+    /// What the store has and does.
+    Stats {
+        #[command(flatten)]
+        pick: KvPick,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write all records of a namespace to a file, as they are at one moment, while the server
+    /// goes on.
+    Backup {
+        #[command(flatten)]
+        pick: KvPick,
+        /// The file; it is there only once it is whole.
+        file: PathBuf,
+    },
+    /// Write all records of a backup; records that are in none of it stay.
+    Restore {
+        #[command(flatten)]
+        pick: KvPick,
+        /// The file.
+        file: PathBuf,
+    },
+    /// Merge all files of a namespace, so that deleted records take no room.
+    Compact {
+        #[command(flatten)]
+        pick: KvPick,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KvPick {
+    /// The namespace; `default` otherwise.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// The admin socket of the server.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) admin: Option<PathBuf>,
 }

@@ -11,6 +11,7 @@ mod cache;
 mod check;
 mod cli;
 mod doctor;
+mod kv;
 mod lab;
 mod named;
 mod notify;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             None => reload::stop(&arguments.admin, &terminal),
         },
         Command::Cache { action } => cache::run(&action, &terminal),
+        Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, &terminal),

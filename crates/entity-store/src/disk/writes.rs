@@ -100,6 +100,19 @@ impl Writes {
         reply.wait().await
     }
 
+    /// Has writes committed; one answer for each, in order.
+    pub(super) async fn write_many(&self, writes: Vec<Write>) -> Vec<Answer> {
+        let queued: Vec<_> = writes.into_iter().map(|write| self.queue(write)).collect();
+        let mut answers = Vec::with_capacity(queued.len());
+        for reply in queued {
+            answers.push(match reply {
+                Ok(reply) => reply.wait().await,
+                Err(error) => Err(error),
+            });
+        }
+        answers
+    }
+
     fn queue(&self, write: Write) -> Result<Rc<Reply<Answer>>, StoreError> {
         let since_us = self.now_us();
         let mut waiting = self.waiting.borrow_mut();

@@ -10,9 +10,7 @@ use crate::header_block::HeaderBlock;
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn, refuse};
 use outboard_page_cache::{Entry, Field, Fields, Purge, Selector, Shared};
-use outboard_reactor::Peer;
 use serde_json::{Value, json};
-use std::net::IpAddr;
 use std::rc::Rc;
 
 /// For how long what was purged softly may be used while a new one is made, in seconds.
@@ -35,7 +33,7 @@ pub(crate) async fn purge(
     app: &Rc<App>,
     cache: &PageCache,
 ) -> Answered {
-    if !cache.purge_from.trusts(client_ip(connection, turn)) {
+    if !cache.purge_from.trusts(turn.client_ip(connection)) {
         return refuse(connection, turn, Some(app), Reason::PurgeRefused).await;
     }
     let buffers = connection.buffers();
@@ -59,14 +57,6 @@ pub(crate) async fn purge(
     let body = format!("{}\n", json!({ "purged": purged }));
     let sent = connection.respond(turn.asked, 200, &headers, body.as_bytes()).await;
     Answered { sent, status: 200, body_bytes: body.len() as u64 }
-}
-
-fn client_ip(connection: &Connection, turn: &Turn) -> Option<IpAddr> {
-    match (&turn.forwarded.client, connection.ends.peer) {
-        (Some(client), _) => client.parse().ok(),
-        (None, Peer::Tcp(address)) => Some(address.ip().to_canonical()),
-        (None, Peer::Unix) => None,
-    }
 }
 
 /// Answers `METHOD /cache/…` of the admin socket: a status and JSON.

@@ -66,7 +66,7 @@ fn gateway() -> Rc<Gateway> {
     let logs = Rc::new(sinks.logs(&config.log).unwrap());
     let upstream = generation::upstream(&config, None);
     // Without an app every request that is not handed off is a 404.
-    let generation = Generation::new(1, config, Vec::new(), logs, upstream);
+    let generation = Generation::new(1, config, Vec::new(), logs, upstream, None);
     let protocols: Vec<Box<dyn Protocol>> = vec![Box::new(Shout), Box::new(Patient)];
     Gateway::new(generation, sinks, Doorbell::nonblocking().unwrap(), protocols)
 }

@@ -1,0 +1,145 @@
+//! The entity store.
+
+use super::{Desk, Forwarding, ListenAddress, listen};
+use crate::diagnostic::Kind;
+use crate::raw;
+use crate::scalar::{Fault, Peer};
+use std::path::PathBuf;
+
+pub use crate::raw::{Durability, EntityMode, Overload};
+
+/// The name of the namespace that is always there.
+const DEFAULT: &str = "default";
+
+/// The entity store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entities {
+    /// How records are kept: a reload cannot change it.
+    pub storage: EntityStorage,
+    /// The beginning of the paths under which every listener answers for it; `None`: none does.
+    pub path: Option<String>,
+    /// A listener that answers for it alone.
+    pub listen: Option<ListenAddress>,
+    /// Who has it may read and write.
+    pub token: Option<String>,
+    /// Peers that may read and write without a token.
+    pub trusted: Forwarding,
+    /// The longest value; longer: 413.
+    pub value_max_bytes: u64,
+}
+
+/// How records are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityStorage {
+    /// Where; made if it is not there.
+    pub folder: PathBuf,
+    /// How disks are waited for.
+    pub mode: EntityMode,
+    /// What is refused when too much waits.
+    pub overload: Overload,
+    /// Memory for records that were read or written lately.
+    pub memory_bytes: u64,
+    /// Memory of what was written and is not yet in a sorted file, per namespace.
+    pub buffer_bytes: u64,
+    /// Reads that may wait for a disk; as many writes.
+    pub queue_length: u32,
+    /// How long these should wait at most.
+    pub wait_ms: u64,
+    /// The namespaces; the first is `default`.
+    pub namespaces: Vec<EntityNamespace>,
+}
+
+/// A namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityNamespace {
+    /// Its name.
+    pub name: String,
+    /// What an answer to a write promises.
+    pub durability: Durability,
+    /// How often what was written is synced to the disk.
+    pub interval_ms: u64,
+    /// In memory: the memory of all records.
+    pub memory_bytes: u64,
+}
+
+pub(super) fn entities(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<Entities> {
+    let Some(folder) = &raw.folder else {
+        for key in ["path", "listen", "namespace"] {
+            if desk.places.wrote(&["entities", key]) {
+                let fault = Fault::new("the entity store has no folder")
+                    .hint("folder = \"/var/lib/outboard/entities\"");
+                desk.key(&["entities", key], Kind::MissingKey, fault);
+            }
+        }
+        return None;
+    };
+    check_access(raw, desk);
+    let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
+    let trusted = match (&raw.trusted, &raw.listen) {
+        (Some(trusted), _) => trusted.clone(),
+        (None, Some(_)) if raw.path.is_none() => on_this_machine,
+        (None, _) => Vec::new(),
+    };
+    let address = raw.listen.as_ref().map(|address| {
+        listen::address(address, listen::DEFAULT_SOCKET_MODE, &["entities", "listen"], desk)
+    });
+    Some(Entities {
+        storage: EntityStorage {
+            folder: desk.absolute(folder),
+            mode: raw.mode,
+            overload: raw.overload,
+            memory_bytes: raw.memory.0,
+            buffer_bytes: raw.buffer.0,
+            queue_length: raw.queue_length,
+            wait_ms: raw.wait.0,
+            namespaces: namespaces(raw, desk),
+        },
+        path: raw.path.as_ref().map(|path| path.0.trim_end_matches('/').to_owned()),
+        listen: address,
+        token: raw.token.as_ref().map(|token| token.0.clone()),
+        trusted: listen::forwarding(&trusted, &[]),
+        value_max_bytes: raw.max_value.0,
+    })
+}
+
+fn loopback() -> impl Iterator<Item = Peer> {
+    use crate::scalar::Scalar;
+    let read = |text| Peer::read(crate::scalar::Written::Text(text));
+    ["127.0.0.0/8", "::1"].into_iter().filter_map(move |text| read(text).ok())
+}
+
+/// What stands on a listener of the apps is open to everybody that these are open to: whoever
+/// puts it there says who may use it.
+fn check_access(raw: &raw::Entities, desk: &mut Desk<'_>) {
+    if raw.path.is_some() && raw.token.is_none() && raw.trusted.is_none() {
+        let fault = Fault::new("nobody is named who may use the entity store under this path")
+            .hint("token = \"…\", or trusted = [\"10.0.0.0/8\"]; behind a proxy every client may look local");
+        desk.value(&["entities", "path"], Kind::MissingKey, fault);
+    }
+    if raw.token.as_ref().is_some_and(|token| token.0.len() < 16) {
+        let fault = Fault::new("the token is short enough to be guessed")
+            .hint("16 characters or more: openssl rand -hex 32");
+        desk.value(&["entities", "token"], Kind::BadValue, fault);
+    }
+}
+
+fn namespaces(raw: &raw::Entities, desk: &mut Desk<'_>) -> Vec<EntityNamespace> {
+    if raw.namespace.contains_key(DEFAULT) {
+        let fault = Fault::new("the namespace `default` is that of [entities] itself")
+            .hint("write its durability there");
+        desk.key(&["entities", "namespace", DEFAULT], Kind::Duplicate, fault);
+    }
+    let first = EntityNamespace {
+        name: DEFAULT.to_owned(),
+        durability: raw.durability,
+        interval_ms: raw.interval.0,
+        memory_bytes: raw.memory.0,
+    };
+    let further = raw.namespace.iter().map(|(name, namespace)| EntityNamespace {
+        name: name.clone(),
+        durability: namespace.durability,
+        interval_ms: namespace.interval.0,
+        memory_bytes: namespace.memory.0,
+    });
+    std::iter::once(first).chain(further).collect()
+}

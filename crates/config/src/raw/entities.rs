@@ -1,0 +1,137 @@
+//! `entities`: the entity store.
+
+use crate::scalar::{Address, AppName, ByteSize, FilePath, Peer, Period, PlainText, UrlPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The entity store: records under names, over HTTP and for PHP.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Entities {
+    /// Where it is kept; absent: there is no entity store.
+    #[schemars(extend("x-alias" = ["dir", "path_to_data", "data_dir"]))]
+    pub(crate) folder: Option<FilePath>,
+    /// The beginning of the paths under which every listener answers for it, such as `/v0`;
+    /// absent: none does.
+    pub(crate) path: Option<UrlPath>,
+    /// A listener that answers for it alone, under `/v0`; absent: there is none.
+    pub(crate) listen: Option<Address>,
+    /// Who sends `Authorization: Bearer` with this may read and write.
+    pub(crate) token: Option<PlainText>,
+    /// Peers that may read and write without a token; absent: those on this machine, over `listen`
+    /// alone.
+    pub(crate) trusted: Option<Vec<Peer>>,
+    /// What an answer to a write promises in the namespace `default`.
+    #[schemars(extend("x-alias" = ["appendfsync", "fsync"]))]
+    pub(crate) durability: Durability,
+    /// With durability `interval`: how often what was written is synced to the disk.
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub(crate) interval: Period,
+    /// The longest value; longer: 413.
+    #[schemars(extend("x-minimum" = "1 KiB", "x-maximum" = "64 MiB", "x-alias" = ["proto-max-bulk-len"]))]
+    pub(crate) max_value: ByteSize,
+    /// Memory for records that were read or written lately; as much again is used for blocks of
+    /// files.
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["maxmemory", "cache"]))]
+    pub(crate) memory: ByteSize,
+    /// Memory of what was written and is not yet in a sorted file, per namespace; up to four times
+    /// that while the disk is behind.
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
+    pub(crate) buffer: ByteSize,
+    /// Reads that may wait for a disk; as many writes.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) queue_length: u32,
+    /// How long reads and writes should wait for their turn at most; when they wait longer all the
+    /// time, some are refused (503).
+    #[schemars(extend("x-minimum" = "1ms", "x-alias" = ["queue_timeout"]))]
+    pub(crate) wait: Period,
+    /// What is refused when too much waits.
+    pub(crate) overload: Overload,
+    /// How disks are waited for.
+    pub(crate) mode: EntityMode,
+    /// Further namespaces, each under its name.
+    #[schemars(extend("propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME }))]
+    pub(crate) namespace: BTreeMap<String, EntityNamespace>,
+}
+
+/// What an answer to a write promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Durability {
+    /// It is on the disk.
+    Always,
+    /// The operating system has it, and the disk within the interval.
+    Interval,
+    /// It is in memory, and gone with the server.
+    Memory,
+}
+
+/// What is refused when too much waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Overload {
+    /// What comes last.
+    RejectNewest,
+    /// What has waited longest.
+    DropOldest,
+}
+
+/// How disks are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum EntityMode {
+    /// By threads of the store's own.
+    Asynchronous,
+    /// By the whole server, one request at a time: for comparison only.
+    Synchronous,
+}
+
+/// A namespace of the entity store.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct EntityNamespace {
+    /// What an answer to a write promises.
+    pub(crate) durability: Durability,
+    /// With durability `interval`: how often what was written is synced to the disk.
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub(crate) interval: Period,
+    /// With durability `memory`: the memory of all records; what does not fit is refused (507).
+    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB"))]
+    pub(crate) memory: ByteSize,
+}
+
+impl Default for Entities {
+    fn default() -> Self {
+        Entities {
+            folder: None,
+            path: None,
+            listen: None,
+            token: None,
+            trusted: None,
+            durability: Durability::Interval,
+            interval: Period(1_000),
+            max_value: ByteSize(1 << 20),
+            memory: ByteSize(64 << 20),
+            buffer: ByteSize(16 << 20),
+            queue_length: 4096,
+            wait: Period(5),
+            overload: Overload::RejectNewest,
+            mode: EntityMode::Asynchronous,
+            namespace: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for EntityNamespace {
+    fn default() -> Self {
+        EntityNamespace {
+            durability: Durability::Interval,
+            interval: Period(1_000),
+            memory: ByteSize(64 << 20),
+        }
+    }
+}

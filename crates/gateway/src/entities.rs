@@ -1,0 +1,228 @@
+//! The entity store over HTTP: who may use it, what is asked for, and what is answered.
+//!
+//! Called by the turn for requests to the store's path or its own listener, and by the admin
+//! socket. What is kept and how is `outboard_entity_store`'s. Invariants: nobody gets in who was
+//! not named; an answer to a write follows its being as durable as the namespace promises.
+
+mod call;
+mod operate;
+mod record;
+
+use crate::connection::Connection;
+use crate::generation::Generation;
+use crate::header_block::HeaderBlock;
+use crate::listener::Serves;
+use crate::log::{ErrorLog, Level};
+use crate::reason::Reason;
+use crate::turn::{Answered, Turn, refuse};
+use call::{Call, Resource};
+use outboard_config as config;
+use outboard_entity_store::{
+    Durability, Mode, Namespace, NamespaceSettings, Overload, Settings, Store, StoreError,
+};
+use std::rc::Rc;
+
+pub(crate) use operate::operate;
+
+/// Where the store is on a listener of its own and on the admin socket.
+const OWN_PREFIX: &str = "/v0";
+
+/// The store of a generation: the same for all, with who may use it in this one.
+#[derive(Debug)]
+pub(crate) struct Entities {
+    store: Rc<Store>,
+    config: config::Entities,
+    /// For the bodies of writes.
+    limits: config::Limits,
+}
+
+impl Entities {
+    /// Opens the store, or takes over the predecessor's.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(crate) fn open(
+        config: &config::Config,
+        predecessor: Option<&Generation>,
+        log: &ErrorLog,
+    ) -> Result<Option<Rc<Self>>, String> {
+        let before = predecessor.and_then(|generation| generation.entities.as_ref());
+        let Some(entities) = &config.entities else { return Ok(None) };
+        let store = match before {
+            Some(before) if before.config.storage == entities.storage => before.store.clone(),
+            Some(_) => return Err("how [entities] are kept changes with a restart only".to_owned()),
+            None => open(&entities.storage, log)?,
+        };
+        let limits = config::Limits {
+            body_bytes: entities.value_max_bytes,
+            body_memory_bytes: entities.value_max_bytes,
+            ..config.limits.clone()
+        };
+        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits })))
+    }
+
+    fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
+        self.store.namespace(name)
+    }
+
+    /// The part of the path below the store's, if it is the store's.
+    fn below<'p>(&self, serves: Serves, path: &'p [u8]) -> Option<&'p [u8]> {
+        let prefix = match serves {
+            Serves::Apps => self.config.path.as_deref()?,
+            _ => OWN_PREFIX,
+        };
+        path.strip_prefix(prefix.as_bytes()).filter(|below| below.starts_with(b"/"))
+    }
+
+    /// Whether the present request may read and write.
+    fn admits(&self, connection: &mut Connection, turn: &Turn) -> Result<(), Reason> {
+        if self.config.trusted.trusts(turn.client_ip(connection)) {
+            return Ok(());
+        }
+        let Some(token) = &self.config.token else { return Err(Reason::EntityForbidden) };
+        let buffers = connection.buffers();
+        let given = buffers.head.header(&buffers.input, b"authorization").unwrap_or_default();
+        let given = given.strip_prefix(b"Bearer ").unwrap_or_default().trim_ascii();
+        if is_same(given, token.as_bytes()) { Ok(()) } else { Err(Reason::EntityToken) }
+    }
+}
+
+/// Compares in a time that tells nothing about where the two differ.
+fn is_same(given: &[u8], token: &[u8]) -> bool {
+    let differ = given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b));
+    given.len() == token.len() && differ == 0
+}
+
+fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, String> {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let namespaces = storage.namespaces.iter().map(|namespace| NamespaceSettings {
+        name: namespace.name.clone(),
+        durability: match namespace.durability {
+            config::Durability::Always => Durability::Always,
+            config::Durability::Interval => Durability::Interval(namespace.interval_ms),
+            config::Durability::Memory => Durability::Memory,
+        },
+        memory_max_bytes: bytes(namespace.memory_bytes),
+    });
+    let settings = Settings {
+        mode: match storage.mode {
+            config::EntityMode::Asynchronous => Mode::Asynchronous,
+            config::EntityMode::Synchronous => Mode::Synchronous,
+        },
+        overload: match storage.overload {
+            config::Overload::RejectNewest => Overload::RejectNewest,
+            config::Overload::DropOldest => Overload::DropOldest,
+        },
+        cache_bytes: bytes(storage.memory_bytes),
+        buffer_bytes: storage.buffer_bytes,
+        reads_waiting: storage.queue_length as usize,
+        writes_waiting: storage.queue_length as usize,
+        wait_ms: storage.wait_ms,
+        namespaces: namespaces.collect(),
+        ..Settings::new(storage.folder.clone())
+    };
+    let store = Store::open(&settings).map_err(|error| error.to_string())?;
+    for namespace in store.namespaces() {
+        for finding in namespace.stats().findings {
+            log.note(Level::Error, &format!("entities: {finding}"));
+        }
+    }
+    Ok(Rc::new(store))
+}
+
+/// Answers the present request if it is for the store.
+pub(crate) async fn attempt(
+    connection: &mut Connection,
+    turn: &Turn,
+    generation: &Generation,
+) -> Option<Answered> {
+    let serves = connection.listener.serves;
+    let entities = match (&generation.entities, serves) {
+        (Some(entities), _) => entities.clone(),
+        // The listener is about to close.
+        (None, Serves::Entities) => {
+            return Some(refuse(connection, turn, None, Reason::Draining).await);
+        }
+        (None, _) => return None,
+    };
+    let buffers = connection.buffers();
+    let below = match entities.below(serves, &buffers.path) {
+        Some(below) => below.to_vec(),
+        None if serves == Serves::Entities => Vec::new(),
+        None => return None,
+    };
+    if let Err(reason) = entities.admits(connection, turn) {
+        return Some(refuse(connection, turn, None, reason).await);
+    }
+    Some(answer(connection, turn, &entities, &below).await)
+}
+
+/// Answers a request by somebody who may ask.
+async fn answer(
+    connection: &mut Connection,
+    turn: &Turn,
+    entities: &Entities,
+    below: &[u8],
+) -> Answered {
+    let call = {
+        let buffers = connection.buffers();
+        let query = buffers.head.query(&buffers.input).unwrap_or_default();
+        Call::read(below, query)
+    };
+    let Ok(call) = call else {
+        return refuse(connection, turn, None, Reason::EntityRequest).await;
+    };
+    let Some(namespace) = entities.namespace(call.namespace()) else {
+        return refuse(connection, turn, None, Reason::EntityRequest).await;
+    };
+    match call.resource {
+        Resource::Status => plain(connection, turn, 200, &HeaderBlock::default(), b"ok\n").await,
+        Resource::Entity { id, ttl_ms } => {
+            record::answer(connection, turn, entities, namespace, id, ttl_ms).await
+        }
+        Resource::Range { start, end } => {
+            record::range(connection, turn, namespace, start, end).await
+        }
+    }
+}
+
+async fn plain(
+    connection: &mut Connection,
+    turn: &Turn,
+    status: u16,
+    headers: &HeaderBlock,
+    body: &[u8],
+) -> Answered {
+    let sent = connection.respond(turn.asked, status, headers, body).await;
+    Answered { sent, status, body_bytes: body.len() as u64 }
+}
+
+/// Answers what the store could not do.
+async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> Answered {
+    let reason = match error {
+        StoreError::Overloaded => {
+            // One line for each would be one more thing to do too much of; they are counted.
+            return overloaded(connection, turn).await;
+        }
+        StoreError::ConditionFailed { .. } => Reason::EntityCondition,
+        StoreError::NotANumber => Reason::EntityRequest,
+        StoreError::Full => Reason::EntityFull,
+        _ => {
+            connection.gateway.note(Level::Error, &format!("entities: {error}"));
+            Reason::EntityFailed
+        }
+    };
+    refuse(connection, turn, None, reason).await
+}
+
+async fn overloaded(connection: &mut Connection, turn: &Turn) -> Answered {
+    let reason = Reason::EntityOverload;
+    connection.gateway.counters.borrow_mut().refused(reason);
+    let mut headers = HeaderBlock::default();
+    let lines: [(&[u8], &[u8]); 2] =
+        [(b"Retry-After", b"1"), (b"X-Outboard-Reason", reason.code().as_bytes())];
+    for (name, value) in lines {
+        headers.add(name, value).expect("a constant header");
+    }
+    plain(connection, turn, reason.status(), &headers, b"").await
+}

@@ -1,0 +1,260 @@
+//! One record over HTTP, and a range of them.
+//!
+//! GET answers 200 or 404, PUT 201, DELETE 202. The version of a record is its entity tag, so
+//! `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
+
+use super::{Entities, fail, plain};
+use crate::answer::{Framing, HeadFacts, Sent};
+use crate::connection::Connection;
+use crate::header_block::HeaderBlock;
+use crate::reason::Reason;
+use crate::receive;
+use crate::turn::{Answered, Turn, refuse};
+use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
+use outboard_http1::{LAST_CHUNK, Method};
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// Answers a request about one record.
+pub(super) async fn answer(
+    connection: &mut Connection,
+    turn: &Turn,
+    entities: &Entities,
+    namespace: &Namespace,
+    id: Vec<u8>,
+    ttl_ms: Option<u64>,
+) -> Answered {
+    let Ok(conditions) = Conditions::read(connection) else {
+        return refuse(connection, turn, None, Reason::EntityRequest).await;
+    };
+    let change = match turn.asked.method {
+        Method::Get | Method::Head => {
+            return get(connection, turn, namespace, &id, conditions).await;
+        }
+        Method::Delete => Change::Delete,
+        Method::Put => match receive::body(connection, &entities.limits).await {
+            Ok(received) => Change::Put { value: received.body.memory().into(), ttl_ms },
+            Err(Reason::BodyTooLarge) => {
+                return refuse(connection, turn, None, Reason::EntityTooLarge).await;
+            }
+            Err(reason) => return refuse(connection, turn, None, reason).await,
+        },
+        _ => return refuse(connection, turn, None, Reason::EntityMethod).await,
+    };
+    let write = Write { id: id.into(), change, condition: conditions.into_condition() };
+    match namespace.write(write).await {
+        Err(error) => fail(connection, turn, &error).await,
+        Ok(written) => {
+            let (mut headers, mut status) = (HeaderBlock::default(), 202);
+            if let Some(record) = written.record {
+                add_tag(&mut headers, record.version);
+                status = 201;
+            }
+            plain(connection, turn, status, &headers, b"").await
+        }
+    }
+}
+
+async fn get(
+    connection: &mut Connection,
+    turn: &Turn,
+    namespace: &Namespace,
+    id: &[u8],
+    conditions: Conditions,
+) -> Answered {
+    let found = match namespace.get(id).await {
+        Ok(found) => found,
+        Err(error) => return fail(connection, turn, &error).await,
+    };
+    if conditions.if_match.is_some_and(|tags| !tags.is_for(found.as_ref())) {
+        return refuse(connection, turn, None, Reason::EntityCondition).await;
+    }
+    let mut headers = HeaderBlock::default();
+    // A record that is not there is an answer, not a refusal: it is neither counted nor logged as
+    // one.
+    let Some(record) = found else { return plain(connection, turn, 404, &headers, b"").await };
+    add_tag(&mut headers, record.version);
+    if conditions.if_none_match.is_some_and(|tags| tags.is_for(Some(&record))) {
+        return plain(connection, turn, 304, &headers, b"").await;
+    }
+    headers.add(b"Content-Type", b"application/octet-stream").expect("a constant header");
+    plain(connection, turn, 200, &headers, &record.value).await
+}
+
+fn add_tag(headers: &mut HeaderBlock, version: u64) {
+    let tag = format!("\"{version:x}\"");
+    headers.add(b"ETag", tag.as_bytes()).expect("hexadecimal digits in quotes");
+}
+
+/// What the request wants of the record.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Conditions {
+    if_match: Option<Tags>,
+    if_none_match: Option<Tags>,
+}
+
+/// A list of entity tags, or any.
+#[derive(Debug, PartialEq, Eq)]
+enum Tags {
+    Any,
+    Versions(Vec<u64>),
+}
+
+/// The request wants two things at once, or what is not written as a list of tags.
+#[derive(Debug, PartialEq, Eq)]
+struct Unreadable;
+
+impl Conditions {
+    fn read(connection: &mut Connection) -> Result<Self, Unreadable> {
+        let buffers = connection.buffers();
+        let tags =
+            |name: &[u8]| buffers.head.header(&buffers.input, name).map(Tags::read).transpose();
+        let read = Self { if_match: tags(b"if-match")?, if_none_match: tags(b"if-none-match")? };
+        if read.if_match.is_some() && read.if_none_match.is_some() {
+            return Err(Unreadable);
+        }
+        Ok(read)
+    }
+
+    fn into_condition(self) -> Condition {
+        match (self.if_match, self.if_none_match) {
+            (Some(Tags::Any), _) => Condition::Present,
+            (Some(Tags::Versions(versions)), _) => Condition::VersionIn(versions),
+            (None, Some(Tags::Any)) => Condition::Absent,
+            (None, Some(Tags::Versions(versions))) => Condition::VersionNotIn(versions),
+            (None, None) => Condition::Always,
+        }
+    }
+}
+
+impl Tags {
+    /// RFC 9110 8.8.3. A tag that is none of ours is one that no record has.
+    fn read(value: &[u8]) -> Result<Self, Unreadable> {
+        if value.trim_ascii() == b"*" {
+            return Ok(Self::Any);
+        }
+        let mut versions = Vec::new();
+        for tag in value.split(|byte| *byte == b',') {
+            let tag = tag.trim_ascii();
+            let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
+            let inner = tag.strip_prefix(b"\"").and_then(|tag| tag.strip_suffix(b"\""));
+            let text = std::str::from_utf8(inner.ok_or(Unreadable)?).map_err(|_| Unreadable)?;
+            versions.extend(u64::from_str_radix(text, 16));
+        }
+        Ok(Self::Versions(versions))
+    }
+
+    fn is_for(&self, record: Option<&Record>) -> bool {
+        match (self, record) {
+            (_, None) => false,
+            (Self::Any, Some(_)) => true,
+            (Self::Versions(versions), Some(record)) => versions.contains(&record.version),
+        }
+    }
+}
+
+/// Answers with the records from `start` to before `end`, each as its name, a newline and its
+/// value, as they are read.
+pub(super) async fn range(
+    connection: &mut Connection,
+    turn: &Turn,
+    namespace: &Rc<Namespace>,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+) -> Answered {
+    if !matches!(turn.asked.method, Method::Get | Method::Head) {
+        return refuse(connection, turn, None, Reason::EntityMethod).await;
+    }
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut scan = namespace.scan(Bound::Included(start), end);
+    let mut piece = match scan.next().await {
+        Ok(piece) => piece,
+        Err(error) => return fail(connection, turn, &error).await,
+    };
+    let mut stream = Stream::begin(connection, turn);
+    let mut bytes = Vec::new();
+    while !piece.is_empty() && stream.framing() != Framing::Bodyless(None) {
+        bytes.clear();
+        for (id, record) in &piece {
+            bytes.extend_from_slice(id);
+            bytes.push(b'\n');
+            bytes.extend_from_slice(&record.value);
+        }
+        if !stream.send(connection, &bytes).await {
+            return stream.broken();
+        }
+        piece = match scan.next().await {
+            Ok(piece) => piece,
+            // Too late for a status: the client notices that the end is missing.
+            Err(_) => return stream.broken(),
+        };
+    }
+    stream.end(connection).await
+}
+
+/// An answer of bytes whose number is not known before.
+pub(super) struct Stream {
+    facts: HeadFacts<'static>,
+    sent_bytes: u64,
+}
+
+impl Stream {
+    /// Puts the head into the output.
+    pub(super) fn begin(connection: &mut Connection, turn: &Turn) -> Self {
+        let framing = turn.asked.framing(200, None);
+        let facts = HeadFacts {
+            status: 200,
+            reason: b"",
+            framing,
+            keep_alive: turn.asked.keep_alive && framing != Framing::UntilClose,
+            version: turn.asked.version,
+            own_date: false,
+            own_server: false,
+        };
+        connection.put_head(facts, b"Content-Type: application/octet-stream\r\n");
+        Self { facts, sent_bytes: 0 }
+    }
+
+    fn framing(&self) -> Framing {
+        self.facts.framing
+    }
+
+    /// Sends some bytes, at least one. False when the client has gone.
+    pub(super) async fn send(&mut self, connection: &mut Connection, bytes: &[u8]) -> bool {
+        self.sent_bytes += bytes.len() as u64;
+        if self.facts.framing == Framing::Chunked {
+            return connection.flush_chunk(bytes).await;
+        }
+        let sent = connection.flush(bytes).await;
+        connection.buffers().output.clear();
+        sent
+    }
+
+    pub(super) async fn end(self, connection: &mut Connection) -> Answered {
+        let last = if self.facts.framing == Framing::Chunked { LAST_CHUNK } else { b"" };
+        if !connection.flush(last).await {
+            return self.broken();
+        }
+        let sent = Sent::Whole { keep_alive: self.facts.keep_alive };
+        Answered { sent, status: 200, body_bytes: self.sent_bytes }
+    }
+
+    pub(super) fn broken(self) -> Answered {
+        Answered::broken(200, self.sent_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_as_a_list_and_foreign_ones_match_nothing() {
+        assert_eq!(Tags::read(b" * "), Ok(Tags::Any));
+        assert_eq!(Tags::read(b"\"a\", W/\"1f\""), Ok(Tags::Versions(vec![10, 31])));
+        assert_eq!(Tags::read(b"\"not ours\""), Ok(Tags::Versions(vec![])));
+        for value in [&b""[..], b"a", b"\"a\",", b"\"a", b"*, \"a\""] {
+            assert_eq!(Tags::read(value), Err(Unreadable), "{value:?}");
+        }
+    }
+}

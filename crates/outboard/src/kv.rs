@@ -1,0 +1,299 @@
+//! `outboard kv`: the records of a running server's entity store.
+//!
+//! Speaks to the admin socket. A backup is written under another name first and takes its own only
+//! when it is whole and on the disk; a restore reads all of a backup before it writes any of it.
+
+use crate::admin_client::{AdminClient, Incoming, default_socket};
+use crate::cli::{KvAction, KvPick};
+use crate::terminal::Terminal;
+use outboard_entity_store::{
+    Record, Restored, read_backup, write_backup_head, write_backup_record,
+};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How much of a backup is restored at once, bytes.
+const PART_BYTES: usize = 1 << 20;
+/// The longest value that a backup is believed to have: that of `entities.max_value`.
+const VALUE_MAX_BYTES: usize = 64 << 20;
+/// Exit code when there is no such record.
+const MISSING: u8 = 3;
+
+pub(crate) fn run(action: &KvAction, terminal: &Terminal) -> ExitCode {
+    let done = match action {
+        KvAction::Get { pick, id } => get(pick, id),
+        KvAction::Put { pick, id, value, ttl_ms } => put(pick, id, value.as_deref(), *ttl_ms),
+        KvAction::Delete { pick, id } => delete(pick, id),
+        KvAction::Scan { pick, start, end } => scan(pick, start, end.as_deref()),
+        KvAction::Stats { pick, json } => stats(pick, *json),
+        KvAction::Backup { pick, file } => backup(pick, file),
+        KvAction::Restore { pick, file } => restore(pick, file),
+        KvAction::Compact { pick } => compact(pick),
+    };
+    done.unwrap_or_else(|message| terminal.fail(&message, 1))
+}
+
+type Done = Result<ExitCode, String>;
+
+fn client(pick: &KvPick) -> Result<AdminClient, String> {
+    AdminClient::connect(&pick.admin.clone().unwrap_or_else(default_socket))
+}
+
+/// The path of a request, with its parameters and the namespace.
+fn path(pick: &KvPick, of: &str, parameters: &[(&str, &str)]) -> String {
+    let mut path = format!("{of}?");
+    let namespace = pick.namespace.iter().map(|name| ("namespace", name.as_str()));
+    for (name, value) in parameters.iter().copied().chain(namespace) {
+        let _ = write!(path, "{name}=");
+        for byte in value.bytes() {
+            let _ = write!(path, "%{byte:02X}");
+        }
+        path.push('&');
+    }
+    path
+}
+
+/// What a server says that did not do as it was told.
+fn refusal(status: u16, body: &[u8]) -> String {
+    let said: Option<Value> = serde_json::from_slice(body).ok();
+    let said = said.and_then(|body| body["error"].as_str().map(str::to_owned));
+    match (status, said) {
+        (_, Some(said)) => said,
+        (400, None) => "the server cannot read that; does the namespace exist?".to_owned(),
+        (413, None) => "the value is longer than entities.max_value".to_owned(),
+        (503, None) => "the store has too much to do; try again".to_owned(),
+        (507, None) => "there is no room left for it".to_owned(),
+        (status, None) => format!("the server answers {status}; its error log says why"),
+    }
+}
+
+fn get(pick: &KvPick, id: &str) -> Done {
+    let answer = client(pick)?.ask("GET", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
+    match answer.status {
+        200 => print(&answer.body),
+        404 => Ok(ExitCode::from(MISSING)),
+        status => Err(refusal(status, &answer.body)),
+    }
+}
+
+fn print(bytes: &[u8]) -> Done {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn put(pick: &KvPick, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Done {
+    let mut read = Vec::new();
+    let value = match value {
+        Some(value) => value.as_bytes(),
+        None => {
+            let all = io::stdin().lock().read_to_end(&mut read);
+            all.map_err(|error| format!("cannot read the value: {error}"))?;
+            &read
+        }
+    };
+    let ttl = ttl_ms.map(|ms| ms.to_string());
+    let mut parameters = vec![("id", id)];
+    parameters.extend(ttl.as_deref().map(|ms| ("ttl", ms)));
+    let answer = client(pick)?.ask("PUT", &path(pick, "/v0/entity", &parameters), value)?;
+    expect(answer.status, 201, &answer.body)
+}
+
+fn delete(pick: &KvPick, id: &str) -> Done {
+    let answer = client(pick)?.ask("DELETE", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
+    expect(answer.status, 202, &answer.body)
+}
+
+fn expect(status: u16, wanted: u16, body: &[u8]) -> Done {
+    if status == wanted { Ok(ExitCode::SUCCESS) } else { Err(refusal(status, body)) }
+}
+
+fn scan(pick: &KvPick, start: &str, end: Option<&str>) -> Done {
+    let mut parameters = vec![("start", start)];
+    parameters.extend(end.map(|end| ("end", end)));
+    let path = path(pick, "/entities/backup", &parameters);
+    let mut client = client(pick)?;
+    let (status, mut incoming) = client.open("GET", &path, &[])?;
+    if status != 200 {
+        return Err(rest_of(status, incoming));
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    for record in read_backup(&mut incoming, VALUE_MAX_BYTES) {
+        let Restored { id, value, .. } = record.map_err(|error| error.to_string())?;
+        let line = format!("{}\t{}\n", id.escape_ascii(), value.escape_ascii());
+        out.write_all(line.as_bytes()).map_err(|error| error.to_string())?;
+    }
+    out.flush().map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rest_of(status: u16, mut incoming: Incoming<'_>) -> String {
+    let mut body = Vec::new();
+    // What came of it says more than that there should be more.
+    let _ = incoming.read_to_end(&mut body);
+    refusal(status, &body)
+}
+
+fn stats(pick: &KvPick, json: bool) -> Done {
+    let answer = client(pick)?.ask("GET", &path(pick, "/entities/stats", &[]), &[])?;
+    if answer.status != 200 {
+        return Err(refusal(answer.status, &answer.body));
+    }
+    if json {
+        return print(&answer.body);
+    }
+    let body: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+    let mut page = String::new();
+    for namespace in body["namespaces"].as_array().into_iter().flatten() {
+        // Writing to a String does not fail.
+        let _ = told(&mut page, namespace);
+    }
+    print(page.as_bytes())
+}
+
+fn told(page: &mut String, namespace: &Value) -> std::fmt::Result {
+    let (count, text) = (
+        |name: &str| namespace[name].as_u64().unwrap_or(0),
+        |name: &str| namespace[name].as_str().unwrap_or_default(),
+    );
+    writeln!(page, "namespace {}: durability {}", text("namespace"), text("durability"))?;
+    writeln!(
+        page,
+        "  on disk    about {} records, {} files, {} KiB; {} KiB not yet in one",
+        count("records"),
+        count("files"),
+        count("file_bytes") / 1024,
+        count("buffered_bytes") / 1024
+    )?;
+    writeln!(
+        page,
+        "  in memory  {} records, {} KiB",
+        count("cached_records"),
+        count("cached_bytes") / 1024
+    )?;
+    writeln!(
+        page,
+        "  writes     {} in {} commits; {} waiting, {} refused",
+        count("writes"),
+        count("commits"),
+        count("writes_waiting"),
+        count("writes_refused")
+    )?;
+    writeln!(
+        page,
+        "  reads      {} from disk; {} waiting, {} refused",
+        count("reads_from_disk"),
+        count("reads_waiting"),
+        count("reads_refused")
+    )?;
+    for (word, list) in [("damaged", &namespace["damaged"]), ("found", &namespace["findings"])] {
+        for line in list.as_array().into_iter().flatten() {
+            writeln!(page, "  {word:<10} {}", line.as_str().unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+fn backup(pick: &KvPick, file: &Path) -> Done {
+    let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
+    let partial = file.with_extension("part");
+    let written = fetch(pick, &partial);
+    let checked = written.and_then(|()| whole(&partial));
+    let records = checked.inspect_err(|_| {
+        // It is worth nothing; what is said of the failure is.
+        let _ = std::fs::remove_file(&partial);
+    })?;
+    std::fs::rename(&partial, file).map_err(at)?;
+    println!("{records} records in {}", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a backup to a file, and waits until the disk has it.
+fn fetch(pick: &KvPick, file: &Path) -> Result<(), String> {
+    let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
+    let mut out = File::create(file).map_err(at)?;
+    let mut client = client(pick)?;
+    let (status, mut incoming) = client.open("GET", &path(pick, "/entities/backup", &[]), &[])?;
+    if status != 200 {
+        return Err(rest_of(status, incoming));
+    }
+    io::copy(&mut incoming, &mut out).map_err(at)?;
+    out.sync_all().map_err(at)
+}
+
+fn records(
+    file: &Path,
+) -> Result<impl Iterator<Item = Result<Restored, outboard_entity_store::BackupError>>, String> {
+    let opened = File::open(file);
+    let opened = opened.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    Ok(read_backup(BufReader::with_capacity(1 << 16, opened), VALUE_MAX_BYTES))
+}
+
+/// How many records a backup has, if it is whole.
+fn whole(file: &Path) -> Result<u64, String> {
+    let mut count = 0;
+    for record in records(file)? {
+        record.map_err(|error| format!("{}: {error}", file.display()))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn restore(pick: &KvPick, file: &Path) -> Done {
+    let count = whole(file)?;
+    let mut client = client(pick)?;
+    let mut part = Part::new();
+    for record in records(file)? {
+        part.push(&record.map_err(|error| format!("{}: {error}", file.display()))?);
+        if part.bytes.len() >= PART_BYTES {
+            std::mem::replace(&mut part, Part::new()).send(&mut client, pick)?;
+        }
+    }
+    part.send(&mut client, pick)?;
+    println!("{count} records restored");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A part of a backup, which is a small one by itself.
+struct Part {
+    bytes: Vec<u8>,
+    records: u64,
+}
+
+impl Part {
+    fn new() -> Self {
+        let mut bytes = Vec::new();
+        write_backup_head(&mut bytes);
+        Self { bytes, records: 0 }
+    }
+
+    fn push(&mut self, record: &Restored) {
+        let (expires_ms, value) = (record.expires_ms, record.value.as_slice().into());
+        let kept = Record { version: 0, expires_ms, value };
+        write_backup_record(&mut self.bytes, Ok((&record.id, &kept)));
+        self.records += 1;
+    }
+
+    fn send(mut self, client: &mut AdminClient, pick: &KvPick) -> Result<(), String> {
+        write_backup_record(&mut self.bytes, Err(self.records));
+        let path = path(pick, "/entities/restore", &[]);
+        loop {
+            let answer = client.ask("POST", &path, &self.bytes)?;
+            match answer.status {
+                200 => return Ok(()),
+                // Writing the same again changes nothing.
+                503 => std::thread::sleep(std::time::Duration::from_millis(100)),
+                status => return Err(refusal(status, &answer.body)),
+            }
+        }
+    }
+}
+
+fn compact(pick: &KvPick) -> Done {
+    let answer = client(pick)?.ask("POST", &path(pick, "/entities/compact", &[]), &[])?;
+    expect(answer.status, 200, &answer.body)
+}
