@@ -59,6 +59,8 @@ impl WordPress {
             // Session tokens and the passwords that the installer and the profile suggest.
             .replace(r"(wordpress_[a-z_]*(?:[0-9a-f]{32}|e2e))=[^;]*", "$1=TOKEN")
             .replace(r#"data-(pw|reveal)="[^"]*""#, "data-$1=WORD")
+            // The hash of the second in which a comment came (wp_handle_comment_submission's redirect).
+            .replace(r"moderation-hash=[0-9a-f]{32}", "moderation-hash=HASH")
             // Embedded posts prove themselves to their frame by ten letters (get_post_embed_html).
             .replace(r#"secret=(\\?"|&quot;)?[0-9A-Za-z]{10}\b"#, "secret=SECRET")
             // One of three servers is chosen by chance for the picture of nobody.
