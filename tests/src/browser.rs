@@ -92,6 +92,14 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
+    /// The same of a page that may be left meanwhile, or not be there yet; `None` then.
+    #[track_caller]
+    pub fn try_evaluate(&mut self, script: &str) -> Option<Value> {
+        let parameters = json!({ "expression": script, "returnByValue": true });
+        let answer = self.try_call("Runtime.evaluate", parameters).ok()?;
+        answer.get("exceptionDetails").is_none().then(|| answer["result"]["value"].clone())
+    }
+
     /// The page as it is after its scripts have run.
     #[track_caller]
     pub fn dom(&mut self) -> String {
@@ -134,6 +142,13 @@ impl Browser {
 
     #[track_caller]
     fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let answer = self.try_call(method, parameters);
+        answer.unwrap_or_else(|message| panic!("{method}: {message}"))
+    }
+
+    /// The result, or the message with the error.
+    #[track_caller]
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.next_id += 1;
         let mut command = json!({ "id": self.next_id, "method": method, "params": parameters });
         if !self.session.is_empty() {
@@ -144,8 +159,10 @@ impl Browser {
         loop {
             let message = self.receive();
             if message["id"] == self.next_id {
-                assert!(message.get("error").is_none(), "{method}: {message}");
-                return message["result"].clone();
+                return match message.get("error") {
+                    None => Ok(message["result"].clone()),
+                    Some(_) => Err(message),
+                };
             }
             self.events.push_back(message);
         }

@@ -25,7 +25,7 @@ pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use desk::Desk;
 pub use entities::{Durability, Entities, EntityMode, EntityNamespace, EntityStorage, Overload};
-pub use environment::Environment;
+pub use environment::{Development, Environment};
 pub use headers::HeaderRule;
 pub use limits::Limits;
 pub use listen::{Forwarding, ListenAddress, Listener};
@@ -43,8 +43,10 @@ use std::path::PathBuf;
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What the server is for.
-    pub environment: Environment,
+    /// The file that it was read from, or the folder that is served without one; absolute.
+    pub file: PathBuf,
+    /// What is special in development; `None` in production.
+    pub development: Option<Development>,
     /// Where connections are accepted, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
     /// The applications, by name; at least one.
@@ -96,13 +98,31 @@ pub struct Io {
     pub spool_dir: PathBuf,
 }
 
+impl Config {
+    /// What the server is for.
+    pub fn environment(&self) -> Environment {
+        match self.development {
+            Some(_) => Environment::Development,
+            None => Environment::Production,
+        }
+    }
+}
+
 /// Turns a whole file. Mistakes are left at the desk; with any there, the result is not used.
 pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], desk);
+    let listeners = listen::listeners(raw, desk);
+    let mut apps = app::apps(raw, desk);
+    let is_development = raw.environment == raw::Environment::Development;
+    let development = is_development.then(|| environment::development(raw, &apps, desk));
+    if is_development {
+        apps.iter_mut().for_each(environment::develop);
+    }
     Config {
-        environment: environment::environment(raw.environment),
-        listeners: listen::listeners(raw, desk),
-        apps: app::apps(raw, desk),
+        file: desk.file.to_owned(),
+        development,
+        listeners,
+        apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
         admin: admin(&raw.admin, desk),
         log,

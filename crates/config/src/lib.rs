@@ -106,6 +106,7 @@ fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnost
         source: &source,
         places: &tree.places,
         disk,
+        file: &absolute,
         folder: absolute.parent().unwrap_or(Path::new("/")),
         diagnostics: tree.diagnostics,
     };

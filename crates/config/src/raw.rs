@@ -80,6 +80,8 @@ pub(crate) struct File {
     pub(crate) log: Log,
     /// The gateway's own files and sockets.
     pub(crate) io: Io,
+    /// What is special with `environment = "development"`.
+    pub(crate) development: Development,
     /// Requests to other servers.
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
@@ -106,6 +108,7 @@ impl Default for File {
             static_files: StaticFiles::default(),
             log: Log::default(),
             io: Io::default(),
+            development: Development::default(),
             upstream: Upstream::default(),
             entities: Entities::default(),
             admin: Admin::default(),

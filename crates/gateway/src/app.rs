@@ -154,7 +154,11 @@ fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
 }
 
 fn root_options(config: &config::App) -> RootOptions {
+    let usual = RootOptions::default();
+    let valid_ms = |usual_ms| if config.static_files.always_fresh { 0 } else { usual_ms };
     RootOptions {
+        cache_valid_ms: valid_ms(usual.cache_valid_ms),
+        negative_valid_ms: valid_ms(usual.negative_valid_ms),
         symlinks: match config.static_files.symlinks {
             config::Symlinks::Never => Symlinks::InsideRoot,
             config::Symlinks::Owner => Symlinks::SameOwner,
@@ -166,7 +170,7 @@ fn root_options(config: &config::App) -> RootOptions {
         mime_overrides: config.static_files.mime.clone().into_iter().collect(),
         cache_control: config.static_files.cache_control.clone(),
         dot_names: config.static_files.dot_names.clone(),
-        ..RootOptions::default()
+        ..usual
     }
 }
 

@@ -15,6 +15,8 @@ use std::cell::{Cell, RefCell};
 
 /// Interim answers that are kept for a connection that does not take them.
 const MOST_INTERIM: usize = 16;
+/// What is kept of PHP's words about one request.
+const MOST_WORDS_BYTES: usize = 32 * 1024;
 
 /// How the answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,8 @@ pub(crate) struct Exchange {
     /// What the worker reported at its end.
     pub done: Cell<Option<Done>>,
     arrived: RefCell<Arrived>,
+    /// What PHP said of it beside the answer.
+    words: RefCell<String>,
     ended: Cell<bool>,
     abandoned: Cell<bool>,
     buffer_bytes: usize,
@@ -100,6 +104,7 @@ impl Exchange {
             route: Cell::new(0),
             done: Cell::new(None),
             arrived: RefCell::default(),
+            words: RefCell::default(),
             ended: Cell::new(false),
             abandoned: Cell::new(false),
             buffer_bytes,
@@ -130,6 +135,20 @@ impl Exchange {
     pub(crate) fn abandon(&self) {
         self.abandoned.set(true);
         *self.arrived.borrow_mut() = Arrived::default();
+    }
+
+    /// Keeps a line that PHP logged about it.
+    pub(crate) fn keep_words(&self, line: &str) {
+        let mut words = self.words.borrow_mut();
+        if words.len() + line.len() < MOST_WORDS_BYTES {
+            words.push_str(line);
+            words.push('\n');
+        }
+    }
+
+    /// What PHP logged about it.
+    pub(crate) fn words(&self) -> String {
+        self.words.borrow().clone()
     }
 
     /// Whether nobody waits for the answer.

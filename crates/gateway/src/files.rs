@@ -6,6 +6,7 @@
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::connection::Connection;
+use crate::development::live;
 use crate::header_block::HeaderBlock;
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn, may_read, refuse};
@@ -24,7 +25,8 @@ pub(crate) async fn answer(
     if !may_read(turn.asked.method) {
         return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
     }
-    let plan = plan_for(connection, turn, entry, None);
+    let mut plan = plan_for(connection, turn, entry, None);
+    live::extend(&connection.gateway, &mut plan);
     let headers = match block(connection, app, &plan.headers) {
         Some(headers) => headers,
         None => return refuse(connection, turn, Some(app), Reason::Internal).await,

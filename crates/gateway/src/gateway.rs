@@ -8,6 +8,7 @@
 use crate::app::App;
 use crate::buffers::BufferPool;
 use crate::counters::Counters;
+use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
@@ -37,12 +38,16 @@ pub(crate) struct Gateway {
     /// All workers ring it; the loop watches it.
     pub(crate) doorbell: Doorbell,
     pub(crate) started: Wall,
+    /// Whether it has said that it serves.
+    pub(crate) ready: Cell<bool>,
     /// What a named server is called.
     pub(crate) name: RefCell<Option<String>>,
     /// Bound for this server by somebody else.
     pub(crate) sockets: RefCell<Vec<OwnedFd>>,
     /// Asked for by the admin socket; the server's main task acts on it.
     pub(crate) wishes: Wishes,
+    /// In development only.
+    development: RefCell<Option<Rc<Development>>>,
     /// What connections can be switched to.
     pub(crate) protocols: Vec<Box<dyn Protocol>>,
     date: RefCell<DateCache>,
@@ -113,9 +118,11 @@ impl Gateway {
             counters: RefCell::default(),
             doorbell,
             started: now,
+            ready: Cell::new(false),
             name: RefCell::default(),
             sockets: RefCell::default(),
             wishes: Wishes::default(),
+            development: RefCell::default(),
             protocols,
             date: RefCell::new(DateCache::new(now.unix_s())),
             connections: Cell::new(0),
@@ -129,6 +136,15 @@ impl Gateway {
     pub(crate) fn adopt(&self, name: Option<String>, sockets: Vec<OwnedFd>) {
         self.name.replace(name);
         self.sockets.replace(sockets);
+    }
+
+    /// What is special in development; `None` in production.
+    pub(crate) fn development(&self) -> Option<Rc<Development>> {
+        self.development.borrow().clone()
+    }
+
+    pub(crate) fn set_development(&self, development: Option<Rc<Development>>) {
+        self.development.replace(development);
     }
 
     /// The generation for a request that begins now.

@@ -23,6 +23,7 @@ mod client;
 mod compose;
 mod connection;
 mod counters;
+mod development;
 mod entities;
 mod exchange;
 mod fetch;

@@ -17,7 +17,7 @@ use crate::prefetch;
 use crate::reason::Reason;
 use crate::receive::{self, Received};
 use crate::route::Script;
-use crate::turn::{Answered, Turn, refuse};
+use crate::turn::{Answered, Turn, refuse, tell_failure};
 use frame::Extra;
 use outboard_reactor::now_ms;
 pub(crate) use relay::Begun;
@@ -32,7 +32,10 @@ pub(crate) async fn answer(
     script: Script,
 ) -> Answered {
     let answered = match begin_answer(connection, turn, app, &script, None).await {
-        Ok(begun) => begun.send(connection, turn, app, &script).await,
+        Ok(mut begun) => match begun.failure(connection).await {
+            Some(words) => Ok(tell_failure(connection, turn, begun.head.status, &words).await),
+            None => begun.send(connection, turn, app, &script).await,
+        },
         Err(reason) => Err(reason),
     };
     match answered {

@@ -4,6 +4,7 @@
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
 use crate::app::App;
+use crate::development;
 use crate::entities::Entities;
 use crate::fetch::Fetches;
 use crate::gateway::{Gateway, Rings};
@@ -112,12 +113,13 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     gateway.adopt(kit.name.clone(), options.sockets);
     reactor::watch_memory(Rings(gateway.clone()));
     let admin_socket = listen_first(&gateway, options.admin_socket)?;
-    let started = wait_ready(&gateway.generation()).await;
-    if let Err(error) = started {
+    if let Some(unstarted) = wait_ready_or_stop(&gateway, &signals).await {
         stop_listening(&gateway);
-        return Err(error.into());
+        return unstarted.map_err(ServerError::Php);
     }
     spawn(flush_logs(gateway.clone()));
+    development::follow(&gateway);
+    gateway.ready.set(true);
     (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));
     if let Some(period_ms) = options.alive_every_ms {
         spawn(life::tell_alive(options.tell.clone(), period_ms));
@@ -225,6 +227,23 @@ async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Waits until everything serves; otherwise says what came of it instead: a failure, or somebody
+/// who wanted it stopped before.
+async fn wait_ready_or_stop(
+    gateway: &Rc<Gateway>,
+    signals: &Caught,
+) -> Option<Result<(), StartError>> {
+    let generation = gateway.generation();
+    let mut ready = std::pin::pin!(wait_ready(&generation));
+    poll_fn(|context| {
+        if signals.want_stop(gateway) {
+            return Poll::Ready(Some(Ok(())));
+        }
+        ready.as_mut().poll(context).map(|outcome| outcome.err().map(Err))
+    })
+    .await
+}
+
 /// The sockets that a configuration wants, those for metrics among them.
 fn wanted(config: &Config) -> Vec<(ListenAddress, ListenerFacts)> {
     let facts = |serves, forwarding| ListenerFacts { serves, forwarding };
@@ -324,12 +343,15 @@ impl Caught {
         })
     }
 
+    /// Whether the server is to stop; the current task is woken when it is.
+    fn want_stop(&self, gateway: &Gateway) -> bool {
+        let asked = [self.terminate.poll(), self.interrupt.poll(), gateway.wishes.stop.poll()];
+        asked.iter().any(Poll::is_ready)
+    }
+
     async fn next(&self, gateway: &Gateway) -> Wish {
         poll_fn(|_| {
-            if self.terminate.poll().is_ready()
-                || self.interrupt.poll().is_ready()
-                || gateway.wishes.stop.poll().is_ready()
-            {
+            if self.want_stop(gateway) {
                 return Poll::Ready(Wish::Stop);
             }
             if self.reload.poll().is_ready() || gateway.wishes.reload.poll().is_ready() {
@@ -392,6 +414,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let drain_timeout_ms = successor.config.drain_timeout_ms;
     take_over_listeners(gateway, &successor.config, fresh);
     gateway.swap(successor, sinks, drain_timeout_ms);
+    development::follow(gateway);
     Ok(number)
 }
 

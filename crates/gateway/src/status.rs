@@ -24,6 +24,8 @@ pub(crate) struct Status {
     pub generation: u32,
     /// How long requests may still run after a stop was asked for.
     pub drain_timeout_ms: u64,
+    /// Whether every app has started; requests wait until then.
+    pub ready: bool,
     /// Whether the server is stopping.
     pub draining: bool,
     /// Addresses that are listened on.
@@ -95,12 +97,13 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
     let listeners = gateway.listeners.borrow();
     Status {
         name: gateway.name.borrow().clone(),
-        environment: generation.config.environment.to_string(),
+        environment: generation.config.environment().to_string(),
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         uptime_s: Wall::now().unix_s().saturating_sub(gateway.started.unix_s()),
         generation: generation.number,
         drain_timeout_ms: generation.config.drain_timeout_ms,
+        ready: gateway.ready.get(),
         draining: gateway.is_draining(),
         listeners: listeners.iter().map(|bound| bound.name()).collect(),
         connections: gateway.connections(),

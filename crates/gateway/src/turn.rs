@@ -8,6 +8,7 @@ use crate::answer::{Asked, METHODS, Sent, error_headers, error_page, status_page
 use crate::app::App;
 use crate::client::Forwarded;
 use crate::connection::Connection;
+use crate::development::{failure, live};
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::log::{AccessEntry, Level, Wall};
@@ -60,6 +61,9 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
         request_id: connection.gateway.next_request_id(),
         started,
     };
+    if let Some(development) = connection.gateway.development() {
+        development.settle().await;
+    }
     let generation = connection.gateway.generation();
     let (app, answered) = dispatch(connection, &turn, &generation).await;
     if let Some(reason) = connection.lost.take() {
@@ -99,10 +103,13 @@ async fn dispatch(
     if let Some(answered) = entities::attempt(connection, turn, generation).await {
         return (None, answered);
     }
-    let buffers = connection.buffers();
-    if is_metrics(generation, &buffers.path) {
+    if let Some(answered) = live::attempt(connection, turn).await {
+        return (None, answered);
+    }
+    if is_metrics(generation, &connection.buffers().path) {
         return (None, metrics(connection, turn).await);
     }
+    let buffers = connection.buffers();
     let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input));
     let host = split_host_port(host.unwrap_or_default()).0;
     let app = generation.app(host, &buffers.path);
@@ -150,6 +157,11 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
     {
         return page_cache::purge(connection, turn, app, cache).await;
     }
+    if matches!(route, Route::Script(_) | Route::Page(_))
+        && let Some(words) = connection.gateway.development().and_then(|found| found.failure())
+    {
+        return tell_failure(connection, turn, 500, &words).await;
+    }
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
         Route::Script(found) => match &app.page_cache {
@@ -194,6 +206,27 @@ pub(crate) async fn refuse(
     respond(connection, turn, app, reason.status(), headers, &error_page(reason)).await
 }
 
+/// Answers with what PHP failed at, in development.
+pub(crate) async fn tell_failure(
+    connection: &mut Connection,
+    turn: &Turn,
+    status: u16,
+    words: &str,
+) -> Answered {
+    let label = label(connection);
+    let buffers = connection.buffers();
+    let accept = buffers.head.header(&buffers.input, b"accept").unwrap_or_default();
+    let is_browser = memchr::memmem::find(accept, b"text/html").is_some();
+    let (kind, page) = match is_browser {
+        true => ("text/html; charset=utf-8", failure::html(words, &label)),
+        false => ("text/plain; charset=utf-8", failure::plain(words)),
+    };
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Content-Type", kind.as_bytes()).expect("a constant header");
+    headers.add(b"Cache-Control", b"no-store").expect("a constant header");
+    respond(connection, turn, None, status, headers, &page).await
+}
+
 /// Method and target, for logs and the status page.
 pub(crate) fn label(connection: &mut Connection) -> Box<str> {
     let buffers = connection.buffers();
@@ -220,7 +253,8 @@ async fn respond(
         let path = connection.buffers().path.clone();
         headers.apply(&app.config.headers, app.below_prefix(&path));
     }
-    let sent = connection.respond(turn.asked, status, &headers, body).await;
+    let body = live::with_tag(&connection.gateway, &headers, body);
+    let sent = connection.respond(turn.asked, status, &headers, &body).await;
     Answered { sent, status, body_bytes: body.len() as u64 }
 }
 

@@ -38,6 +38,8 @@ pub(crate) enum Command {
     ///
     /// A server whose configuration is wrong is left running.
     Restart(Pick),
+    /// Write a new named server: its file, with comments, and an application that runs.
+    Init(InitArguments),
     /// List the named servers.
     List(ListArguments),
     /// Stop every named server of this user, of whatever configuration folder.
@@ -188,6 +190,39 @@ impl ServerArguments {
         let named = says_named || crate::named::places::found().is_some();
         (named && self.admin.admin.is_none()).then_some(pick)
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// What the server is to be called.
+    pub(crate) name: String,
+    /// What the application is like.
+    #[arg(long, value_enum, default_value = "classic")]
+    pub(crate) template: Template,
+    /// The folder of the application; ./NAME otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The configuration folder; ./outboard.d otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) conf_dir: Option<PathBuf>,
+    /// The folder of the PHP package `outboard/runtime`, for controllers and views; the one that
+    /// came with this program otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) package: Option<PathBuf>,
+    /// Where it listens; the first free port from 8080 on otherwise.
+    #[arg(long, short, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+}
+
+/// What `outboard init` writes.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Template {
+    /// A script that runs once per request.
+    Classic,
+    /// A script that stays.
+    Worker,
+    /// Controllers and views.
+    Mvc,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod check;
 mod cli;
 mod doctor;
 mod kv;
+mod init;
 mod lab;
 mod named;
 mod notify;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Start(pick) => named::start::run(&pick, &terminal),
         Command::Restart(pick) => named::stop::restart(&pick, &terminal),
         Command::Shutdown(arguments) => named::stop::shutdown(&arguments, &terminal),
+        Command::Init(arguments) => init::run(&arguments, &terminal),
         Command::List(arguments) => named::show::list(&arguments, &terminal),
         Command::Status(arguments) => match arguments.named() {
             Some(pick) => named::show::status(pick, arguments.admin.json, &terminal),

@@ -43,7 +43,11 @@ fn text(value: &Value) -> String {
 }
 
 fn put_server(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Result {
-    let state = if status["draining"] == true { "STOPPING" } else { "RUNNING" };
+    let state = match (&status["draining"], &status["ready"]) {
+        (Value::Bool(true), _) => "STOPPING",
+        (_, Value::Bool(false)) => "STARTING",
+        _ => "RUNNING",
+    };
     writeln!(
         page,
         "{} {}  pid {}  up {}  generation {}",
@@ -77,11 +81,12 @@ fn put_pool(page: &mut String, pool: &Value, terminal: &Terminal) -> fmt::Result
     writeln!(page)?;
     writeln!(
         page,
-        "{} {}  {}  PHP {}  {} to {} workers, {} in flight, {} waiting",
+        "{} {}  {}  PHP {}  zygote {}  {} to {} workers, {} in flight, {} waiting",
         terminal.bold(&format!("app {}", text(&pool["app"]))),
         text(&pool["phase"]),
         mode(pool),
         text(&pool["php_version"]),
+        pool["zygote_pid"],
         pool["min"],
         pool["max"],
         pool["in_flight"],

@@ -76,6 +76,8 @@ pub struct StaticFiles {
     pub cache_control: Option<String>,
     /// Names with a leading dot that are served all the same.
     pub dot_names: Vec<String>,
+    /// Whether each file is looked at anew for every request, instead of once in a while.
+    pub always_fresh: bool,
 }
 
 /// Which symbolic links are followed.
@@ -242,6 +244,7 @@ fn static_files(raw: &raw::StaticFiles, place: &[&str], desk: &mut Desk<'_>) -> 
         mime: raw.mime.iter().map(mime).collect(),
         cache_control: raw.cache_control.as_ref().map(|value| value.0.clone()),
         dot_names: raw.dot_names.iter().map(|name| name.0.clone()).collect(),
+        always_fresh: false,
     }
 }
 

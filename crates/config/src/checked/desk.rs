@@ -12,6 +12,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) places: &'a Places,
     pub(crate) disk: &'a dyn Disk,
+    /// The file itself, or what stands for it; absolute.
+    pub(crate) file: &'a Path,
     /// The folder that relative paths start from; absolute.
     pub(crate) folder: &'a Path,
     pub(crate) diagnostics: Vec<Diagnostic>,

@@ -1,7 +1,11 @@
-//! What the server is for.
+//! What the server is for, and what that changes.
 
+use super::{App, Desk, Mode};
+use crate::disk::Found;
 use crate::raw;
+use crate::scalar::Count;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// What a server is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +26,102 @@ impl fmt::Display for Environment {
     }
 }
 
-pub(super) fn environment(raw: raw::Environment) -> Environment {
-    match raw {
-        raw::Environment::Production => Environment::Production,
-        raw::Environment::Development => Environment::Development,
+/// What is special in development.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Development {
+    /// Folders whose files are watched; absolute, none within another.
+    pub watch: Vec<PathBuf>,
+    /// Names of folders in them that are not looked into, besides those with a leading dot.
+    pub ignore: Vec<String>,
+    /// Whether files are looked at again and again.
+    pub polling: bool,
+    /// Whether pages in a browser reload themselves after a change.
+    pub live_reload: bool,
+}
+
+pub(super) fn development(raw: &raw::File, apps: &[App], desk: &mut Desk<'_>) -> Development {
+    let written: Vec<PathBuf> = (raw.development.watch.iter().enumerate())
+        .map(|(index, folder)| {
+            desk.folder(&["development", "watch", index.to_string().as_str()], folder)
+        })
+        .collect();
+    let folders = if written.is_empty() {
+        apps.iter().flat_map(|app| of_app(app, desk)).collect()
+    } else {
+        written
+    };
+    Development {
+        watch: outermost(folders),
+        ignore: raw.development.ignore.iter().map(|name| name.0.clone()).collect(),
+        polling: raw.development.polling,
+        live_reload: raw.development.live_reload,
+    }
+}
+
+/// Where the files of an app are.
+fn of_app(app: &App, desk: &Desk<'_>) -> Vec<PathBuf> {
+    let mut folders = vec![project_of(&app.root, desk)];
+    if let Mode::Worker(worker) = &app.mode {
+        folders.extend(worker.script.parent().map(Path::to_owned));
+    }
+    folders
+}
+
+/// The folder around a root that is a project's public part, as the rest of it shows.
+fn project_of(root: &Path, desk: &Desk<'_>) -> PathBuf {
+    let is_public = root.file_name().is_some_and(|name| {
+        ["public", "web", "htdocs", "webroot"].iter().any(|usual| name == *usual)
+    });
+    let Some(around) = root.parent().filter(|_| is_public) else { return root.to_owned() };
+    let is_project =
+        matches!(desk.disk.look(&around.join("composer.json")), Ok(Found::File { .. }))
+            || ["src", "app"]
+                .iter()
+                .any(|name| matches!(desk.disk.look(&around.join(name)), Ok(Found::Folder)));
+    if is_project { around.to_owned() } else { root.to_owned() }
+}
+
+fn outermost(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    folders.sort();
+    folders.dedup_by(|later, earlier| later.starts_with(earlier));
+    folders
+}
+
+/// What every app is like in development. What the file says of PHP's settings stays.
+pub(super) fn develop(app: &mut App) {
+    let pool = &mut app.pool;
+    (pool.min, pool.max, pool.spare) = (Count::Fixed(1), Count::Fixed(1), 0);
+    app.page_cache = None;
+    app.static_files.always_fresh = true;
+    app.static_files.cache_control.get_or_insert_with(|| "no-cache".to_owned());
+    for (name, value) in INI {
+        app.php.ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+    let env = &mut app.php.env;
+    env.entry("OUTBOARD_ENV".to_owned()).or_insert_with(|| "development".to_owned());
+}
+
+/// Every file is looked at again for every request; errors go to the log, which the error page is
+/// made from, with the arguments of calls.
+const INI: [(&str, &str); 9] = [
+    ("display_errors", "0"),
+    ("error_reporting", "32767"),
+    ("html_errors", "0"),
+    ("log_errors", "1"),
+    ("opcache.revalidate_freq", "0"),
+    ("opcache.validate_timestamps", "1"),
+    ("realpath_cache_ttl", "0"),
+    ("zend.exception_ignore_args", "0"),
+    ("zend.exception_string_param_max_len", "60"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_within_another_is_watched_with_it() {
+        let folders = ["/a/b", "/a", "/ab", "/a/b/c", "/c"].map(PathBuf::from);
+        assert_eq!(outermost(folders.to_vec()), ["/a", "/ab", "/c"].map(PathBuf::from));
     }
 }

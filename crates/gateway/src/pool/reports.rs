@@ -58,6 +58,7 @@ impl Pool {
     pub(super) fn log(&self, worker: &mut Worker, tag: Tag, line: LogLine<'_>) {
         let text = &String::from_utf8_lossy(line.text);
         worker.keep_words(text);
+        worker.keep_words_about(tag, text);
         let request = worker.request_id(tag);
         let event = LogEvent { request, text, ..self.event(worker) };
         self.error_log.write(Level::from_syslog(line.severity), event);

@@ -25,6 +25,8 @@ pub(crate) struct PoolStatus {
     pub phase: &'static str,
     /// Version of PHP, once started.
     pub php_version: String,
+    /// Process id of the zygote, once there is one.
+    pub zygote_pid: Option<u32>,
     /// Fewest workers.
     pub min: usize,
     /// Most workers, as decided now.
@@ -123,6 +125,7 @@ impl Pool {
                 Phase::Gone => "gone",
             },
             php_version: keeping.php_version.clone(),
+            zygote_pid: self.zygote.borrow().as_ref().map(Zygote::pid),
             min: keeping.sizing.bounds.min(),
             max: keeping.sizing.bounds.max(),
             sizing: keeping.sizing.why(),

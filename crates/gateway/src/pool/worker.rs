@@ -142,6 +142,14 @@ impl Worker {
         self.leases.get(tag).or_else(sole).map(|lease| lease.exchange.request_id)
     }
 
+    /// Keeps a line that it says about a request, with that.
+    pub(crate) fn keep_words_about(&self, tag: Tag, line: &str) {
+        let sole = || self.oldest().filter(|_| self.in_flight() == 1);
+        if let Some(lease) = self.leases.get(tag).or_else(sole) {
+            lease.exchange.keep_words(line);
+        }
+    }
+
     /// Fails everything that it has. Returns what that was, oldest first.
     pub(crate) fn fail(&mut self) -> Vec<Rc<Exchange>> {
         let reason = if self.is_broken { Reason::WorkerBroke } else { Reason::WorkerCrashed };

@@ -4,6 +4,7 @@ use super::{BeforeHead, ForCache, Lease, sendfile};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::connection::Connection;
+use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
 use crate::log::Level;
 use crate::php_head::PhpHead;
@@ -14,6 +15,9 @@ use outboard_http1::{LAST_CHUNK, Version, write_head_end, write_status_line};
 use outboard_page_cache::{Field, Fields, Response};
 use std::rc::Rc;
 use std::task::Poll;
+
+/// A page of this length says what it wants to say.
+const FAILED_PAGE_BYTES: usize = 1 << 20;
 
 /// An answer whose head has come.
 #[derive(Debug)]
@@ -98,6 +102,28 @@ impl Begun {
         is_whole.then_some(&self.arrived.body)
     }
 
+    /// In development, what PHP said of its failure when the visitor would see nothing of it: the
+    /// answer is an error's, and there is no page, or one that breaks off.
+    pub(crate) async fn failure(&mut self, connection: &mut Connection) -> Option<String> {
+        if self.head.status < 500 || self.head.sendfile.is_some() {
+            return None;
+        }
+        connection.gateway.development()?;
+        let arrived = &mut self.arrived;
+        while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
+            let more = next(connection, &self.lease.exchange).await?;
+            arrived.body.extend_from_slice(&more.body);
+            arrived.flush |= more.flush;
+            arrived.end = more.end;
+        }
+        let words = self.lease.exchange.words();
+        let body = arrived.body.trim_ascii();
+        let is_fatal = words.contains("PHP Fatal error: ") || words.contains("PHP Parse error: ");
+        let breaks_off = is_fatal && memchr::memmem::find(body, b"</html>").is_none();
+        let is_untold = !words.is_empty() && (body.is_empty() || breaks_off);
+        (is_untold && arrived.end == Some(End::Complete)).then_some(words)
+    }
+
     /// How much of the body has come.
     pub(crate) fn body_bytes(&self) -> usize {
         self.arrived.body.len()
@@ -180,6 +206,7 @@ fn head_facts<'a>(turn: &Turn, head: &'a PhpHead, framing: Framing) -> HeadFacts
 
 /// A complete answer: its length is known, whatever PHP announced.
 async fn whole(connection: &mut Connection, turn: &Turn, head: &PhpHead, body: &[u8]) -> Answered {
+    let body = &*live::with_tag(&connection.gateway, &head.headers, body);
     let framing = match turn.asked.framing(head.status, Some(body.len() as u64)) {
         // The script was not asked for its body, so only its own word counts.
         Framing::Bodyless(_) => turn.asked.framing(head.status, head.content_length),
@@ -206,7 +233,9 @@ async fn stream(
     first: Arrived,
     exchange: &Exchange,
 ) -> Answered {
-    let framing = turn.asked.framing(head.status, head.content_length);
+    let tag = live::tag(&connection.gateway, &head.headers);
+    let length = head.content_length.map(|length| length + tag.len() as u64);
+    let framing = turn.asked.framing(head.status, length);
     let facts = head_facts(turn, head, framing);
     connection.put_head(facts, &head.headers.bytes);
     let mut sent_bytes = 0;
@@ -217,7 +246,11 @@ async fn stream(
             return Answered::broken(head.status, sent_bytes);
         }
         match arrived.end {
-            Some(End::Complete) => break,
+            Some(End::Complete) if tag.is_empty() => break,
+            Some(End::Complete) if write_piece(connection, framing, tag, &mut sent_bytes).await => {
+                break;
+            }
+            Some(End::Complete) => return Answered::broken(head.status, sent_bytes),
             Some(End::Failed(reason)) => {
                 connection.gateway.counters.borrow_mut().refused(reason);
                 let label = exchange.label();

@@ -51,9 +51,11 @@ impl Seen {
     }
 
     fn state(&self) -> &'static str {
-        let is = |key: &str| self.status.as_ref().is_some_and(|status| status[key] == true);
+        let is =
+            |key: &str, what: bool| self.status.as_ref().is_some_and(|status| status[key] == what);
         match self.code {
-            RUNNING if is("draining") => "STOPPING",
+            RUNNING if is("draining", true) => "STOPPING",
+            RUNNING if is("ready", false) => "STARTING",
             RUNNING => "RUNNING",
             DEAD => "DEAD",
             STOPPED => "STOPPED",
@@ -65,7 +67,7 @@ impl Seen {
         let running = self.status.as_ref().and_then(|status| status["environment"].as_str());
         match (running, &self.config) {
             (Some(environment), _) => environment.to_owned(),
-            (None, Ok(config)) => config.environment.to_string(),
+            (None, Ok(config)) => config.environment().to_string(),
             (None, Err(_)) => "?".to_owned(),
         }
     }

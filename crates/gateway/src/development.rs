@@ -1,0 +1,197 @@
+//! Development: a change of a file is in the next answer, and in the browser by itself.
+//!
+//! Made by the server for a configuration that says `environment = "development"`; asked by the
+//! turn before each request. Invariants: a request that comes after a file was written finds
+//! PHP with that file ([`Development::settle`] looks for changes first and waits for the reload);
+//! code that does not start is told to every visitor until it does, instead of being hidden behind
+//! the last that did.
+//!
+//! ```text
+//! tree ─▶ look ─▶ changed ─▶ attend: reload in worker mode ─▶ settled: requests go on
+//!                                                         └─▶ news: browsers reload
+//! ```
+
+pub(crate) mod failure;
+pub(crate) mod live;
+pub(crate) mod tree;
+
+use crate::gateway::Gateway;
+use crate::log::{Level, Wall};
+use outboard_config as config;
+use outboard_reactor::{Event, TaskId, current_task, now_ms, sleep, spawn, wake, with_deadline};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use tree::{Change, Tree};
+
+/// After the last of a series of changes, such as those of a checkout.
+const QUIET_MS: u64 = 15;
+/// How often files are looked at when the kernel does not tell.
+const POLL_MS: u64 = 150;
+
+/// What is special about a server in development.
+#[derive(Debug)]
+pub(crate) struct Development {
+    config: config::Development,
+    tree: RefCell<Tree>,
+    /// Changes that nobody has acted on.
+    changes: RefCell<Vec<Change>>,
+    /// Set with them.
+    changed: Event,
+    /// Whether some of them are being acted on.
+    settling: Cell<bool>,
+    waiting: RefCell<Vec<TaskId>>,
+    /// Why the present code does not start.
+    failure: RefCell<Option<String>>,
+    pub(crate) news: live::News,
+    /// Another has taken its place.
+    replaced: Cell<bool>,
+}
+
+/// Makes the gateway's part of development what the present configuration says.
+pub(crate) fn follow(gateway: &Rc<Gateway>) {
+    let generation = gateway.generation();
+    let wanted = generation.config.development.as_ref();
+    let present = gateway.development();
+    if present.as_ref().map(|present| &present.config) == wanted {
+        return;
+    }
+    let next = wanted.map(|wanted| Development::begin(gateway, wanted, present.as_deref()));
+    if let Some(present) = present {
+        present.replaced.set(true);
+        present.changed.set();
+    }
+    gateway.set_development(next);
+}
+
+impl Development {
+    fn begin(
+        gateway: &Rc<Gateway>,
+        config: &config::Development,
+        predecessor: Option<&Self>,
+    ) -> Rc<Self> {
+        let (tree, trouble) = Tree::watch(config, &gateway.generation().config.file);
+        if let Some(trouble) = trouble {
+            gateway.note(Level::Warn, &trouble);
+        }
+        let development = Rc::new(Self {
+            config: config.clone(),
+            tree: RefCell::new(tree),
+            changes: RefCell::default(),
+            changed: Event::default(),
+            settling: Cell::new(false),
+            waiting: RefCell::default(),
+            failure: RefCell::default(),
+            news: match predecessor {
+                Some(predecessor) => predecessor.news.clone(),
+                None => live::News::after_number(Wall::now().unix_s()),
+            },
+            replaced: Cell::new(false),
+        });
+        spawn(attend(gateway.clone(), development.clone()));
+        development
+    }
+
+    /// Looks for changes and waits until what they call for is done.
+    pub(crate) async fn settle(&self) {
+        self.look();
+        poll_fn(|_| {
+            if !self.settling.get() {
+                return Poll::Ready(());
+            }
+            self.waiting.borrow_mut().push(current_task());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Why the present code does not start.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.config.live_reload
+    }
+
+    fn look(&self) {
+        let found = self.tree.borrow_mut().look();
+        if !found.is_empty() {
+            self.changes.borrow_mut().extend(found);
+            self.settling.set(true);
+            self.changed.set();
+        }
+    }
+
+    /// Waits for changes.
+    async fn listen(&self) {
+        loop {
+            self.look();
+            if self.replaced.get() || !self.changes.borrow().is_empty() {
+                return;
+            }
+            let signal = self.tree.borrow().signal();
+            match signal {
+                Some(signal) => {
+                    poll_fn(|_| match (self.changed.poll(), signal.poll_readable()) {
+                        (Poll::Pending, Poll::Pending) => Poll::Pending,
+                        _ => Poll::Ready(()),
+                    })
+                    .await;
+                }
+                // Late is fine: a request looks for itself.
+                None => drop(with_deadline(now_ms() + POLL_MS, self.changed.wait()).await),
+            }
+        }
+    }
+
+    /// Lets those go on that waited.
+    fn settled(&self) {
+        self.settling.set(false);
+        self.waiting.take().into_iter().for_each(wake);
+    }
+}
+
+/// Acts on changes until it is replaced.
+async fn attend(gateway: Rc<Gateway>, development: Rc<Development>) {
+    loop {
+        development.listen().await;
+        if development.replaced.get() {
+            return development.settled();
+        }
+        let mut all = Vec::new();
+        loop {
+            all.append(&mut development.changes.borrow_mut());
+            // A request waits for this long at the most when nothing has to be started anew.
+            sleep(QUIET_MS).await;
+            development.look();
+            if development.changes.borrow().is_empty() {
+                break;
+            }
+        }
+        if calls_for_reload(&gateway, &development, &all) {
+            let outcome = gateway.wishes.reload_and_hear().await;
+            development.failure.replace(outcome.err());
+        }
+        // What has changed meanwhile is next, and requests wait for that as well.
+        if development.changes.borrow().is_empty() {
+            development.settled();
+        }
+        // The reload may have put another in this one's place, which has the same ears.
+        development.news.tell(&all);
+    }
+}
+
+/// Scripts that stay have to be started anew. In classic mode opcache sees the change by itself,
+/// but a configuration is always read again; and what failed to start may start now.
+fn calls_for_reload(gateway: &Gateway, development: &Development, changes: &[Change]) -> bool {
+    let has_resident =
+        gateway.generation().apps.iter().any(|app| app.config.mode != config::Mode::Classic);
+    let has_failed = development.failure.borrow().is_some();
+    changes.iter().any(|change| match change {
+        Change::Configuration => true,
+        Change::Code => has_resident || has_failed,
+        Change::Page | Change::Style => false,
+    })
+}

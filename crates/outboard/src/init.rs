@@ -1,0 +1,177 @@
+//! `outboard init`: a configuration file with comments, and an application that runs.
+//!
+//! Called by the command line. Invariant: nothing that is there is written over; either every file
+//! is written or the first that could not be is told.
+
+use crate::cli::{InitArguments, Template};
+use crate::named::places::check_name;
+use crate::terminal::Terminal;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const SERVER: &str = include_str!("../templates/server.toml");
+const STYLE: &str = include_str!("../templates/style.css");
+/// Where the project's servers are described when nothing else is said.
+const PROJECT: &str = "outboard.d";
+/// Addresses that are tried for the new server.
+const PORTS: std::ops::Range<u16> = 8080..8180;
+
+/// Files of an application, by their paths in its folder.
+type Files = &'static [(&'static str, &'static str)];
+
+const CLASSIC: Files = &[
+    ("public/index.php", include_str!("../templates/classic/public/index.php")),
+    ("public/style.css", STYLE),
+];
+
+const WORKER: Files = &[
+    ("worker.php", include_str!("../templates/worker/worker.php")),
+    ("src/Page.php", include_str!("../templates/worker/src/Page.php")),
+    ("public/style.css", STYLE),
+];
+
+const MVC: Files = &[
+    ("worker.php", include_str!("../templates/mvc/worker.php")),
+    (
+        "modules/app/controller/index.php",
+        include_str!("../templates/mvc/modules/app/controller/index.php"),
+    ),
+    (
+        "modules/app/view/index/index.php",
+        include_str!("../templates/mvc/modules/app/view/index/index.php"),
+    ),
+    ("modules/app/view/layout.php", include_str!("../templates/mvc/modules/app/view/layout.php")),
+    ("public/style.css", STYLE),
+];
+
+pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
+    match make(arguments) {
+        Err(message) => terminal.fail(&message, 2),
+        Ok(made) => {
+            for path in &made.files {
+                println!("wrote {}", path.display());
+            }
+            let name = terminal.bold(&format!("outboard start {}", arguments.name));
+            println!("\n{name}, then open http://{}/", made.listen);
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+struct Made {
+    files: Vec<PathBuf>,
+    listen: String,
+}
+
+fn make(arguments: &InitArguments) -> Result<Made, String> {
+    let name = &arguments.name;
+    check_name(name)?;
+    let conf_dir = arguments.conf_dir.clone().unwrap_or_else(|| PathBuf::from(PROJECT));
+    let folder = arguments.dir.clone().unwrap_or_else(|| PathBuf::from(name));
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let config = conf_dir.join(format!("{name}.toml"));
+    let files = files(arguments.template);
+    for path in files.iter().map(|(path, _)| folder.join(path)).chain([config.clone()]) {
+        if path.exists() {
+            return Err(format!("{} is there already; nothing was written", path.display()));
+        }
+    }
+    let listen = arguments.listen.clone().unwrap_or_else(|| free_address(&conf_dir));
+    let package = match &arguments.package {
+        Some(folder) => Some(absolute(folder)?),
+        None => package(),
+    };
+    let package = package.unwrap_or_else(|| PathBuf::from("vendor/outboard/runtime"));
+    let mode = match arguments.template {
+        Template::Classic => {
+            "# mode = \"worker\"   # a script that stays, see docs/guide/worker-mode.md\n"
+        }
+        Template::Worker | Template::Mvc => {
+            "mode = \"worker\"\nworker.script = \"{{folder}}/worker.php\"\n\n# Requests that a worker \
+             has at a time, each in a coroutine.\n# worker.concurrency = 100\n"
+        }
+    };
+    let facts = [
+        ("{{mode}}", mode.to_owned()),
+        ("{{name}}", name.clone()),
+        ("{{app}}", name.replace('.', "-")),
+        ("{{folder}}", seen_from(&absolute(&conf_dir)?, &absolute(&folder)?)),
+        ("{{listen}}", listen.clone()),
+        ("{{package}}", package.display().to_string()),
+    ];
+    let fill = |text: &str| {
+        facts.iter().fold(text.to_owned(), |text, (mark, fact)| text.replace(mark, fact))
+    };
+    let mut made = Made { files: Vec::new(), listen };
+    for (path, text) in files.iter().map(|(path, text)| (folder.join(path), *text)) {
+        write_new(&path, &fill(text))?;
+        made.files.push(path);
+    }
+    write_new(&config, &fill(SERVER))?;
+    made.files.push(config);
+    Ok(made)
+}
+
+fn files(template: Template) -> Files {
+    match template {
+        Template::Classic => CLASSIC,
+        Template::Worker => WORKER,
+        Template::Mvc => MVC,
+    }
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), String> {
+    let cannot = |error: io::Error| format!("{} cannot be written: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(cannot)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
+    file.write_all(text.as_bytes()).map_err(cannot)
+}
+
+/// The application's folder, from beside it if that is where the configuration is.
+fn seen_from(conf_dir: &Path, folder: &Path) -> String {
+    match conf_dir.parent().and_then(|beside| folder.strip_prefix(beside).ok()) {
+        Some(inner) => format!("../{}", inner.display()),
+        None => folder.display().to_string(),
+    }
+}
+
+/// One that nobody listens on, and that no other server of the folder names.
+fn free_address(conf_dir: &Path) -> String {
+    let others = fs::read_dir(conf_dir).into_iter().flatten().flatten();
+    let others: Vec<String> =
+        others.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
+    let addresses = PORTS.map(|port| format!("127.0.0.1:{port}"));
+    let mut free = addresses.filter(|address| {
+        let is_named = others.iter().any(|text| text.contains(&format!("\"{address}\"")));
+        !is_named && TcpListener::bind(address).is_ok()
+    });
+    free.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned())
+}
+
+/// The package of classes that came with this program.
+fn package() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let around = own.ancestors().skip(1).take(4);
+    let found = around.flat_map(|folder| [folder.join("php"), folder.join("share/outboard/php")]);
+    let mut found = found.filter(|folder| folder.join("src/Mvc/Application.php").is_file());
+    found.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_written_as_it_is_seen_from_the_configuration() {
+        let seen = |conf: &str, folder: &str| seen_from(Path::new(conf), Path::new(folder));
+        assert_eq!(seen("/p/outboard.d", "/p/shop"), "../shop");
+        assert_eq!(seen("/etc/outboard", "/srv/shop"), "/srv/shop");
+    }
+}

@@ -1,0 +1,32 @@
+<?php
+
+/** Runs once for each request that no file in this folder answers. */
+
+declare(strict_types=1);
+
+$path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
+if ($path !== '/') {
+    http_response_code(404);
+}
+$name = is_string($_GET['name'] ?? null) ? $_GET['name'] : 'world';
+?>
+<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>{{name}}</title>
+  <link rel="stylesheet" href="/style.css">
+</head>
+<body>
+  <main>
+<?php if ($path === '/'): ?>
+    <h1>Hello, <?= htmlspecialchars($name) ?></h1>
+    <p>This is <code>public/index.php</code> of <strong>{{name}}</strong>. Change it: the page follows.</p>
+<?php else: ?>
+    <h1>There is nothing here</h1>
+    <p><a href="/">To the first page</a></p>
+<?php endif ?>
+  </main>
+</body>
+</html>

@@ -1,0 +1,20 @@
+<?php
+
+/** A script that stays: what is above serve() runs once per worker, the handler once per request. */
+
+declare(strict_types=1);
+
+use Outboard\Request;
+use Outboard\Response;
+
+require __DIR__ . '/src/Page.php';
+
+$booted = date(DATE_ATOM);
+
+Outboard\serve(static function (Request $request) use ($booted): Response {
+    return match ($request->path()) {
+        '/' => Response::html(Page::of('{{name}}', "This worker has been there since $booted.")),
+        '/facts' => Response::json(['worker' => getmypid(), 'booted' => $booted]),
+        default => Response::html(Page::of('There is nothing here', $request->path()), 404),
+    };
+});
