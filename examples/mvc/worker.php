@@ -10,6 +10,14 @@ use Outboard\Mvc\Application;
 
 require __DIR__ . '/../../php/autoload.php';
 
+Outboard\on_task('fibonacci', static function (int $number): array {
+    [$last, $next] = [0, 1];
+    for ($step = 0; $step < $number; $step++) {
+        [$last, $next] = [$next, $last + $next];
+    }
+    return ['number' => $number, 'fibonacci' => $last, 'worker' => getmypid()];
+});
+
 $services = (new Container())
     ->scoped(Board::class, static fn () => new Board(getenv('NOTES_DATABASE') ?: __DIR__ . '/notes.sqlite'));
 

@@ -99,6 +99,38 @@ namespace Outboard {
     /** Runs the callback once the answer of the present request has left. */
     function defer(callable $callback): void {}
 
+    /**
+     * Queues a task for the app's task workers, and gives its id once the gateway has it. It is tried
+     * until it succeeds, or the retries are used up: at least once, whatever becomes of workers.
+     * Data are anything that serialize() takes, up to 16 MiB.
+     *
+     * @param float $delay seconds until it is tried
+     * @param int|null $retries further attempts after one that failed; null: as configured
+     * @throws TaskException when it is not taken
+     */
+    function dispatch(string $name, mixed $data = null, float $delay = 0, ?int $retries = null): string {}
+
+    /**
+     * As dispatch(), and waits for what the task's handler returns; other coroutines go on.
+     *
+     * @throws TaskException when it is not taken, or every attempt fails
+     */
+    function task(string $name, mixed $data = null, ?int $retries = null): mixed {}
+
+    /**
+     * Says who handles tasks of a name. Every worker may, so that one script is both: handlers are
+     * called in task workers alone.
+     *
+     * @param callable(mixed, Task): mixed $handler gets the data; an exception is a failed attempt
+     */
+    function on_task(string $name, callable $handler): void {}
+
+    /** Whether this process is a task worker: serve() and handle_request() do tasks in it. */
+    function is_task_worker(): bool {}
+
+    /** Has an object answer until the worker is to leave. */
+    function run(HttpWorker $worker): void {}
+
     /** Writes a line to the error log, with the request's id. Levels are those of syslog(). */
     function log(string $message, int $level = LOG_INFO, array $context = []): void {}
 
@@ -168,6 +200,7 @@ namespace Outboard {
         public static function file(string $path, array $headers = []): self {}
         /** Server-sent events: strings, or arrays with data, event, id, retry. */
         public static function events(iterable $events, array $headers = []): self {}
+        public function withBody(mixed $body): self {}
         public function withStatus(int $status): self {}
         public function withHeader(string $name, string $value): self {}
         public function withAddedHeader(string $name, string $value): self {}
@@ -196,6 +229,39 @@ namespace Outboard {
         /** bad_call, resolve, connect, tls, timeout, protocol, redirects, too_large, busy */
         public readonly string $reason;
         public readonly string $url;
+    }
+
+    /** The attempt at a task that a handler is called for. */
+    final class Task
+    {
+        private function __construct() {}
+        public readonly string $name;
+        public readonly string $id;
+        /** From 1. */
+        public readonly int $attempt;
+    }
+
+    class TaskException extends \RuntimeException
+    {
+        /** busy: the queue is full, or nobody does tasks; task: every attempt failed; too_large */
+        public readonly string $reason;
+        /** Its name. */
+        public readonly string $task;
+    }
+
+    /** A worker as an object. */
+    interface HttpWorker
+    {
+        /** Once per worker, before the first request or task. */
+        public function onStart(): void;
+        /** Answers with what serve() takes; the response is an empty one to begin with. */
+        public function onRequest(Request $request, Response $response): mixed;
+        /** Does a task, in a task worker; what it returns is the task's result. */
+        public function onTask(string $name, mixed $data): mixed;
+        /** Hears of a result in the worker that asked for it (the package's Worker::dispatch()). */
+        public function onFinish(string $name, mixed $result): void;
+        /** Once per worker, when it is to leave. */
+        public function onStop(): void;
     }
 
     /** A task on its way. */

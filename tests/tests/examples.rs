@@ -289,7 +289,7 @@ fn mvc_routes_by_convention_and_by_attribute() {
     client.get("/demo/index/error").expect(500).holding("Something went wrong here.");
     client.get("/demo/index/nowhere").expect(404);
     client.get("/favicon.ico").expect(404);
-    for way in ["", "/model", "/sync?times=1", "/parallel", "/http"] {
+    for way in ["", "/model", "/sync?times=1", "/parallel", "/task", "/http"] {
         client.get(&format!("/demo/async{way}")).expect(200).holding("<h1>");
     }
     client.get("/style.css").expect(200).holding("--accent");
@@ -311,4 +311,77 @@ fn mvc_takes_forms_with_a_token_and_shows_traces_in_development() {
     example.client().send(&note(&token, "forged")).expect(403);
     assert_eq!(example.json(&Request::get("/notes/1"), 200)["text"], "<a rope>");
     example.client().get("/demo/index/error").expect(500).holding("This was thrown by an action.");
+}
+
+#[test]
+fn frankenphps_worker_script_runs_unchanged() {
+    let example = Example::start("frankenphp-worker");
+    let first = example.json(&Request::get("/hello?name=Ada"), 200);
+    assert_eq!([&first["server"], &first["path"], &first["name"]], ["1", "/hello?name=Ada", "Ada"]);
+    example.client().get("/?give=up").expect(500);
+    let form = Request::form("/", &[("name", "Ben")]);
+    let second = example.json(&form, 200);
+    assert_eq!((&second["name"], &second["served"]), (&json!("Ben"), &json!(2)));
+    assert_eq!(first["booted"], second["booted"]);
+    let mut client = example.client();
+    for visits in ["1", "2"] {
+        let answer = client.get("/").expect(200);
+        let cookie = answer.all("Set-Cookie").collect::<String>();
+        assert!(cookie.starts_with(&format!("visits={visits}")), "{cookie}");
+    }
+}
+
+#[test]
+fn roadrunners_loop_runs_unchanged() {
+    let example = Example::start("roadrunner-loop");
+    let first = example.json(&Request::get("/hello?name=Ada"), 200);
+    assert_eq!(first["query"], json!({"name": "Ada"}));
+    example.client().get("/broken").expect(500).saying("Something went wrong");
+    let form = example.json(&Request::form("/form", &[("a", "1")]), 200);
+    assert_eq!((&form["form"], &form["served"]), (&json!({"a": "1"}), &json!(3)));
+    let upload = Request::new("PUT", "/").body("x".repeat(100_000));
+    assert_eq!(example.json(&upload, 200)["body"], 100_000);
+    example.client().send(&Request::new("HEAD", "/")).expect(200).saying("");
+}
+
+#[test]
+fn swooles_http_server_runs_unchanged_with_its_tasks_and_timers() {
+    let example = Example::start("swoole-server");
+    let first = example.json(&Request::get("/?name=Ada").header("User-Agent", "test"), 200);
+    assert_eq!((&first["get"], &first["agent"]), (&json!({"name": "Ada"}), &json!("test")));
+    let posted = example.json(&Request::new("POST", "/").body("raw"), 200);
+    assert_eq!([&posted["method"], &posted["body"]], ["POST", "raw"]);
+    example.client().get("/pieces").expect(200).saying("one two three");
+    example.json(&Request::get("/missing"), 404);
+    assert_eq!(example.json(&Request::get("/wait"), 200)["waited"], 42);
+    example.json(&Request::get("/task?number=4"), 200);
+    // The task's result and the next tick come when they come.
+    let arrived = (0..10_000).any(|_| {
+        let now = example.json(&Request::get("/"), 200);
+        now["finished"] == json!([8]) && now["ticks"].as_u64() > first["ticks"].as_u64()
+    });
+    assert!(arrived, "{}", example.json(&Request::get("/"), 200));
+}
+
+#[test]
+fn laravel_fork_forgets_what_a_request_has_done_and_keeps_sessions() {
+    let example = Example::start("laravel-fork");
+    let first = example.json(&Request::get("/process"), 200);
+    let second = example.json(&Request::get("/process"), 200);
+    assert_eq!((&first["requests"], &second["requests"]), (&json!(1), &json!(1)));
+    assert_ne!(first["process"], second["process"]);
+    let mut ada = example.client();
+    let page = ada.get("/").expect(200).holding("Nothing yet.").text();
+    let token =
+        page.split("name=\"_token\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let token = token.expect("Blade's @csrf").to_owned();
+    let form = |thing| Request::form("/", &[("_token", token.as_str()), ("thing", thing)]);
+    ada.send(&form("a <rope>")).expect(302);
+    ada.get("/").expect(200).holding("<li>a &lt;rope&gt;</li>");
+    let json = form("").header("Accept", "application/json");
+    ada.send(&json).expect(422).holding("\"thing\":[");
+    example.client().send(&form("forged")).expect(419);
+    example.client().get("/").expect(200).holding("Nothing yet.");
+    example.client().get("/broken").expect(500);
+    example.client().get("/style.css").expect(200);
 }

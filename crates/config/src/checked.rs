@@ -17,6 +17,7 @@ mod page_cache;
 mod php;
 mod pool;
 mod rewrite;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -34,6 +35,7 @@ pub use page_cache::{PRESET_NAMES, PageCache};
 pub use php::Php;
 pub use pool::Pool;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
+pub use tasks::Tasks;
 pub use worker::{Isolation, Mode, Worker};
 
 use crate::raw;

@@ -29,7 +29,7 @@ mod structure;
 
 pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
-pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, UrlTemplate};
+pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate};
 pub use shape::schema;
 
 use disk::{Disk, RealDisk, reason};

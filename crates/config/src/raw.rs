@@ -14,6 +14,7 @@ mod log;
 mod page_cache;
 mod php;
 mod pool;
+mod tasks;
 mod worker;
 
 pub(crate) use app::*;
@@ -27,6 +28,7 @@ pub(crate) use log::*;
 pub(crate) use page_cache::*;
 pub(crate) use php::*;
 pub(crate) use pool::*;
+pub(crate) use tasks::*;
 pub(crate) use worker::*;
 
 use crate::scalar::{AppName, FilePath, MetricsAt, Peer, Period, PlainText};

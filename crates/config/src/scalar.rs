@@ -12,6 +12,7 @@ mod name;
 mod network;
 mod pattern;
 mod quantity;
+mod schedule;
 mod share;
 mod template;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use network::Network;
 pub(crate) use network::Peer;
 pub use pattern::PathPattern;
 pub(crate) use quantity::{ByteSize, Percent, Period};
+pub use schedule::Schedule;
 pub use share::{Count, MemoryBudget};
 pub use template::UrlTemplate;
 
@@ -154,6 +156,7 @@ scalars!(
     FileMode,
     Peer,
     HostPattern,
+    Schedule,
     PathPattern,
     Expression,
     FilePath,

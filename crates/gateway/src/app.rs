@@ -6,6 +6,7 @@ use crate::generation::Logs;
 use crate::log::{Event, Level};
 use crate::page_cache::PageCache;
 use crate::pool::Pool;
+use crate::tasks::Tasks;
 use outboard_config as config;
 use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
 use outboard_upstream::Client;
@@ -26,6 +27,8 @@ pub(crate) struct App {
     pub(crate) error_pages: HashMap<u16, Rc<[u8]>>,
     /// Its PHP workers.
     pub(crate) pool: Rc<Pool>,
+    /// What its task workers have to do.
+    pub(crate) tasks: Option<Rc<Tasks>>,
     /// Its answers that are kept.
     pub(crate) page_cache: Option<Rc<PageCache>>,
     /// Its logs.
@@ -49,6 +52,11 @@ pub(crate) struct SendfileRoots {
 }
 
 impl App {
+    /// The pools of its requests and of its tasks.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
+        [&self.pool].into_iter().chain(self.tasks.as_ref().map(|tasks| &tasks.pool))
+    }
+
     /// The script's path below the root that requests have in worker mode.
     pub(crate) const WORKER_NAME: &[u8] = b"/index.php";
 
@@ -59,6 +67,7 @@ impl App {
     pub(crate) fn open(
         config: config::App,
         pool: Rc<Pool>,
+        tasks: Option<Rc<Tasks>>,
         logs: Rc<Logs>,
         upstream: Rc<Client>,
     ) -> Result<Self, RootError> {
@@ -91,6 +100,7 @@ impl App {
             sendfile,
             error_pages,
             pool,
+            tasks,
             page_cache,
             logs,
             upstream,

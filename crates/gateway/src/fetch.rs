@@ -105,8 +105,8 @@ impl Operations for Fetches {
             Call::Fetch(call) => self.call(asker, id, &call),
             Call::FetchBody(bytes) => self.body(asker.worker(), id, bytes),
             Call::Forget => self.close(asker.worker(), id),
-            // Not for here.
-            Call::Purge(_) => {}
+            // Heard by `Purges` and `Tasks` before.
+            Call::Purge(_) | Call::Task(_) => {}
         }
     }
 

@@ -110,7 +110,7 @@ impl Gateway {
         let now = Wall::now();
         Rc::new(Self {
             spool_folder: generation.config.io.spool_dir.clone(),
-            pools: RefCell::new(generation.apps.iter().map(|app| app.pool.clone()).collect()),
+            pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),
             sinks: RefCell::new(sinks),
@@ -156,10 +156,9 @@ impl Gateway {
     pub(crate) fn swap(&self, successor: Generation, sinks: Sinks, drain_timeout_ms: u64) {
         let old = self.generation.replace(Rc::new(successor));
         self.sinks.replace(sinks);
-        for app in &old.apps {
-            self.hand_purges_on(app);
-            app.pool.retire(drain_timeout_ms);
-        }
+        old.apps.iter().for_each(|app| self.hand_purges_on(app));
+        old.hand_over_tasks(&self.generation());
+        old.pools().for_each(|pool| pool.retire(drain_timeout_ms));
     }
 
     /// What a worker of the old generation purges is purged from the successor's cache as well.

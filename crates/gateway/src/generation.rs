@@ -7,6 +7,8 @@
 use crate::app::App;
 use crate::entities::Entities;
 use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
+use crate::pool::Pool;
+use crate::tasks::Tasks;
 use outboard_config::{
     AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget, MemoryBudget,
 };
@@ -108,6 +110,26 @@ impl Generation {
         // A host that is not UTF-8 matches no name, but an app for any host.
         let host = std::str::from_utf8(host).unwrap_or_default();
         self.apps.iter().find(|app| app.has_host(host) && app.has_path(path)).cloned()
+    }
+
+    /// The pools of all apps.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &Rc<Pool>> {
+        self.apps.iter().flat_map(|app| app.pools())
+    }
+
+    /// What the task workers of all apps have to do.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Rc<Tasks>> {
+        self.apps.iter().filter_map(|app| app.tasks.as_ref())
+    }
+
+    /// Tasks that wait go to the same app of the successor, if it has task workers.
+    pub(crate) fn hand_over_tasks(&self, successor: &Self) {
+        for tasks in self.tasks() {
+            match successor.tasks().find(|theirs| theirs.app() == tasks.app()) {
+                Some(theirs) => tasks.hand_over(theirs),
+                None => tasks.stop(),
+            }
+        }
     }
 
     /// The access log of an app, or the server's.

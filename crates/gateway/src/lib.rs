@@ -46,6 +46,7 @@ mod route;
 mod script;
 pub mod server;
 mod status;
+mod tasks;
 mod turn;
 pub mod upgrade;
 

@@ -3,6 +3,7 @@
 use crate::gateway::Gateway;
 use crate::pool::{PoolStatus, RouteStatus};
 use crate::status::{self, UpstreamStatus};
+use crate::tasks::TasksStatus;
 use outboard_supervisor::worker::life::State;
 use std::fmt::{Display, Write};
 
@@ -31,6 +32,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     }
     upstream(&mut page, &status.upstream);
     pools(&mut page, &status.pools);
+    tasks(&mut page, &status.tasks);
     page_caches(&mut page, gateway);
     page.text.into_bytes()
 }
@@ -76,6 +78,31 @@ fn page_caches(page: &mut Page, gateway: &Gateway) {
     page.metric("outboard_page_cache_bytes", "gauge", "Memory that they take.");
     for (app, cache) in &caches {
         page.sample("outboard_page_cache_bytes", &[("app", app)], cache.size().1 as u64);
+    }
+}
+
+/// A figure of an app's tasks.
+type TaskFigure = fn(&TasksStatus) -> u64;
+
+fn tasks(page: &mut Page, tasks: &[TasksStatus]) {
+    let figures: [(&str, &str, &str, TaskFigure); 9] = [
+        ("outboard_tasks_waiting", "gauge", "Tasks that wait.", |tasks| tasks.waiting as u64),
+        ("outboard_tasks_running", "gauge", "Tasks that run.", |tasks| tasks.running as u64),
+        ("outboard_tasks_bytes", "gauge", "Memory of both.", |tasks| tasks.bytes),
+        ("outboard_tasks_accepted_total", "counter", "Tasks taken.", |tasks| tasks.accepted),
+        ("outboard_tasks_refused_total", "counter", "Tasks refused.", |tasks| tasks.refused),
+        ("outboard_tasks_done_total", "counter", "Tasks that succeeded.", |tasks| tasks.done),
+        ("outboard_tasks_retried_total", "counter", "Attempts tried again.", |tasks| tasks.retried),
+        ("outboard_tasks_lost_total", "counter", "Attempts lost with a worker.", |tasks| {
+            tasks.lost
+        }),
+        ("outboard_tasks_given_up_total", "counter", "Tasks given up.", |tasks| tasks.given_up),
+    ];
+    for (name, kind, help, value) in figures {
+        page.metric(name, kind, help);
+        for of_app in tasks {
+            page.sample(name, &[("app", &of_app.app)], value(of_app));
+        }
     }
 }
 

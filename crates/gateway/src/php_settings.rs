@@ -9,6 +9,12 @@ use std::collections::BTreeMap;
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
 const SAPI_NAME: &str = "fpm-fcgi";
 
+/// What a task worker knows itself by (`resident.c`).
+const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
+
+/// Names the class that answers (`runtime/Worker.php`).
+const WORKER_CLASS_VARIABLE: &str = "OUTBOARD_WORKER_CLASS";
+
 /// The settings of an app's host.
 ///
 /// # Errors
@@ -36,6 +42,23 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
     })
 }
 
+/// The settings of the host of an app's task workers.
+///
+/// # Errors
+/// As [`of`].
+pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings, String> {
+    let mut settings = of(app)?;
+    settings.env.insert(TASK_WORKER_VARIABLE.to_owned(), "1".to_owned());
+    settings.worker = Some(WorkerScript {
+        script: tasks.script.clone(),
+        concurrency: tasks.concurrency,
+        isolation: Isolation::Reset,
+        frankenphp: settings.worker.is_none_or(|worker| worker.frankenphp),
+        state_report: None,
+    });
+    Ok(settings)
+}
+
 fn worker(mode: &Mode) -> Option<WorkerScript> {
     let Mode::Worker(worker) = mode else { return None };
     Some(WorkerScript {
@@ -58,6 +81,9 @@ fn environment(app: &App) -> BTreeMap<String, String> {
     let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     env.entry("PATH".to_owned()).or_insert_with(|| path.to_owned());
     env.extend(app.php.env.clone());
+    if let Mode::Worker(config::Worker { class: Some(class), .. }) = &app.mode {
+        env.insert(WORKER_CLASS_VARIABLE.to_owned(), class.clone());
+    }
     env
 }
 

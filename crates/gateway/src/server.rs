@@ -15,6 +15,7 @@ use crate::log::Level;
 use crate::page_cache::Purges;
 use crate::php_settings;
 use crate::pool::{Pool, PoolSettings, StartError};
+use crate::tasks::{self, Tasks};
 use crate::upgrade::Protocol;
 use outboard_config::{Config, Count, Diagnostics, Forwarding, ListenAddress, Metrics};
 use outboard_reactor::{self as reactor, Interest, Signals, Source, blocking, now_ms, spawn};
@@ -165,16 +166,25 @@ fn open_generation(
         if let Some(name) = &kit.name {
             settings.host.app = title(name, app, &config);
         }
-        let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
-        let (error_log, slow_log) = (logs.error.clone(), logs.slow.clone());
-        let pool = Pool::start(settings, doorbell, error_log, slow_log);
-        let opened = App::open(app.clone(), pool.clone(), logs, upstream.clone());
+        let tasks = match &app.tasks {
+            None => None,
+            Some(tasks) => {
+                let settings = task_pool_settings(app, tasks, &settings)?;
+                let pool = start_pool(settings, doorbell, &logs)?;
+                Some(Tasks::start(&app.name, tasks.clone(), pool, logs.error.clone()))
+            }
+        };
+        let pool = start_pool(settings, doorbell, &logs)?;
+        let opened = App::open(app.clone(), pool.clone(), tasks.clone(), logs, upstream.clone());
         let opened = opened.map_err(|error| {
             pool.retire(0);
+            tasks.iter().for_each(|tasks| tasks.pool.retire(0));
             ServerError::Setup(format!("app {}: {error}", app.name))
         })?;
-        let fetches = Fetches::new(upstream.clone());
-        pool.set_operations(Purges::before(fetches, opened.page_cache.clone()));
+        let operations = Fetches::new(upstream.clone());
+        let operations = Purges::before(operations, opened.page_cache.clone());
+        let operations = tasks::before(operations, tasks);
+        opened.pools().for_each(|pool| pool.set_operations(operations.clone()));
         apps.push(Rc::new(opened));
     }
     let logs = Rc::<Logs>::new(server_logs);
@@ -220,9 +230,42 @@ fn pool_settings(
     })
 }
 
+/// As many workers as are asked for, always, and no queue of their own: tasks wait elsewhere.
+fn task_pool_settings(
+    app: &outboard_config::App,
+    tasks: &outboard_config::Tasks,
+    of_app: &PoolSettings,
+) -> Result<PoolSettings, ServerError> {
+    let workers = tasks.workers as usize;
+    let mut host = php_settings::of_tasks(app, tasks).map_err(ServerError::Setup)?;
+    host.app = format!("{}:tasks", of_app.host.app);
+    Ok(PoolSettings {
+        app: format!("{}:tasks", app.name),
+        host,
+        min: Some(workers),
+        max: Some(workers),
+        spare: 0,
+        queue_length: workers * tasks.concurrency as usize,
+        queue_timeout_ms: tasks.timeout_ms,
+        loopback_slots: 0,
+        deadline_ms: tasks.timeout_ms,
+        slow_ms: None,
+        ..of_app.clone()
+    })
+}
+
+fn start_pool(
+    settings: PoolSettings,
+    doorbell: &Doorbell,
+    logs: &Logs,
+) -> Result<Rc<Pool>, ServerError> {
+    let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
+    Ok(Pool::start(settings, doorbell, logs.error.clone(), logs.slow.clone()))
+}
+
 async fn wait_ready(generation: &Generation) -> Result<(), StartError> {
-    for app in &generation.apps {
-        app.pool.ready().await?;
+    for pool in generation.pools() {
+        pool.ready().await?;
     }
     Ok(())
 }
@@ -395,9 +438,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let number = present.number + 1;
     let (successor, sinks) =
         open_generation(number, config, Some(&present), &gateway.doorbell, kit)?;
-    for app in &successor.apps {
-        gateway.pools.borrow_mut().push(app.pool.clone());
-    }
+    gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
         Ok(()) => bind_new(gateway, &successor.config).map_err(ServerError::from),
         Err(error) => Err(error.into()),
@@ -405,9 +446,8 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let fresh = match checked {
         Ok(fresh) => fresh,
         Err(error) => {
-            for app in &successor.apps {
-                app.pool.retire(0);
-            }
+            successor.tasks().for_each(|tasks| tasks.stop());
+            successor.pools().for_each(|pool| pool.retire(0));
             return Err(error);
         }
     };
@@ -482,6 +522,7 @@ async fn drain(gateway: &Rc<Gateway>) {
     gateway.note(Level::Info, "stopping: finishing what has begun");
     stop_listening(gateway);
     gateway.drain();
+    gateway.generation().tasks().for_each(|tasks| tasks.stop());
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
     let until_ms = now_ms() + drain_timeout_ms;
     while gateway.connections() > 0 && now_ms() < until_ms {

@@ -4,6 +4,7 @@ use crate::counters::ReasonCount;
 use crate::gateway::Gateway;
 use crate::log::Wall;
 use crate::pool::PoolStatus;
+use crate::tasks::TasksStatus;
 use outboard_upstream::Client;
 use serde::Serialize;
 
@@ -48,6 +49,8 @@ pub(crate) struct Status {
     pub lost_log_lines: u64,
     /// The apps' pools, those of earlier generations that still drain among them.
     pub pools: Vec<PoolStatus>,
+    /// What the task workers have to do.
+    pub tasks: Vec<TasksStatus>,
 }
 
 /// Requests to other servers: of `fetch()`, of composed pages and of prefetches.
@@ -115,5 +118,6 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         upstream: UpstreamStatus::of(&generation.upstream),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
+        tasks: generation.tasks().map(|tasks| tasks.status()).collect(),
     }
 }

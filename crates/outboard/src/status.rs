@@ -25,7 +25,8 @@ pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
 /// What a server says of itself.
 pub(crate) fn put(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Result {
     put_server(page, status, terminal)?;
-    list(&status["pools"]).iter().try_for_each(|pool| put_pool(page, pool, terminal))
+    list(&status["pools"]).iter().try_for_each(|pool| put_pool(page, pool, terminal))?;
+    list(&status["tasks"]).iter().try_for_each(|tasks| put_tasks(page, tasks, terminal))
 }
 
 /// Prints it; a reader that has seen enough (`| head`) is no mistake.
@@ -123,6 +124,24 @@ fn put_pool(page: &mut String, pool: &Value, terminal: &Terminal) -> fmt::Result
     }
     put_waits(page, list(&pool["waits"]))?;
     put_routes(page, list(&pool["routes"]))
+}
+
+fn put_tasks(page: &mut String, tasks: &Value, terminal: &Terminal) -> fmt::Result {
+    writeln!(
+        page,
+        "\n{} {} waiting, {} running, {} KiB; {} taken, {} refused, {} done, {} tried again, \
+         {} lost with a worker, {} given up",
+        terminal.bold(&format!("tasks of {}", text(&tasks["app"]))),
+        tasks["waiting"],
+        tasks["running"],
+        tasks["bytes"].as_u64().unwrap_or(0) >> 10,
+        tasks["accepted"],
+        tasks["refused"],
+        tasks["done"],
+        tasks["retried"],
+        tasks["lost"],
+        tasks["given_up"]
+    )
 }
 
 /// "worker ×8", "worker, fork", "classic".

@@ -50,6 +50,11 @@ final class Response
         ]);
     }
 
+    public function withBody(mixed $body): self
+    {
+        return new self($body, $this->status, $this->headers);
+    }
+
     public function withStatus(int $status): self
     {
         return new self($this->body, $status, $this->headers);

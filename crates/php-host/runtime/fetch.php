@@ -66,7 +66,7 @@ const NO_OPTIONS = [
 
 /** By the numbers of ring's Failure. */
 const FAILURES = [
-    1 => 'bad_call', 'resolve', 'connect', 'tls', 'timeout', 'protocol', 'redirects', 'too_large', 'busy',
+    1 => 'bad_call', 'resolve', 'connect', 'tls', 'timeout', 'protocol', 'redirects', 'too_large', 'busy', 'task',
 ];
 
 function fetch_as(string $url, array $options): \Outboard\FetchResponse

@@ -179,6 +179,8 @@ void outboard_rs_timer_set(void *events, uint64_t id, int64_t delay_us);
 void outboard_rs_count_wait(void *events, int call, int64_t blocked_us);
 uint64_t outboard_rs_fetch(void *events, void *exchange, uint64_t waiter,
 	const outboard_fetch *fetch);
+uint64_t outboard_rs_task(void *events, void *exchange, uint64_t waiter, outboard_str name,
+	outboard_str data, uint64_t delay_ms, int retries, bool is_awaited);
 bool outboard_rs_fetched(void *events, uint64_t operation, outboard_fetched *fetched);
 void outboard_rs_fetch_free(void *events, uint64_t operation);
 void outboard_rs_fetch_awaited(void *events, uint64_t operation, uint64_t waiter);

@@ -345,11 +345,25 @@ static void give(zval *target, const outboard_fetched *fetched)
 	add_next_index_str(target, copied(&fetched->body));
 }
 
+/* Waits for what comes of a fetch or a task. */
+static void answer(zval *target, uint64_t operation)
+{
+	outboard_fetched fetched;
+	while (!outboard_rs_fetched(outboard_events, operation, &fetched)) {
+		outboard_rs_fetch_awaited(outboard_events, operation, outboard_waiter());
+		if (!suspend()) {
+			outboard_rs_fetch_free(outboard_events, operation);
+			return;
+		}
+	}
+	give(target, &fetched);
+	outboard_rs_fetch_free(outboard_events, operation);
+}
+
 PHP_FUNCTION(outboard_engine_fetch)
 {
 	zval *method, *url, *headers, *body;
 	zend_long connect_ms, timeout_ms, most_bytes, redirects, retries, switches;
-	outboard_fetched fetched;
 	ZEND_PARSE_PARAMETERS_START(10, 10)
 		Z_PARAM_ZVAL(method)
 		Z_PARAM_ZVAL(url)
@@ -379,17 +393,26 @@ PHP_FUNCTION(outboard_engine_fetch)
 		.decompress = (switches & 2) != 0,
 		.http2 = (switches & 4) != 0,
 	};
-	uint64_t operation =
-		outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch);
-	while (!outboard_rs_fetched(outboard_events, operation, &fetched)) {
-		outboard_rs_fetch_awaited(outboard_events, operation, outboard_waiter());
-		if (!suspend()) {
-			outboard_rs_fetch_free(outboard_events, operation);
-			return;
-		}
+	answer(return_value,
+		outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch));
+}
+
+PHP_FUNCTION(outboard_engine_task)
+{
+	zval *name, *data;
+	zend_long delay_ms, retries;
+	bool is_awaited;
+	ZEND_PARSE_PARAMETERS_START(5, 5)
+		Z_PARAM_ZVAL(name)
+		Z_PARAM_ZVAL(data)
+		Z_PARAM_LONG(delay_ms)
+		Z_PARAM_LONG(retries)
+		Z_PARAM_BOOL(is_awaited)
+	ZEND_PARSE_PARAMETERS_END();
+	if (!outside()) {
+		answer(return_value, outboard_rs_task(outboard_events, SG(server_context), outboard_waiter(),
+			string_of(name), string_of(data), (uint64_t) delay_ms, (int) retries, is_awaited));
 	}
-	give(return_value, &fetched);
-	outboard_rs_fetch_free(outboard_events, operation);
 }
 
 #define ENGINE(name) \
@@ -413,5 +436,6 @@ const zend_function_entry outboard_engine_functions[] = {
 	ENGINE(defer)
 	ENGINE(log)
 	ENGINE(fetch)
+	ENGINE(task)
 	PHP_FE_END
 };

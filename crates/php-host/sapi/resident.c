@@ -47,6 +47,21 @@ static bool is_resident(void)
 	return true;
 }
 
+/* In a worker of the tasks' pool every request is a task, whatever the script would answer. */
+static bool attend(zval *handler, enum outboard_way way)
+{
+	const char *tasks = getenv("OUTBOARD_TASK_WORKER");
+	zval perform;
+	bool goes_on;
+	if (!tasks || strcmp(tasks, "1") != 0) {
+		return outboard_attend(handler, way);
+	}
+	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
+	goes_on = outboard_attend(&perform, way);
+	zval_ptr_dtor(&perform);
+	return goes_on;
+}
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_handle, 0, 1, _IS_BOOL, 0)
 	ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
@@ -60,7 +75,7 @@ PHP_FUNCTION(outboard_handle_request)
 	ZEND_PARSE_PARAMETERS_END();
 	if (is_resident()) {
 		begin_answering();
-		RETURN_BOOL(outboard_attend(&info.function_name,
+		RETURN_BOOL(attend(&info.function_name,
 			outboard_concurrency == 1 ? OUTBOARD_ONE : OUTBOARD_ALL));
 	}
 }
@@ -79,7 +94,7 @@ PHP_FUNCTION(outboard_engine_attend)
 	ZEND_PARSE_PARAMETERS_END();
 	if (is_resident()) {
 		begin_answering();
-		while (outboard_attend(&info.function_name, OUTBOARD_ALL)) {
+		while (attend(&info.function_name, OUTBOARD_ALL)) {
 		}
 	}
 }
@@ -164,13 +179,29 @@ static void load_runtime(void)
 	}
 }
 
+static void run_configured(void)
+{
+	zval function;
+	zval result;
+	ZVAL_STRING(&function, "Outboard\\Engine\\run_configured");
+	if (call_user_function(NULL, NULL, &function, &result, 0, NULL) == SUCCESS) {
+		zval_ptr_dtor(&result);
+	}
+	zval_ptr_dtor(&function);
+	if (EG(exception)) {
+		zend_exception_error(EG(exception), E_ERROR);
+	}
+}
+
 static void boot(const char *script)
 {
 	zend_file_handle file;
 	zend_stream_init_filename(&file, script);
 	file.primary_script = 1;
 	load_runtime();
-	php_execute_script(&file);
+	if (php_execute_script(&file) && !answering && !EG(exit_status)) {
+		run_configured();
+	}
 	zend_destroy_file_handle(&file);
 }
 

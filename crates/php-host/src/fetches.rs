@@ -1,13 +1,11 @@
-//! The HTTP requests that the gateway makes for this worker's scripts.
+//! The HTTP requests that the gateway makes for this worker's scripts, and the tasks that it queues.
 //!
 //! Used by [`crate::events`]. Invariants: an answer is given to the call that asked for it and to
 //! no later one with the same slot; what was given up is told to the gateway once.
 
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};
-use outboard_ring::operation::{
-    Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
-};
+use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use outboard_ring::spsc::Corrupt;
 
 /// What has come of a fetch.
@@ -69,13 +67,13 @@ fn tag_of(id: u64) -> Tag {
 }
 
 impl Fetches {
-    /// Sends a fetch to the gateway.
+    /// Sends a fetch to the gateway, or a task, which is answered in the same way.
     pub(crate) fn begin(
         &mut self,
         link: &mut Link,
         request: Tag,
         waiter: u64,
-        call: FetchCall<'_>,
+        call: Call<'_>,
         body: &[u8],
     ) -> Result<u64, Corrupt> {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -86,7 +84,7 @@ impl Fetches {
         fetch.generation = fetch.generation.wrapping_add(1);
         let id = Tag { slot, generation: fetch.generation };
         *fetch = Fetch { generation: id.generation, in_use: true, waiter, ..Fetch::default() };
-        self.send(link, request, Operation { id, call: Call::Fetch(call) })?;
+        self.send(link, request, Operation { id, call })?;
         for piece in body.chunks(link.largest_piece_bytes / 2) {
             self.send(link, request, Operation { id, call: Call::FetchBody(piece) })?;
         }

@@ -13,7 +13,7 @@ use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::FetchCall;
+use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
 use outboard_ring::spsc::Corrupt;
 use std::cell::RefCell;
@@ -132,14 +132,8 @@ impl Resident {
         }
     }
 
-    /// Begins a fetch.
-    pub(crate) fn fetch(
-        &mut self,
-        request: Tag,
-        waiter: u64,
-        call: FetchCall<'_>,
-        body: &[u8],
-    ) -> u64 {
+    /// Begins a fetch, or a task.
+    pub(crate) fn fetch(&mut self, request: Tag, waiter: u64, call: Call<'_>, body: &[u8]) -> u64 {
         let Some(events) = &mut self.events else { return 0 };
         let link = events.link.clone();
         let mut link = link.borrow_mut();

@@ -25,4 +25,5 @@ pub mod request;
 pub mod response;
 pub mod spsc;
 mod sync;
+pub mod task;
 mod waits;

@@ -12,6 +12,7 @@
 use crate::frame::Tag;
 use crate::purge::PurgeCall;
 use crate::spsc::Corrupt;
+use crate::task::TaskCall;
 
 const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its lengths say" };
 
@@ -29,12 +30,14 @@ pub struct Operation<'a> {
 pub enum Call<'a> {
     /// Begin an HTTP request; `body_bytes` of its body follow in [`Call::FetchBody`].
     Fetch(FetchCall<'a>),
-    /// Bytes of the body of the fetch with this id, in order.
+    /// Bytes of the body of the fetch, or of the task, with this id, in order.
     FetchBody(&'a [u8]),
     /// Nobody waits for it any more; no completion follows.
     Forget,
     /// Throw pages out of the app's page cache.
     Purge(PurgeCall<'a>),
+    /// Queue a task, whose data follow in [`Call::FetchBody`].
+    Task(TaskCall<'a>),
 }
 
 /// An HTTP request that the gateway makes.
@@ -87,6 +90,7 @@ const FETCH: u8 = 1;
 const FETCH_BODY: u8 = 2;
 const FORGET: u8 = 3;
 const PURGE: u8 = 8;
+const TASK: u8 = 16;
 
 impl<'a> Operation<'a> {
     /// Appends the payload to `out`.
@@ -106,6 +110,10 @@ impl<'a> Operation<'a> {
                 out.push(PURGE);
                 call.encode(out);
             }
+            Call::Task(call) => {
+                out.push(TASK);
+                call.encode(out);
+            }
         }
     }
 
@@ -121,6 +129,7 @@ impl<'a> Operation<'a> {
             FETCH_BODY => Call::FetchBody(rest),
             FORGET => Call::Forget,
             PURGE => Call::Purge(PurgeCall::decode(rest)?),
+            TASK => Call::Task(TaskCall::decode(rest)?),
             _ => return Err(Corrupt { what: "an operation of an unknown kind" }),
         };
         Ok(Self { id, call })
@@ -248,6 +257,8 @@ pub enum Failure {
     TooLarge = 8,
     /// The gateway has too many operations for this host.
     Busy = 9,
+    /// Every attempt at the task failed.
+    Task = 10,
 }
 
 impl Failure {
@@ -262,6 +273,7 @@ impl Failure {
             7 => Self::Redirects,
             8 => Self::TooLarge,
             9 => Self::Busy,
+            10 => Self::Task,
             _ => return None,
         })
     }

@@ -1,8 +1,8 @@
 //! An application and how requests find its files.
 
 use super::Rewrite;
-use super::{Compose, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch};
-use super::{compose, headers, limits, log, page_cache, php, pool, rewrite, worker};
+use super::{Compose, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Tasks};
+use super::{compose, headers, limits, log, page_cache, php, pool, rewrite, tasks, worker};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -24,6 +24,8 @@ pub struct App {
     pub root: PathBuf,
     /// How its requests are answered.
     pub mode: Mode,
+    /// Who does what no request waits for; `None`: nobody.
+    pub tasks: Option<Tasks>,
     /// What is served for a folder: the first of these that is in it.
     pub index: Vec<String>,
     /// The URL path below the prefix of the script that gets what no file answers.
@@ -131,6 +133,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         path_prefix: prefix(&raw.path.0),
         compose: compose::compose(raw, &root, &mode, &base, desk),
         prefetch: compose::prefetch(raw, &base, desk),
+        tasks: tasks::tasks(&raw.tasks, &mode, &base, desk),
         mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),

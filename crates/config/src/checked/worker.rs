@@ -21,6 +21,8 @@ pub enum Mode {
 pub struct Worker {
     /// The script; absolute, exists.
     pub script: PathBuf,
+    /// The class that answers, if the script leaves that open.
+    pub class: Option<String>,
     /// Requests that a worker may have at a time: 1 to 1000, and 1 with [`Isolation::Fork`].
     pub concurrency: u32,
     /// What keeps one request from the next.
@@ -91,6 +93,7 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -
     }
     Worker {
         script: script(raw, root, &at("script"), desk),
+        class: raw.class.as_ref().map(|name| name.0.clone()),
         concurrency: raw.concurrency,
         isolation,
         frankenphp: raw.frankenphp,

@@ -1,7 +1,8 @@
 //! `[app.NAME]`: an application and how requests find its files.
 
 use super::{
-    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, RequestLimits, Worker,
+    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, RequestLimits, Tasks,
+    Worker,
 };
 use crate::scalar::{
     Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
@@ -37,6 +38,8 @@ pub(crate) struct App {
     pub(crate) mode: Mode,
     /// The script that stays, in worker mode.
     pub(crate) worker: Worker,
+    /// Work that no request waits for.
+    pub(crate) tasks: Tasks,
     /// What is served for a folder: the first of these files that is in it.
     #[schemars(extend("x-alias" = ["DirectoryIndex"]))]
     pub(crate) index: Vec<FileName>,
@@ -197,6 +200,7 @@ impl Default for App {
             path: UrlPath("/".to_owned()),
             mode: Mode::default(),
             worker: Worker::default(),
+            tasks: Tasks::default(),
             index: index.map(|name| FileName(name.to_owned())).to_vec(),
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),

@@ -1,6 +1,6 @@
 //! `mode` and `[app.NAME.worker]`: how an app's requests are answered.
 
-use crate::scalar::FilePath;
+use crate::scalar::{FilePath, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,10 @@ pub(crate) struct Worker {
     /// The script, from the configuration file's folder; absent: the root's `index.php`.
     #[schemars(extend("x-alias" = ["file", "worker_script"]))]
     pub(crate) script: Option<FilePath>,
+    /// The class that answers, if the script leaves that open: it implements
+    /// `Outboard\HttpWorker`, and is there once the script has run.
+    #[schemars(extend("x-alias" = ["worker_class"]))]
+    pub(crate) class: Option<PlainText>,
     /// Requests that a worker may have at a time, each in a coroutine. Above 1 the application has
     /// to be written for it.
     #[schemars(range(min = 1, max = 1000))]
@@ -47,6 +51,12 @@ pub(crate) enum Isolation {
 
 impl Default for Worker {
     fn default() -> Self {
-        Worker { script: None, concurrency: 1, isolation: Isolation::default(), frankenphp: true }
+        Worker {
+            script: None,
+            class: None,
+            concurrency: 1,
+            isolation: Isolation::default(),
+            frankenphp: true,
+        }
     }
 }

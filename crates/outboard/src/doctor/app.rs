@@ -104,6 +104,7 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
             concurrency: 1,
             isolation: Isolation::Reset,
             frankenphp: true,
+            class: None,
             state_report: None,
         });
     }

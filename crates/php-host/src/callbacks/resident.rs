@@ -10,7 +10,8 @@ use crate::poller::Refused;
 use crate::resident::Resident;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::Tag;
-use outboard_ring::operation::{FetchCall, FetchOptions};
+use outboard_ring::operation::{Call, FetchCall, FetchOptions};
+use outboard_ring::task::TaskCall;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -270,7 +271,34 @@ unsafe extern "C" fn outboard_rs_fetch(
         options: FetchOptions { verify: raw.verify, decompress: raw.decompress, http2: raw.http2 },
     };
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.fetch(tag, waiter, call, body)) }
+    unsafe { with(events, |resident| resident.fetch(tag, waiter, Call::Fetch(call), body)) }
+}
+
+/// Its answer is had as that of a fetch. Below 0 `retries` are as configured.
+///
+/// # Safety
+/// As [`outboard_rs_fetch`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_task(
+    events: *mut c_void,
+    exchange: *mut c_void,
+    waiter: u64,
+    name: Str,
+    data: Str,
+    delay_ms: u64,
+    retries: c_int,
+    is_awaited: bool,
+) -> u64 {
+    // SAFETY: this function's contract.
+    let (tag, name, data) = unsafe {
+        let tag = exchange.cast::<Exchange>().as_ref().map_or(Tag::default(), Exchange::tag);
+        (tag, bytes(name), bytes(data))
+    };
+    let retries = u8::try_from(retries).ok();
+    let data_bytes = data.len() as u32;
+    let call = TaskCall { name, data_bytes, delay_ms, is_awaited, retries };
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.fetch(tag, waiter, Call::Task(call), data)) }
 }
 
 /// # Safety

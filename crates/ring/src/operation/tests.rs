@@ -2,6 +2,10 @@ use super::*;
 use crate::purge::Selected;
 use proptest::prelude::*;
 
+fn task(retries: Option<u8>) -> TaskCall<'static> {
+    TaskCall { name: b"mail", data_bytes: 7, delay_ms: 1 << 40, is_awaited: true, retries }
+}
+
 fn fetch() -> Operation<'static> {
     let options = FetchOptions { verify: true, decompress: false, http2: true };
     Operation {
@@ -49,6 +53,8 @@ fn operations_come_back_as_they_were() {
             id,
             call: Call::Purge(PurgeCall { is_soft: false, selected: vec![Selected::All] }),
         },
+        Operation { id, call: Call::Task(task(None)) },
+        Operation { id, call: Call::Task(task(Some(0))) },
     ] {
         assert_eq!(Operation::decode(&operation_bytes(&operation)).unwrap(), operation);
     }

@@ -36,6 +36,12 @@ final class async extends Controller
         return $this->timed("$times naps at the same time", static fn () => \Outboard\concurrently($naps));
     }
 
+    /** A task worker does it, in another process; see worker.php. */
+    public function actionTask(#[Range(0, 30)] int $number = 20): Response
+    {
+        return $this->timed('A task, done elsewhere', static fn () => \Outboard\task('fibonacci', $number));
+    }
+
     /** The gateway makes the requests: to this very server, so that the example needs no other. */
     public function actionHttp(): Response
     {

@@ -6,6 +6,7 @@
     ['/demo/async/model', 'model', 'A query by a service of the request.'],
     ['/demo/async/sync', 'sync', 'Three naps of 200 ms, one after the other.'],
     ['/demo/async/parallel', 'parallel', 'The same three at the same time.'],
+    ['/demo/async/task', 'task', 'Work that a task worker does, and its result.'],
     ['/demo/async/http', 'http', 'Two fetches at the same time, made by the gateway.'],
 ] as [$href, $name, $text]): ?>
   <li><a href="<?= $this->text($href) ?>"><?= $this->text($name) ?></a><p><?= $this->text($text) ?></p><code><?= $this->text($href) ?></code></li>

@@ -1,0 +1,550 @@
+//! Tasks: work that no request waits for. Workers queue it, the clock does, task workers do it.
+//!
+//! One per app with task workers and generation. It hears [`Call::Task`] before the other
+//! [`Operations`], keeps the [`Queue`], and gives each task that is due to a pool of its own, as a
+//! request that the host's PHP part knows for a task. Invariants: a task that was accepted is
+//! tried until it succeeds or its attempts are used up, whatever becomes of its worker and of who
+//! asked for it; at most as many run as the pool has room for, so that all others wait here; a
+//! successor takes over what waits.
+
+mod queue;
+
+use crate::body::RequestBody;
+use crate::exchange::{End, Exchange};
+use crate::log::{ErrorLog, Event as LogEvent, Level, Wall};
+use crate::pool::Pool;
+use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
+use crate::reason::Reason;
+use outboard_config as config;
+use outboard_config::Schedule;
+use outboard_reactor::{Event, now_ms, spawn, with_deadline};
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
+use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
+use outboard_ring::response::ResponseHead;
+use outboard_ring::task::TaskCall;
+use queue::{Attempt, Limits, Queue, Settled, Task};
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+
+/// Largest data of a task, and largest result.
+const DATA_MAX_BYTES: usize = 16 << 20;
+
+/// Untaken bytes of a result beyond which its worker waits.
+const RESULT_BUFFER_BYTES: usize = 1 << 20;
+
+/// The most that is slept, with and without a task that will be due.
+const LONGEST_SLEEP_MS: u64 = 60_000;
+
+const STOPPING: &str = "the server stops";
+
+/// Method of the requests that stand for tasks.
+const METHOD: &[u8] = b"TASK";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    me: Weak<Self>,
+    app: String,
+    config: config::Tasks,
+    /// The workers of tasks.
+    pub(crate) pool: Rc<Pool>,
+    queue: RefCell<Queue>,
+    /// Who waits for a task's result, by the task's id.
+    awaited: RefCell<HashMap<u64, (Asker, Tag)>>,
+    /// Tasks whose data are still coming.
+    coming: RefCell<HashMap<(WorkerId, Tag), Coming>>,
+    /// Set when there may be something to begin.
+    changed: Event,
+    counters: RefCell<Counters>,
+    next_id: Cell<u64>,
+    /// Takes what comes after a reload.
+    successor: RefCell<Option<Rc<Self>>>,
+    /// The server stops, or the app has no task workers any more.
+    stopped: Cell<bool>,
+    /// Carries out all that is no task.
+    others: RefCell<Option<Rc<dyn Operations>>>,
+    log: Rc<ErrorLog>,
+}
+
+#[derive(Debug)]
+struct Coming {
+    asker: Asker,
+    name: Vec<u8>,
+    data: Vec<u8>,
+    data_bytes: usize,
+    delay_ms: u64,
+    is_awaited: bool,
+    retries: Option<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counters {
+    accepted: u64,
+    refused: u64,
+    done: u64,
+    retried: u64,
+    lost: u64,
+    given_up: u64,
+}
+
+/// The tasks of an app, for the status page.
+#[derive(Debug, Serialize)]
+pub(crate) struct TasksStatus {
+    /// The app.
+    pub app: String,
+    /// Tasks that wait, some of them for their time.
+    pub waiting: usize,
+    /// Tasks that run.
+    pub running: usize,
+    /// Memory of both.
+    pub bytes: u64,
+    /// Tasks that were taken since start.
+    pub accepted: u64,
+    /// Tasks that found the queue full.
+    pub refused: u64,
+    /// Tasks that succeeded.
+    pub done: u64,
+    /// Failed attempts that are tried again.
+    pub retried: u64,
+    /// Attempts that a worker's end cut short.
+    pub lost: u64,
+    /// Tasks whose attempts are used up.
+    pub given_up: u64,
+}
+
+/// What came of an attempt.
+struct Outcome {
+    attempt: Attempt,
+    /// The result; after a failure, why.
+    text: Vec<u8>,
+}
+
+impl Tasks {
+    /// Begins to work off what is queued, and to queue what the clock says.
+    pub(crate) fn start(
+        app: &str,
+        config: config::Tasks,
+        pool: Rc<Pool>,
+        log: Rc<ErrorLog>,
+    ) -> Rc<Self> {
+        let limits = Limits {
+            length: config.queue_length as usize,
+            bytes: config.queue_bytes,
+            backoff_ms: config.backoff_ms,
+        };
+        let tasks = Rc::new_cyclic(|me| Self {
+            me: me.clone(),
+            app: app.to_owned(),
+            config,
+            pool,
+            queue: RefCell::new(Queue::new(limits)),
+            awaited: RefCell::default(),
+            coming: RefCell::default(),
+            changed: Event::default(),
+            counters: RefCell::default(),
+            next_id: Cell::new(Wall::now().unix_us),
+            successor: RefCell::default(),
+            stopped: Cell::new(false),
+            others: RefCell::default(),
+            log,
+        });
+        spawn(work_off(tasks.clone()));
+        for (name, schedule) in tasks.config.cron.clone() {
+            spawn(by_the_clock(tasks.me.clone(), name, schedule));
+        }
+        tasks
+    }
+
+    /// What waits here goes to `successor`, as does all that comes; what runs is finished here.
+    pub(crate) fn hand_over(&self, successor: &Rc<Self>) {
+        successor.awaited.borrow_mut().extend(self.awaited.take());
+        successor.next_id.set(successor.next_id.get().max(self.next_id.get()));
+        self.successor.replace(Some(successor.clone()));
+        self.pass_on();
+        self.changed.set();
+    }
+
+    fn pass_on(&self) {
+        if let Some(successor) = &*self.successor.borrow() {
+            successor.queue.borrow_mut().inherit(&mut self.queue.borrow_mut());
+            successor.changed.set();
+            successor.pass_on();
+            if successor.stopped.get() {
+                successor.stop();
+            }
+        }
+    }
+
+    /// Begins nothing any more, and says what is left undone; what runs is finished.
+    pub(crate) fn stop(&self) {
+        self.stopped.set(true);
+        let left = self.queue.borrow_mut().clear();
+        for task in &left {
+            if let Some((asker, id)) = self.awaited.borrow_mut().remove(&task.id) {
+                fail(&asker, id, Failure::Busy, STOPPING);
+            }
+        }
+        if !left.is_empty() {
+            self.say(Level::Warn, &format!("{} tasks were not begun, and are lost", left.len()));
+        }
+        self.changed.set();
+    }
+
+    /// Whether it has nothing to begin any more.
+    fn is_over(&self) -> bool {
+        self.stopped.get() || self.successor.borrow().is_some() || self.pool.is_gone()
+    }
+
+    /// The app's name.
+    pub(crate) fn app(&self) -> &str {
+        &self.app
+    }
+
+    pub(crate) fn status(&self) -> TasksStatus {
+        let (queue, counters) = (self.queue.borrow(), *self.counters.borrow());
+        TasksStatus {
+            app: self.app.clone(),
+            waiting: queue.waiting(),
+            running: queue.running(),
+            bytes: queue.bytes(),
+            accepted: counters.accepted,
+            refused: counters.refused,
+            done: counters.done,
+            retried: counters.retried,
+            lost: counters.lost,
+            given_up: counters.given_up,
+        }
+    }
+
+    fn say(&self, level: Level, text: &str) {
+        self.log.write(level, LogEvent { app: Some(&self.app), text, ..LogEvent::default() });
+    }
+
+    /// The one that tasks are for now.
+    fn present(&self) -> Rc<Self> {
+        match &*self.successor.borrow() {
+            Some(successor) => successor.present(),
+            None => self.me.upgrade().expect("whoever calls holds it"),
+        }
+    }
+
+    fn take(&self, asker: Asker, id: Tag, call: &TaskCall<'_>) {
+        let data_bytes = call.data_bytes as usize;
+        if data_bytes > DATA_MAX_BYTES {
+            return fail(&asker, id, Failure::TooLarge, "its data are larger than 16 MiB");
+        }
+        let coming = Coming {
+            asker,
+            name: call.name.to_vec(),
+            data: Vec::new(),
+            data_bytes,
+            delay_ms: call.delay_ms,
+            is_awaited: call.is_awaited,
+            retries: call.retries,
+        };
+        match data_bytes {
+            0 => self.present().accept(id, coming),
+            _ => drop(self.coming.borrow_mut().insert((coming.asker.worker(), id), coming)),
+        }
+    }
+
+    /// Whether the bytes are of a task.
+    fn take_data(&self, worker: WorkerId, id: Tag, bytes: &[u8]) -> bool {
+        let mut all = self.coming.borrow_mut();
+        let Some(coming) = all.get_mut(&(worker, id)) else { return false };
+        let taken = bytes.len().min(coming.data_bytes - coming.data.len());
+        coming.data.extend_from_slice(&bytes[..taken]);
+        if coming.data.len() == coming.data_bytes
+            && let Some(coming) = all.remove(&(worker, id))
+        {
+            drop(all);
+            self.present().accept(id, coming);
+        }
+        true
+    }
+
+    fn accept(&self, operation: Tag, coming: Coming) {
+        let Coming { asker, name, data, delay_ms, is_awaited, retries, .. } = coming;
+        match self.push(&name, data, delay_ms, retries) {
+            None => {
+                let why = if self.stopped.get() { STOPPING } else { "the queue of tasks is full" };
+                fail(&asker, operation, Failure::Busy, why);
+            }
+            Some(task) if is_awaited => {
+                self.awaited.borrow_mut().insert(task, (asker, operation));
+            }
+            Some(task) => tell(&asker, operation, format!("{task:016x}").as_bytes()),
+        }
+    }
+
+    /// Queues a task; its id, or `None` without room for it.
+    fn push(&self, name: &[u8], data: Vec<u8>, delay_ms: u64, retries: Option<u8>) -> Option<u64> {
+        let id = self.next_id.get();
+        let task = Task::new(id, name, data, retries.unwrap_or(self.config.retries));
+        let due_ms = now_ms().saturating_add(delay_ms);
+        let accepted = !self.stopped.get() && self.queue.borrow_mut().accept(task, due_ms).is_ok();
+        let mut counters = self.counters.borrow_mut();
+        if !accepted {
+            counters.refused += 1;
+            return None;
+        }
+        counters.accepted += 1;
+        self.next_id.set(id + 1);
+        self.changed.set();
+        Some(id)
+    }
+
+    /// As many as the workers have room for.
+    fn begin_due(self: &Rc<Self>) {
+        let most = (self.config.workers * self.config.concurrency) as usize;
+        loop {
+            let mut queue = self.queue.borrow_mut();
+            if queue.running() >= most {
+                return;
+            }
+            let Some(task) = queue.begin(now_ms()) else { return };
+            drop(queue);
+            let tasks = self.clone();
+            spawn(async move {
+                let outcome = tasks.attempt(&task).await;
+                tasks.settle(&task, outcome);
+            });
+        }
+    }
+
+    async fn attempt(&self, task: &Task) -> Outcome {
+        let not_begun = |text: &str| Outcome { attempt: Attempt::NotBegun, text: text.into() };
+        let mut body = RequestBody::empty();
+        // All of it stays in memory, so nothing is written.
+        if body.push(&task.data, u64::MAX, Path::new("/")).is_err() {
+            return not_begun("there is no memory for its data");
+        }
+        let frame = self.frame(task);
+        let exchange = Exchange::new(frame, body, task.id, now_ms(), RESULT_BUFFER_BYTES);
+        let exchange = Rc::new(exchange);
+        if let Err(reason) = self.pool.submit(exchange.clone(), None) {
+            return not_begun(reason.code());
+        }
+        let mut head = None;
+        let mut text = Vec::new();
+        loop {
+            let arrived = std::future::poll_fn(|_| match exchange.take() {
+                Some(arrived) => Poll::Ready(arrived),
+                None => Poll::Pending,
+            })
+            .await;
+            head = head.or(arrived.head);
+            text.extend_from_slice(&arrived.body);
+            if text.len() > DATA_MAX_BYTES {
+                self.pool.abandon(&exchange);
+                let text = b"its result is larger than 16 MiB".to_vec();
+                return Outcome { attempt: Attempt::Failed, text };
+            }
+            match arrived.end {
+                None => {}
+                Some(End::Complete) => {
+                    let attempt = match head.as_deref().map(ResponseHead::decode) {
+                        Some(Ok(head)) if head.status == 200 => Attempt::Done,
+                        _ => Attempt::Failed,
+                    };
+                    return Outcome { attempt, text };
+                }
+                Some(End::Failed(reason)) => {
+                    return Outcome { attempt: after(reason), text: reason.code().into() };
+                }
+            }
+        }
+    }
+
+    fn settle(&self, task: &Task, outcome: Outcome) {
+        let Outcome { attempt, text } = outcome;
+        let settled = self.queue.borrow_mut().settle(task.id, attempt, now_ms());
+        let mut counters = self.counters.borrow_mut();
+        counters.lost += u64::from(attempt == Attempt::Lost);
+        match settled {
+            Settled::Done => counters.done += 1,
+            Settled::Again(_) => counters.retried += 1,
+            Settled::GivenUp => counters.given_up += 1,
+        }
+        drop(counters);
+        if let Settled::Again(_) = settled {
+            self.pass_on();
+            if self.stopped.get() {
+                self.stop();
+            }
+        } else {
+            let awaited = self.present().awaited.borrow_mut().remove(&task.id);
+            self.answer(task, settled, awaited, &text);
+        }
+        self.changed.set();
+    }
+
+    fn answer(&self, task: &Task, settled: Settled, awaited: Option<(Asker, Tag)>, text: &[u8]) {
+        let message = String::from_utf8_lossy(text);
+        if settled == Settled::GivenUp {
+            let name = String::from_utf8_lossy(&task.name);
+            let (id, attempts) = (task.id, task.attempts);
+            let line = format!("task {name} {id:016x} given up at attempt {attempts}: {message}");
+            self.say(Level::Error, &line);
+        }
+        match awaited {
+            Some((asker, operation)) if settled == Settled::Done => tell(&asker, operation, text),
+            Some((asker, operation)) => fail(&asker, operation, Failure::Task, &message),
+            None => {}
+        }
+    }
+
+    /// A task as the request that stands for it.
+    fn frame(&self, task: &Task) -> Vec<u8> {
+        let id = format!("{:016x}", task.id);
+        let attempt = task.attempts.to_string();
+        let path = [b"/", &*task.name].concat();
+        let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
+        let script = self.config.script.as_os_str().as_encoded_bytes();
+        for (field, value) in [
+            (Field::Method, METHOD),
+            (Field::Uri, &path),
+            (Field::ScriptFilename, script),
+            (Field::ScriptName, b"/index.php"),
+            (Field::Protocol, b"HTTP/1.1"),
+            (Field::Scheme, b"http"),
+            (Field::ServerName, b"localhost"),
+            (Field::RequestId, id.as_bytes()),
+        ] {
+            fields[field as usize] = value;
+        }
+        let content_length = Some(task.data.len() as u64);
+        let received_us = Wall::now().unix_us;
+        let fixed = Fixed { content_length, received_us, ..Fixed::default() };
+        let params: [(&[u8], &[u8]); 3] = [
+            (b"OUTBOARD_TASK", &task.name),
+            (b"OUTBOARD_TASK_ID", id.as_bytes()),
+            (b"OUTBOARD_TASK_ATTEMPT", attempt.as_bytes()),
+        ];
+        let mut frame = Vec::with_capacity(512);
+        let (headers, params) = (std::iter::empty(), params.into_iter());
+        encode(RequestParts { fixed, fields, headers, params }, &mut frame);
+        frame
+    }
+}
+
+impl Operations for Tasks {
+    fn begin(&self, asker: Asker, payload: &[u8]) {
+        let taken = match Operation::decode(payload) {
+            Ok(Operation { id, call: Call::Task(call) }) => {
+                self.take(asker.clone(), id, &call);
+                true
+            }
+            Ok(Operation { id, call: Call::FetchBody(bytes) }) => {
+                self.take_data(asker.worker(), id, bytes)
+            }
+            _ => false,
+        };
+        if !taken && let Some(others) = &*self.others.borrow() {
+            others.begin(asker, payload);
+        }
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.coming.borrow_mut().retain(|(asker, _), _| *asker != worker);
+        if let Some(others) = &*self.others.borrow() {
+            others.forget(worker);
+        }
+    }
+}
+
+/// The operations of an app: its tasks, and what `others` carry out.
+pub(crate) fn before(others: Rc<dyn Operations>, tasks: Option<Rc<Tasks>>) -> Rc<dyn Operations> {
+    match tasks {
+        None => Rc::new(NoTasks(others)),
+        Some(tasks) => {
+            tasks.others.replace(Some(others));
+            tasks
+        }
+    }
+}
+
+/// Refuses the tasks of an app that has no task workers.
+#[derive(Debug)]
+struct NoTasks(Rc<dyn Operations>);
+
+impl Operations for NoTasks {
+    fn begin(&self, asker: Asker, payload: &[u8]) {
+        if let Ok(Operation { id, call: Call::Task(_) }) = Operation::decode(payload) {
+            let why = "the app has no task workers: set workers in its [tasks]";
+            return fail(&asker, id, Failure::Busy, why);
+        }
+        self.0.begin(asker, payload);
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.0.forget(worker);
+    }
+}
+
+/// What a failed exchange says about an attempt.
+fn after(reason: Reason) -> Attempt {
+    match reason {
+        Reason::WorkerCrashed | Reason::WorkerBroke => Attempt::Lost,
+        Reason::QueueFull | Reason::QueueTimeout | Reason::AppDown => Attempt::NotBegun,
+        _ => Attempt::Failed,
+    }
+}
+
+fn fail(asker: &Asker, id: Tag, failure: Failure, message: &str) {
+    // A worker that has gone waits for nothing.
+    let _ = asker.send(&Completion { id, part: Part::Failed { failure, message } });
+}
+
+/// Answers as a fetch is answered. What a coroutine cannot take at once waits in the pool.
+fn tell(asker: &Asker, id: Tag, text: &[u8]) {
+    let head = FetchedHead { status: 200, http_version: 1, url: b"", headers: b"" };
+    let parts = match text.len() {
+        0..=PIECE_BYTES => vec![Part::Whole(head, text)],
+        _ => vec![Part::Head(head), Part::Body(text), Part::End],
+    };
+    // As above.
+    let _ = parts.into_iter().try_for_each(|part| asker.send(&Completion { id, part }));
+}
+
+/// Begins what is due, until nothing more is to be begun and nothing runs.
+async fn work_off(tasks: Rc<Tasks>) {
+    loop {
+        if !tasks.is_over() {
+            tasks.begin_due();
+        } else if tasks.queue.borrow().running() == 0 {
+            return;
+        }
+        let now_ms = now_ms();
+        let due_ms = tasks.queue.borrow().due_ms().filter(|due_ms| *due_ms > now_ms);
+        let until_ms = due_ms.unwrap_or(now_ms + LONGEST_SLEEP_MS);
+        // Whichever it was, what follows is the same.
+        let _ = with_deadline(until_ms, tasks.changed.wait()).await;
+    }
+}
+
+/// Queues a task whenever its time has come.
+async fn by_the_clock(tasks: Weak<Tasks>, name: String, schedule: Schedule) {
+    let mut last_ms = Wall::now().unix_us / 1000;
+    while let Some(due_ms) = schedule.next_after(last_ms) {
+        // The clock may be set meanwhile, so it is asked again and again.
+        loop {
+            let wall_ms = Wall::now().unix_us / 1000;
+            if wall_ms >= due_ms {
+                break;
+            }
+            outboard_reactor::sleep((due_ms - wall_ms).min(LONGEST_SLEEP_MS)).await;
+        }
+        let Some(tasks) = tasks.upgrade().filter(|tasks| !tasks.is_over()) else { return };
+        if tasks.push(name.as_bytes(), b"N;".to_vec(), 0, None).is_none() {
+            tasks.say(Level::Warn, &format!("task {name} is due and finds the queue full"));
+        }
+        // What was missed while the machine slept is not made up for.
+        last_ms = due_ms.max(Wall::now().unix_us / 1000 - 1000);
+    }
+}

@@ -1,0 +1,99 @@
+<?php
+
+namespace Outboard;
+
+function dispatch(string $name, mixed $data = null, float $delay = 0, ?int $retries = null): string
+{
+    return Engine\queue($name, $data, $delay, $retries, false);
+}
+
+function task(string $name, mixed $data = null, ?int $retries = null): mixed
+{
+    return unserialize(Engine\queue($name, $data, 0, $retries, true));
+}
+
+function on_task(string $name, callable $handler): void
+{
+    Engine\Handlers::$byName[$name] = $handler;
+}
+
+function is_task_worker(): bool
+{
+    return getenv('OUTBOARD_TASK_WORKER', true) === '1';
+}
+
+final class Task
+{
+    /** @internal */
+    public function __construct(
+        public readonly string $name,
+        public readonly string $id,
+        public readonly int $attempt,
+    ) {
+    }
+}
+
+class TaskException extends \RuntimeException
+{
+    /** @internal */
+    public function __construct(string $message, public readonly string $reason, public readonly string $task)
+    {
+        parent::__construct($message);
+    }
+}
+
+namespace Outboard\Engine;
+
+/** @internal */
+final class Handlers
+{
+    /** @var array<string, callable> */
+    public static array $byName = [];
+    /** @var callable|null gets what none of the above does */
+    public static $other = null;
+}
+
+/** Hands a task to the gateway: its id, or, awaited, what became of it. */
+function queue(string $name, mixed $data, float $delay, ?int $retries, bool $awaited): string
+{
+    if ($name === '' || strlen($name) > 255) {
+        throw new \ValueError('Argument #1 ($name) of a task must have 1 to 255 bytes');
+    }
+    if ($delay < 0 || $delay > 1e9 || $retries < 0 || $retries > 254) {
+        throw new \ValueError("the task $name: a delay is 0 to 1,000,000,000 seconds, retries are 0 to 254");
+    }
+    $answer = task($name, serialize($data), (int) ($delay * 1000), $retries ?? -1, $awaited);
+    if (count($answer) === 2) {
+        throw new \Outboard\TaskException("the task $name: $answer[1]", FAILURES[$answer[0]] ?? 'protocol', $name);
+    }
+    return $answer[4];
+}
+
+/**
+ * Runs the task that the present request stands for. Until its end it counts as failed, so that an
+ * exit() is no success.
+ */
+function perform(): void
+{
+    http_response_code(500);
+    $server = server(visit());
+    $task = new \Outboard\Task($server['OUTBOARD_TASK'], $server['OUTBOARD_TASK_ID'], (int) $server['OUTBOARD_TASK_ATTEMPT']);
+    try {
+        $data = unserialize((string) file_get_contents('php://input'));
+        $handler = Handlers::$byName[$task->name] ?? null;
+        $result = match (true) {
+            $handler !== null => $handler($data, $task),
+            Handlers::$other !== null => (Handlers::$other)($task->name, $data),
+            default => throw new \LogicException("no handler is registered for the task $task->name"),
+        };
+        $result = serialize($result);
+        while (ob_get_level() > 0 && @ob_end_clean()) {
+            continue;
+        }
+        http_response_code(200);
+        echo $result;
+    } catch (\Throwable $thrown) {
+        \Outboard\log("the task $task->name ($task->id) failed at attempt $task->attempt: $thrown", LOG_WARNING);
+        echo $thrown::class, ': ', $thrown->getMessage();
+    }
+}

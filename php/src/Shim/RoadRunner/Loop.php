@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Outboard\Shim\RoadRunner;
+
+/** Runs a script whose loop asks for requests, in a server that hands them out by calls. */
+final class Loop
+{
+    private function __construct()
+    {
+    }
+
+    public static function run(string $script): void
+    {
+        $loop = new \Fiber(static function () use ($script): void {
+            require $script;
+        });
+        $loop->start();
+        while (!$loop->isTerminated() && \Outboard\handle_request(static fn () => $loop->resume(true))) {
+            continue;
+        }
+        if (!$loop->isTerminated()) {
+            // As RoadRunner's end of requests.
+            $loop->resume(null);
+        }
+    }
+}
