@@ -8,6 +8,7 @@ use super::{Counters, Phase, Pool};
 use outboard_reactor::now_ms;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::Isolation;
+use outboard_supervisor::zygote::Zygote;
 use serde::Serialize;
 
 /// A pool at a glance.
