@@ -376,6 +376,26 @@ fn tls_and_http2_are_spoken_and_certificates_checked() {
     assert!(text.contains("certificate"), "{text}");
 }
 
+#[test]
+fn streams_share_a_connection_and_outlive_it() {
+    let nginx = Nginx::start();
+    let url = format!("https://127.0.0.1:{}/", nginx.tls_port);
+    let many = ["--http2", "--insecure", "-c", "2", "--streams", "8", "--check", "body~hello"];
+    let measured = |further: &[&str]| result(&[&[url.as_str()], &many[..], further].concat());
+    let (code, found) = measured(&["-n", "400"]);
+    assert_eq!((code, number(&found, "/answers")), (Some(0), 400.0), "{found}");
+    assert_eq!((number(&found, "/connections_opened"), number(&found, "/streams")), (2.0, 8.0));
+    // A server that wants no more on a connection answers what it was asked; the rest go to the next.
+    // nginx wants a thousand.
+    let (code, found) = measured(&["-n", "5000"]);
+    assert_eq!((code, number(&found, "/answers")), (Some(0), 5000.0), "{found}");
+    assert!(number(&found, "/connections_opened") >= 5.0, "{found}");
+    let (_, found) = measured(&["-r", "4000", "-d", "1s"]);
+    assert_eq!(number(&found, "/failures/total"), 0.0, "{found}");
+    let refused = bench(&[&nginx.url(), "--streams", "2"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
 /// php-fpm on a Unix socket in `scratch`.
 fn start_fpm(scratch: &Scratch) -> Child {
     let user =

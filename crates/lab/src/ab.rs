@@ -14,6 +14,7 @@ use crate::generator;
 use crate::http::{self, Answer};
 use crate::lab::Lab;
 use crate::metric::Metric;
+use crate::profile;
 use crate::report::{Report, State};
 use crate::run;
 use crate::side::Side;
@@ -126,7 +127,7 @@ fn fight(
     let mut comparisons = Vec::new();
     for &pairs in &duel.looks.pairs {
         let more = Turns { slices: pairs - rounds.pairs(), beside: None };
-        rounds.extend(more.take(lab, &stacks, load)?);
+        rounds.extend(more.only(lab, &stacks, load)?);
         comparisons =
             compare("A against B", &rounds, &duel.metrics, |metric| question(duel, metric));
         for comparison in &comparisons {
@@ -135,6 +136,9 @@ fn fight(
         if comparisons.iter().all(is_decided) {
             break;
         }
+    }
+    if lab.effort.takes_profiles {
+        rounds.profiles = profile::of_stacks(lab, &stacks, load)?;
     }
     report.add_rows("A against B", &rounds);
     report.comparisons = comparisons;

@@ -21,6 +21,7 @@ use crate::slice::Turns;
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::judge::Class;
 use crate::statistics::{median, middle, power};
+use crate::verdict::Verdict;
 
 const CONNECTIONS: usize = 20;
 
@@ -82,7 +83,22 @@ fn conclude(lab: &Lab, times: usize, mut report: Report) -> Calibration {
         effects.join(", ")
     ));
     report.notes.push(format!("A against A, {times} times: {false_verdicts} false verdicts"));
+    report.verdicts.push(verdict(&report, times, false_verdicts));
     Calibration { times, false_verdicts, smallest, report }
+}
+
+/// One false verdict in twenty is what the level of 5 % allows.
+fn verdict(report: &Report, times: usize, false_verdicts: usize) -> Verdict {
+    let allowed = times / 20;
+    let bar = format!("A against A, {times} times: at most {allowed} false verdicts");
+    let is_valid = |c: &Comparison| !matches!(c.class, Class::Invalid { .. });
+    let judged = report.comparisons.chunk_by(|a, b| a.experiment == b.experiment);
+    let judged = judged.filter(|time| time.iter().any(is_valid)).count();
+    let measured = format!("{false_verdicts} in {judged} that could be judged");
+    if judged < times && false_verdicts <= allowed {
+        return Verdict::not_measured(&bar, &measured);
+    }
+    Verdict::exact(&bar, false_verdicts <= allowed, measured)
 }
 
 /// The median over the comparisons, each judged by the width of its own interval.

@@ -173,7 +173,7 @@ mod tests {
             stack: (*name).into(),
             slices: (0..slices).map(|at| slice(*us, at)).collect(),
         };
-        Rounds { series: stacks.iter().map(series).collect(), repeated: 0 }
+        Rounds { series: stacks.iter().map(series).collect(), ..Rounds::default() }
     }
 
     fn classes(rounds: &Rounds) -> Vec<&'static str> {

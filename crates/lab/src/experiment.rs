@@ -19,6 +19,7 @@ mod memory;
 mod mixed;
 mod offload;
 mod page_cache;
+mod rates;
 mod reload;
 mod wordpress;
 mod worker;
@@ -72,6 +73,8 @@ pub enum Experiment {
     PageCache,
     /// 23 bytes with validators: php-fpm, a resident script, and a framework in it.
     Framework,
+    /// hello.php at offered rates from 500 to 16,000 a second: where latency begins to bend.
+    Rates,
     /// The load generator itself against wrk and h2load: its CPU per request, its punctuality.
     Generator,
     /// PUT and GET at a fixed rate: a synchronous server against an asynchronous one.
@@ -100,6 +103,7 @@ impl Experiment {
             Self::Workers => workers::run(lab, report),
             Self::PageCache => page_cache::run(lab, report),
             Self::Framework => framework::run(lab, report),
+            Self::Rates => rates::run(lab, report),
             Self::Generator => generator::run(lab, report),
             Self::Entity => entity::run(report),
         }

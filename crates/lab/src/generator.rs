@@ -18,7 +18,7 @@ use outboard_load::{
 
 use crate::ask::Ask;
 use crate::error::{Error, Result};
-use crate::load::{Failures, Latency, Load};
+use crate::load::{Failures, Latency, Load, QUANTILES};
 
 /// The name in tables, beside other generators.
 pub const NAME: &str = "outboard bench";
@@ -151,7 +151,7 @@ fn failed(error: &impl ToString) -> Error {
 /// A summary in the form that all generators share.
 fn load_of(summary: &Summary) -> Load {
     let count = |failure| summary.failures.count(failure);
-    let is_open = summary.load != Pace::Closed;
+    let offered = summary.asked_rate();
     Load {
         answers: summary.answers,
         failures: Failures {
@@ -166,10 +166,19 @@ fn load_of(summary: &Summary) -> Load {
         seconds: summary.seconds,
         reused: Some(summary.sent.saturating_sub(summary.connect.len())),
         latency: latency(&summary.latency),
-        late_p99_us: is_open.then(|| summary.lag.value_at_quantile(0.99) as f64 / 1e3),
+        spectrum_us: spectrum_us(&summary.latency),
+        offered,
+        late_p99_us: offered.map(|_| summary.lag.value_at_quantile(0.99) as f64 / 1e3),
         connections: summary.connections,
         client_us: summary.client_cpu_us,
     }
+}
+
+/// A quantile that is beyond all answers but one is a matter of luck.
+fn spectrum_us(times_ns: &Histogram<u64>) -> Vec<f64> {
+    let is_told = |quantile: &&f64| (1.0 - **quantile) * times_ns.len() as f64 >= 1.0;
+    let told = QUANTILES.iter().take_while(is_told);
+    told.map(|&quantile| times_ns.value_at_quantile(quantile) as f64 / 1e3).collect()
 }
 
 fn latency(times_ns: &Histogram<u64>) -> Latency {

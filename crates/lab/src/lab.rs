@@ -28,6 +28,8 @@ pub struct Effort {
     pub slice_seconds: f64,
     /// The share of the machine that others may take during a slice.
     pub noise_limit: f64,
+    /// Whether profiles are taken too, in slices of their own.
+    pub takes_profiles: bool,
     /// Divides the fixed amounts of work (requests, kills, reloads); 1 for a full run.
     pub shortening: u64,
 }
@@ -38,9 +40,15 @@ impl Effort {
     /// Seven pairs are the fewest that can tell a stack from each of three others.
     pub fn usual(quick: bool) -> Self {
         if quick {
-            Self { slices: 7, slice_seconds: 0.5, noise_limit: NOISE_LIMIT, shortening: 5 }
+            Self { slices: 7, slice_seconds: 0.5, shortening: 5, ..Self::usual(false) }
         } else {
-            Self { slices: 12, slice_seconds: 3.0, noise_limit: NOISE_LIMIT, shortening: 1 }
+            Self {
+                slices: 12,
+                slice_seconds: 3.0,
+                noise_limit: NOISE_LIMIT,
+                takes_profiles: false,
+                shortening: 1,
+            }
         }
     }
 

@@ -48,6 +48,7 @@ pub mod outboard;
 pub mod page;
 pub mod php;
 pub mod process_table;
+pub mod profile;
 pub mod published;
 pub mod refusal;
 pub mod report;

@@ -103,6 +103,10 @@ pub struct Latency {
     pub mean_us: Option<f64>,
 }
 
+/// The quantiles of a [`Load::spectrum_us`]: what lies between them is drawn as a line.
+pub const QUANTILES: [f64; 11] =
+    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999];
+
 /// One run of a generator.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Load {
@@ -117,6 +121,13 @@ pub struct Load {
     pub reused: Option<u64>,
     /// Latencies of the answers.
     pub latency: Latency,
+    /// Latency in µs at each of [`QUANTILES`], as far as there were answers enough to tell; empty
+    /// where the generator does not tell.
+    #[serde(default)]
+    pub spectrum_us: Vec<f64>,
+    /// Requests a second that were asked for; `None` where each waits for the one before.
+    #[serde(default)]
+    pub offered: Option<f64>,
     /// How late 99 % of the requests were sent at most by the generator's own fault, in µs; `None`
     /// without a schedule.
     #[serde(default)]

@@ -12,13 +12,11 @@ use crate::fixture::Fixture;
 use crate::group::Group;
 use crate::lab::{Lab, free_address, is_root, write};
 use crate::process_table::{Pid, ProcessTable};
+use crate::profile::ZYGOTE;
 use crate::stack::Stack;
 
 /// The name in every table.
 pub const NAME: &str = "outboard";
-
-/// The command name of the process whose children are the workers.
-const ZYGOTE: &str = "outboard-zygote";
 
 /// What to serve, and how.
 pub struct Setup {

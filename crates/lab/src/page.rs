@@ -10,11 +10,15 @@ mod measured;
 use std::fmt::Write as _;
 
 use crate::markdown::headline;
-use crate::report::{Report, Section, State};
+use crate::profile::flame;
+use crate::report::{Report, Row, Section, State};
 use crate::verdict::Outcome;
 
 /// Tables of a section that are shown with their charts open; the others open with a click.
 const OPEN_TABLES: usize = 1;
+
+/// How the page looks.
+pub(crate) const STYLE: &str = include_str!("page/style.css");
 
 /// The whole report.
 pub fn render(report: &Report) -> String {
@@ -30,9 +34,10 @@ fn put(html: &mut String, report: &Report) -> std::fmt::Result {
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Outboard lab: {}</title>\n<style>\n{}</style>\n<main>",
+         <title>Outboard lab: {}</title>\n<style>\n{}{}</style>\n<main>",
         escape(&headline(report)),
-        include_str!("page/style.css")
+        STYLE,
+        if report.profiles.is_empty() { "" } else { flame::STYLE }
     )?;
     put_banner(html, report)?;
     put_bars(html, report)?;
@@ -135,6 +140,8 @@ fn put_section(html: &mut String, report: &Report, section: &Section) -> std::fm
             writeln!(html, "<p class=\"note bad\"><b>Refused or failed.</b> {}</p>", escape(why))?;
         }
     }
+    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.section == section.name).collect();
+    measured::put_rates(html, &rows)?;
     let tables = report.tables();
     let tables = tables.into_iter().filter(|table| table[0].section == section.name);
     for (at, table) in tables.enumerate() {
@@ -247,7 +254,7 @@ fn number(value: f64) -> String {
 }
 
 /// Text as it stands in HTML, attributes included.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -76,6 +76,14 @@ pub fn threads_us(pid: Pid) -> u64 {
     spent_ns.sum::<u64>() / 1_000
 }
 
+/// What kind of process bears a name: workers that are told apart by a number are one.
+pub fn kind_of(name: &str) -> String {
+    match name.split_once('/') {
+        Some((app, number)) if number.parse::<u32>().is_ok() => format!("{app} worker"),
+        _ => name.to_owned(),
+    }
+}
+
 /// All processes at one moment.
 pub struct ProcessTable(HashMap<Pid, Process>);
 

@@ -143,7 +143,7 @@ fn failing(slice: &Slice) -> Option<Refusal> {
 /// long that it reached over the end, where connections fall idle one by one.
 fn little(slice: &Slice) -> Option<Refusal> {
     let load = &slice.load;
-    if load.late_p99_us.is_some() {
+    if load.offered.is_some() {
         // By a schedule, connections are idle as often as they may be.
         return None;
     }

@@ -16,6 +16,7 @@ use crate::lab::write;
 use crate::load::Failures;
 use crate::machine::Machine;
 use crate::metric::Metric;
+use crate::profile::Profile;
 use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::slice::{Rounds, Series};
@@ -43,6 +44,9 @@ pub struct Report {
     pub comparisons: Vec<Comparison>,
     /// The bars.
     pub verdicts: Vec<Verdict>,
+    /// Where the time went, if that was asked for.
+    #[serde(default)]
+    pub profiles: Vec<Profile>,
     /// Whether the stacks are set up alike.
     pub fairness: Option<Matrix>,
     /// What a reader should know beside the numbers.
@@ -166,6 +170,12 @@ impl Report {
         for series in &rounds.series {
             self.rows.push(Row::of(&section, experiment, series));
         }
+        let named = |profile: &Profile| Profile {
+            section: section.clone(),
+            experiment: experiment.into(),
+            ..profile.clone()
+        };
+        self.profiles.extend(rounds.profiles.iter().map(named));
         if rounds.repeated > 0 {
             self.notes.push(format!("{experiment}: {} rounds taken again", rounds.repeated));
         }

@@ -15,6 +15,7 @@ use crate::lab::Lab;
 use crate::load::{Failures, Load};
 use crate::machine::Ticks;
 use crate::order::order;
+use crate::profile::{self, Profile};
 use crate::refusal::Refusal;
 use crate::stack::Stack;
 use crate::statistics::median;
@@ -154,6 +155,8 @@ pub struct Rounds {
     pub series: Vec<Series>,
     /// Rounds taken again, each for a reason that may pass.
     pub repeated: usize,
+    /// Where the time went, if that was asked for.
+    pub profiles: Vec<Profile>,
 }
 
 impl Rounds {
@@ -165,6 +168,7 @@ impl Rounds {
     /// Adds later rounds of the same stacks.
     pub fn extend(&mut self, later: Self) {
         self.repeated += later.repeated;
+        self.profiles.extend(later.profiles);
         if self.series.is_empty() {
             self.series = later.series;
             return;
@@ -199,8 +203,23 @@ pub fn interleave(
 }
 
 impl Turns<'_> {
-    /// Gives every stack its slices, after one uncounted round that warms them up.
+    /// Gives every stack its slices, after one uncounted round that warms them up; takes profiles
+    /// after them, if the lab is to.
     pub fn take(
+        &self,
+        lab: &Lab,
+        stacks: &[&Stack],
+        mut load: impl FnMut(&Stack) -> Result<Load>,
+    ) -> Result<Rounds> {
+        let mut rounds = self.only(lab, stacks, &mut load)?;
+        if lab.effort.takes_profiles {
+            rounds.profiles = profile::of_stacks(lab, stacks, load)?;
+        }
+        Ok(rounds)
+    }
+
+    /// The same without profiles.
+    pub fn only(
         &self,
         lab: &Lab,
         stacks: &[&Stack],
@@ -222,7 +241,7 @@ impl Turns<'_> {
     ) -> Result<Rounds> {
         let empty = |name: &&str| Series { stack: (*name).into(), slices: Vec::new() };
         let series = names.iter().map(empty).collect();
-        let mut rounds = Rounds { series, repeated: 0 };
+        let mut rounds = Rounds { series, ..Rounds::default() };
         let mut round = 0;
         while round < self.slices {
             let mut slices = vec![Slice::default(); names.len()];

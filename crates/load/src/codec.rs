@@ -9,6 +9,29 @@ use crate::{fastcgi, http1, http2};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
+/// The lanes of a connection of which something has come.
+#[derive(Debug, Default)]
+pub(crate) struct Came {
+    /// Their answers are whole.
+    pub(crate) whole: Vec<usize>,
+    /// The server says that it has not looked at their requests, and wants no more of them here.
+    pub(crate) refused: Vec<usize>,
+    /// The protocol has come to its end.
+    pub(crate) is_over: bool,
+}
+
+impl Came {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.whole.is_empty() && self.refused.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.whole.clear();
+        self.refused.clear();
+        self.is_over = false;
+    }
+}
+
 /// The state of one protocol on one connection.
 pub(crate) enum Codec {
     Http1(http1::Reader),
@@ -17,11 +40,11 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    pub(crate) fn new(target: &Target, keep_alive: bool) -> Self {
+    pub(crate) fn new(target: &Target, keep_alive: bool, lanes: usize) -> Self {
         match target.protocol {
             Protocol::Http1 => Codec::Http1(http1::Reader::new()),
             Protocol::Http2 => {
-                Codec::Http2(Box::new(http2::Session::new(target.tls_name.is_some())))
+                Codec::Http2(Box::new(http2::Session::new(target.tls_name.is_some(), lanes)))
             }
             Protocol::FastCgi => Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive },
         }
@@ -43,16 +66,25 @@ impl Codec {
         }
     }
 
-    /// Takes what came; true when the answer is whole.
-    pub(crate) fn feed(&mut self, bytes: &[u8], answer: &mut Answer) -> Result<bool, Malformed> {
-        match self {
-            Codec::Http1(reader) => reader.feed(bytes, answer),
-            Codec::Http2(session) => session.feed(bytes, answer),
+    /// Takes what came; says in `came` for which lanes. All but HTTP/2 have one.
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        answers: &mut [Answer],
+        came: &mut Came,
+    ) -> Result<(), Malformed> {
+        let is_whole = match self {
+            Codec::Http1(reader) => reader.feed(bytes, &mut answers[0])?,
+            Codec::Http2(session) => return session.feed(bytes, answers, came),
             Codec::FastCgi { reader, keep_alive } => {
-                answer.keep_alive = *keep_alive;
-                reader.feed(bytes, answer)
+                answers[0].keep_alive = *keep_alive;
+                reader.feed(bytes, &mut answers[0])?
             }
+        };
+        if is_whole {
+            came.whole.push(0);
         }
+        Ok(())
     }
 
     /// The peer sends nothing more; true when that ends the answer well.
@@ -83,7 +115,7 @@ pub(crate) fn write(
 /// or nothing when it is not whole or not well formed. For the fuzz target of the readers.
 #[doc(hidden)]
 pub fn read_answer(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16, u64)> {
-    let mut answer = Answer { wants_fields: true, wants_body: true, ..Answer::default() };
+    let mut answer = [Answer { wants_fields: true, wants_body: true, ..Answer::default() }];
     let mut codec = match protocol {
         Protocol::Http1 | Protocol::Http2 => Codec::Http1(http1::Reader::new()),
         Protocol::FastCgi => {
@@ -91,12 +123,16 @@ pub fn read_answer(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16,
         }
     };
     codec.begin("GET");
-    let mut is_whole = false;
+    let mut came = Came::default();
     for piece in [&bytes[..cut], &bytes[cut..]] {
         if !piece.is_empty() {
             // Bytes after a whole answer belong to none.
-            is_whole = !is_whole && codec.feed(piece, &mut answer).ok()?;
+            let was_whole = !came.whole.is_empty();
+            came.clear();
+            if !was_whole {
+                codec.feed(piece, &mut answer, &mut came).ok()?;
+            }
         }
     }
-    (is_whole || codec.end()).then_some((answer.status, answer.body_bytes))
+    (!came.whole.is_empty() || codec.end()).then_some((answer[0].status, answer[0].body_bytes))
 }

@@ -1,12 +1,13 @@
-//! [`Connection`]: one socket, what is to be written to it, and the answer coming out of it.
+//! [`Connection`]: one socket, what is to be written to it, and the answers coming out of it.
 //!
-//! Driven by the worker: it opens, sends one request at a time, and says after each event what
-//! came of it. Registered once in the worker's epoll, edge-triggered (epoll(7)): everything is
+//! Driven by the worker: it opens, sends one request at a time in each lane (HTTP/2 has as many as
+//! there are streams, all else has one), and says after each event what came of it. Registered once in the worker's epoll, edge-triggered (epoll(7)): everything is
 //! read and written until the kernel has no more, and no system call is spent on interest.
 
 use crate::answer::Answer;
-use crate::codec::Codec;
+use crate::codec::{Came, Codec};
 use crate::failures::Failure;
+use crate::http2::Unsent;
 use crate::message::Message;
 use crate::target::Address;
 use crate::tls::Tls;
@@ -36,7 +37,7 @@ pub(crate) enum News {
     Nothing,
     /// The connection takes requests now.
     Ready,
-    /// The answer is whole.
+    /// Lanes of [`Connection::came`] have something: whole answers, all but always.
     Answered,
     /// The connection is of no use any more.
     Lost(Failure),
@@ -48,6 +49,8 @@ pub(crate) struct Connection {
     phase: Phase,
     /// Tells events of this socket from those of its predecessors at the same place.
     generation: u32,
+    /// The peer answers what it was asked and takes nothing more.
+    pub(crate) is_leaving: bool,
     /// The peer sends nothing more than what waits to be read.
     has_ended: bool,
     pub(crate) codec: Codec,
@@ -55,7 +58,11 @@ pub(crate) struct Connection {
     /// What the socket has not taken yet.
     out: Vec<u8>,
     out_at: usize,
-    pub(crate) answer: Answer,
+    /// One for each lane.
+    pub(crate) answers: Vec<Answer>,
+    /// Lanes that have something, until somebody takes it.
+    pub(crate) came: Came,
+    pub(crate) opening_ns: u64,
     pub(crate) received_bytes: u64,
     /// Whether the arrival of an answer's first bytes is noted.
     times_first_byte: bool,
@@ -63,17 +70,20 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(codec: Codec, answer: Answer, times_first_byte: bool) -> Self {
+    pub(crate) fn new(codec: Codec, answers: Vec<Answer>, times_first_byte: bool) -> Self {
         Self {
             socket: None,
             phase: Phase::Closed,
             generation: 0,
+            is_leaving: false,
             has_ended: false,
             codec,
             tls: None,
             out: Vec::new(),
             out_at: 0,
-            answer,
+            answers,
+            came: Came::default(),
+            opening_ns: 0,
             received_bytes: 0,
             times_first_byte,
             first_byte_at: None,
@@ -82,6 +92,16 @@ impl Connection {
 
     pub(crate) fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
+    }
+
+    /// The peer has said its last.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended || self.came.is_over
+    }
+
+    /// Whether an answer that is whole says nothing of the others.
+    fn is_shared(&self) -> bool {
+        matches!(self.codec, Codec::Http2(_))
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -119,7 +139,9 @@ impl Connection {
         self.socket = None;
         self.tls = None;
         self.has_ended = false;
+        self.is_leaving = false;
         self.phase = Phase::Closed;
+        self.came.clear();
         self.generation = self.generation.wrapping_add(1);
         self.out.clear();
         self.out_at = 0;
@@ -127,19 +149,35 @@ impl Connection {
 
     /// Sends the bytes of one request, as far as the socket takes them; events send the rest.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.answer.clear();
+        self.answers[0].clear();
         self.first_byte_at = None;
         self.transmit(bytes)
     }
 
-    /// The same for a request whose bytes depend on those before it.
-    pub(crate) fn send_message(&mut self, message: &Message) -> Result<(), Failure> {
-        self.answer.clear();
+    /// The same in one of several lanes, for a request whose bytes depend on those before it.
+    pub(crate) fn send_message(&mut self, lane: usize, message: &Message) -> Result<(), Failure> {
+        self.answers[lane].clear();
         self.first_byte_at = None;
         if let Codec::Http2(session) = &mut self.codec {
-            session.send(message).map_err(|_| Failure::Closed)?;
+            session.send(lane, message).map_err(|unsent| {
+                self.is_leaving |= unsent == Unsent::Leaving;
+                Failure::Closed
+            })?;
         }
         self.answer_peer()
+    }
+
+    /// Gives up the request of one lane of several; false when there is but one, and nothing less
+    /// than the connection to give up.
+    pub(crate) fn cancel(&mut self, lane: usize) -> bool {
+        let Codec::Http2(session) = &mut self.codec else { return false };
+        if self.answers.len() == 1 {
+            return false;
+        }
+        session.cancel(lane);
+        // An end of the connection shows at its next event.
+        let _ = self.answer_peer();
+        true
     }
 
     /// Sends what the protocol itself has to say.
@@ -226,9 +264,9 @@ impl Connection {
             let count = match rustix::io::read(socket, &mut *buffer) {
                 Ok(0) => return self.end(),
                 Ok(count) => count,
-                Err(Errno::AGAIN) => return News::Nothing,
+                Err(Errno::AGAIN) => return self.news(),
                 Err(Errno::INTR) => continue,
-                Err(_) => return News::Lost(Failure::Closed),
+                Err(_) => return self.break_off(Failure::Closed),
             };
             self.received_bytes += count as u64;
             if self.times_first_byte && self.first_byte_at.is_none() {
@@ -238,20 +276,47 @@ impl Connection {
                 // A read that did not fill the buffer has emptied the socket (epoll(7)). Only an
                 // end that was announced already will not be announced again.
                 News::Nothing if count == buffer.len() || self.has_ended => {}
-                News::Answered => {
-                    self.answer.keep_alive &= !self.has_ended;
-                    return News::Answered;
+                // More may be there for other lanes.
+                News::Answered if self.is_shared() && (count == buffer.len() || self.has_ended) => {
                 }
+                News::Answered => return self.news(),
                 news => return news,
             }
         }
     }
 
+    /// What has come so far.
+    fn news(&mut self) -> News {
+        if self.came.is_nothing() {
+            return News::Nothing;
+        }
+        if self.is_shared() {
+            self.is_leaving |= self.has_ended || self.came.is_over || !self.came.refused.is_empty();
+        } else {
+            self.answers[0].keep_alive &= !self.has_ended;
+        }
+        News::Answered
+    }
+
+    /// The socket is of no use any more; what has come is.
+    fn break_off(&mut self, failure: Failure) -> News {
+        self.has_ended = true;
+        match self.news() {
+            News::Nothing => News::Lost(failure),
+            news => news,
+        }
+    }
+
     /// Nothing more comes.
     fn end(&mut self) -> News {
+        self.has_ended = true;
         match (self.phase, self.codec.end()) {
             (Phase::Handshaking, _) => News::Lost(Failure::Connect),
-            (_, true) => News::Answered,
+            (_, true) => {
+                self.came.whole.push(0);
+                self.news()
+            }
+            _ if !self.came.is_nothing() => self.news(),
             (_, false) => News::Lost(Failure::Closed),
         }
     }
@@ -261,18 +326,16 @@ impl Connection {
         if self.tls.is_some() {
             return self.take_records(bytes);
         }
-        let fed = self.codec.feed(bytes, &mut self.answer);
+        let fed = self.codec.feed(bytes, &mut self.answers, &mut self.came);
         match (fed, self.answer_peer()) {
             (Err(_), _) => News::Lost(Failure::Malformed),
-            (_, Err(failure)) => News::Lost(failure),
-            (Ok(true), Ok(())) => News::Answered,
-            (Ok(false), Ok(())) => News::Nothing,
+            (Ok(()), Err(failure)) => self.break_off(failure),
+            (Ok(()), Ok(())) => self.news(),
         }
     }
 
     /// Takes bytes of the socket that are TLS records.
     fn take_records(&mut self, mut bytes: &[u8]) -> News {
-        let mut is_whole = false;
         while !bytes.is_empty() {
             let Some(session) = &mut self.tls else { return News::Nothing };
             let read = session.read_tls(&mut bytes);
@@ -284,25 +347,24 @@ impl Connection {
                 let mut plain = session.reader();
                 let data = match plain.fill_buf() {
                     // The end that the peer has announced.
-                    Ok([]) => return if is_whole { News::Answered } else { self.end() },
+                    Ok([]) => return self.end(),
                     Ok(data) => data,
                     Err(_) => break,
                 };
                 let count = data.len();
-                match self.codec.feed(data, &mut self.answer) {
-                    Ok(whole) => is_whole |= whole,
-                    Err(_) => return News::Lost(Failure::Malformed),
+                if self.codec.feed(data, &mut self.answers, &mut self.came).is_err() {
+                    return News::Lost(Failure::Malformed);
                 }
                 plain.consume(count);
             }
         }
         if let Err(failure) = self.answer_peer().and_then(|()| self.flush()) {
-            return News::Lost(failure);
+            return self.break_off(failure);
         }
         if self.phase == Phase::Handshaking {
             return self.finish_handshake();
         }
-        if is_whole { News::Answered } else { News::Nothing }
+        self.news()
     }
 
     fn finish_handshake(&mut self) -> News {

@@ -124,7 +124,7 @@ impl Doubt {
 
     /// In a closed loop every connection is always busy, so the mean in flight is known.
     fn little(summary: &Summary) -> Option<Self> {
-        let expected = summary.connections as f64;
+        let expected = (summary.connections * summary.streams) as f64;
         let found = summary.in_flight_mean;
         let applies = summary.load == Load::Closed
             && !summary.has_pauses
@@ -167,7 +167,7 @@ impl fmt::Display for Doubt {
             Self::Little { found, expected } => write!(
                 f,
                 "rate × time of service says that {found:.1} requests were in flight, but {expected} \
-                 connections were busy all the time: some of the time is unaccounted for"
+                 were sent and unanswered all the time: some of the time is unaccounted for"
             ),
             Self::RateMissed { ratio } => write!(
                 f,

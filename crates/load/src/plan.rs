@@ -5,10 +5,13 @@
 
 use crate::schedule::{Arrival, Rate};
 use crate::server_cpu::Processes;
-use crate::target::Target;
+use crate::target::{Protocol, Target};
 use crate::template::Template;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a server ought to allow (RFC 9113 6.5.2), and what the protocol's library assumes.
+const STREAMS_MAX: usize = 100;
 
 /// One request, with places that are filled when it is sent.
 #[derive(Debug, Clone)]
@@ -166,8 +169,10 @@ pub struct Plan {
     pub feeds: Vec<Feed>,
     /// When requests are sent.
     pub load: Load,
-    /// Connections, each held by one user.
+    /// Connections, each held by as many users as it has streams.
     pub connections: usize,
+    /// Requests at a time on one connection; more than one in HTTP/2 alone.
+    pub streams: usize,
     /// Threads; at most one a connection is used.
     pub threads: usize,
     /// How long requests are sent.
@@ -207,6 +212,7 @@ impl Plan {
             feeds: Vec::new(),
             load: Load::Closed,
             connections: 64,
+            streams: 1,
             threads: 1,
             duration: Duration::from_secs(10),
             requests: None,
@@ -253,6 +259,22 @@ impl Plan {
         let mistakes = [
             (self.connections == 0, "no connections: at least one is needed"),
             (self.duration.is_zero() || self.interval.is_zero(), "the duration is zero"),
+            (
+                self.streams == 0 || (self.streams > 1 && self.target.protocol != Protocol::Http2),
+                "several requests at a time on a connection need HTTP/2",
+            ),
+            (
+                self.streams > STREAMS_MAX,
+                "more than 100 streams on a connection are not what servers allow",
+            ),
+            (
+                self.streams > 1 && !self.keep_alive,
+                "several requests at a time need a connection that is kept",
+            ),
+            (
+                self.streams > 1 && self.first_byte,
+                "the first byte of several answers at a time is not told apart",
+            ),
             (steps().next().is_none(), "there is no request to send"),
             (self.scripts.iter().any(|script| script.steps.is_empty()), "a script has no steps"),
             (no_weight, "the weights of all scripts are zero"),

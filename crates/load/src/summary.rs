@@ -71,6 +71,8 @@ pub struct Summary {
     pub load: Load,
     /// Connections held.
     pub connections: usize,
+    /// Requests at a time on each of them.
+    pub streams: usize,
     /// Threads that did the work.
     pub threads: usize,
     /// Whether connections carried more than one request.
@@ -146,6 +148,7 @@ impl Summary {
             url: plan.target.url.clone(),
             load: plan.load,
             connections: plan.connections,
+            streams: plan.streams,
             threads: plan.thread_count(),
             keep_alive: plan.keep_alive,
             has_pauses: plan.requests.is_some() || plan.thinks(),

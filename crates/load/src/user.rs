@@ -7,7 +7,10 @@ pub(crate) struct User {
     pub(crate) intended_ns: u64,
     /// When the request was sent, or its connection was asked for.
     pub(crate) began_ns: u64,
-    pub(crate) opening_ns: u64,
+    /// His request has gone out, and does not wait for a connection.
+    pub(crate) is_sent: bool,
+    /// Does nothing until a time.
+    pub(crate) is_resting: bool,
     pub(crate) free_since_ns: u64,
     /// The `{seq}` of the request in flight, if its bytes were made for it.
     pub(crate) seq: Option<u64>,

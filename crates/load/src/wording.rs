@@ -82,11 +82,12 @@ impl<'p> Wording<'p> {
         chosen.unwrap_or(0)
     }
 
-    /// Sends the user's next request.
+    /// Sends the user's next request in his lane of the connection.
     pub(crate) fn send(
         &mut self,
         user: &mut User,
         connection: &mut Connection,
+        lane: usize,
     ) -> Result<(), Failure> {
         let prepared = &mut self.scripts[user.script][user.step];
         connection.codec.begin(&prepared.step.request.method);
@@ -107,7 +108,7 @@ impl<'p> Wording<'p> {
         let protocol = self.plan.target.protocol;
         match codec::write(protocol, &prepared.message, self.plan.keep_alive, &mut self.bytes) {
             Some(()) => connection.send(&self.bytes),
-            None => connection.send_message(&prepared.message),
+            None => connection.send_message(lane, &prepared.message),
         }
     }
 

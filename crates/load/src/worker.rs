@@ -1,6 +1,7 @@
 //! [`Worker`]: one thread of a run, with its users, its connections and its share of the schedule.
 //!
-//! Started by `run`. Each user holds one connection and has at most one request in flight. The
+//! Started by `run`. Each user holds a connection, or a lane of one that several share, and has at
+//! most one request in flight. The
 //! loop sends what is due, sleeps in epoll until an answer comes or the next request is due, and
 //! takes the answers; in a closed loop an answer is followed by the next request at once, without
 //! another turn.
@@ -73,6 +74,8 @@ pub(crate) struct Worker<'p> {
     tls: Option<Tls>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
+    /// Users of one connection; they stand one after the other in `users`.
+    lanes: usize,
     users: Vec<User>,
     wording: Wording<'p>,
     pace: Pace,
@@ -116,19 +119,22 @@ impl<'p> Worker<'p> {
             ..Answer::default()
         };
         let connection = || {
-            let codec = Codec::new(&plan.target, plan.keep_alive);
-            Connection::new(codec, answer(), plan.first_byte)
+            let codec = Codec::new(&plan.target, plan.keep_alive, plan.streams);
+            let answers = (0..plan.streams).map(|_| answer()).collect();
+            Connection::new(codec, answers, plan.first_byte)
         };
         let mut wording = Wording::new(plan, share);
+        let users = connections * plan.streams;
         Ok(Self {
             plan,
             tls,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: (0..connections).map(|_| connection()).collect(),
-            users: (0..connections).map(|_| wording.new_user()).collect(),
+            lanes: plan.streams,
+            users: (0..users).map(|_| wording.new_user()).collect(),
             wording,
             pace,
-            idle: VecDeque::with_capacity(connections),
+            idle: VecDeque::with_capacity(users),
             resting: BinaryHeap::new(),
             in_flight: 0,
             recorder,
@@ -179,24 +185,24 @@ impl<'p> Worker<'p> {
 
     /// Connects everybody before the clock starts, as users with kept connections are.
     fn open_all(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        for place in 0..self.connections.len() {
+        for index in 0..self.connections.len() {
             // One that fails is tried again, and counted, when it is needed.
-            let _ = self.open(place, 0);
+            let _ = self.open(index, 0);
         }
         let mut open = self.connections.iter().filter(|one| !one.is_closed()).count();
         let mut events = Vec::with_capacity(EVENTS_A_TURN);
         while open > 0 && self.now_ns() < OPENING_NS {
             self.wait(&mut events, OPENING_NS - self.now_ns())?;
             for event in events.drain(..) {
-                let place = event.data.u64() as u32 as usize;
-                let opened_ns = self.users[place].opening_ns;
-                match self.connections[place].advance(event.flags, buffer) {
+                let index = event.data.u64() as u32 as usize;
+                let opened_ns = self.connections[index].opening_ns;
+                match self.connections[index].advance(event.flags, buffer) {
                     News::Nothing => continue,
                     News::Ready => {
                         let took_ns = self.now_ns().saturating_sub(opened_ns);
                         self.recorder.totals.connect.saturating_record(took_ns);
                     }
-                    News::Answered | News::Lost(_) => self.connections[place].close(),
+                    News::Answered | News::Lost(_) => self.connections[index].close(),
                 }
                 open -= 1;
             }
@@ -250,9 +256,9 @@ impl<'p> Worker<'p> {
             self.wait(&mut events, wake_ns.saturating_sub(self.now_ns()))?;
             for event in events.drain(..) {
                 let data = event.data.u64();
-                let (place, generation) = (data as u32 as usize, (data >> 32) as u32);
-                if self.connections[place].generation() == generation {
-                    self.on_event(place, event.flags, buffer);
+                let (index, generation) = (data as u32 as usize, (data >> 32) as u32);
+                if self.connections[index].generation() == generation {
+                    self.on_event(index, event.flags, buffer);
                 }
             }
         }
@@ -304,6 +310,7 @@ impl<'p> Worker<'p> {
                 break;
             }
             self.resting.pop();
+            self.users[place as usize].is_resting = false;
             self.free(place as usize, now_ns);
         }
         while let Some(&place) = self.idle.front() {
@@ -332,21 +339,24 @@ impl<'p> Worker<'p> {
 
     /// A user has nothing to do: gives him a connection, or the next request.
     fn free(&mut self, place: usize, now_ns: u64) {
+        let index = place / self.lanes;
         self.users[place].free_since_ns = now_ns;
         match &mut self.pace {
             Pace::Closed { left } => {
                 if *left > 0 && now_ns < self.end_ns {
                     *left -= 1;
                     self.begin(place, now_ns, now_ns);
-                } else if self.plan.drains {
-                    self.connections[place].close();
+                } else if self.plan.drains
+                    && self.users_of(index).all(|one| !self.users[one].is_busy)
+                {
+                    self.connections[index].close();
                 }
             }
             Pace::Open { .. } if now_ns >= self.end_ns => {}
-            Pace::Open { .. } if self.plan.keep_alive && !self.connections[place].is_ready() => {
+            Pace::Open { .. } if self.plan.keep_alive && !self.connections[index].is_ready() => {
                 // He is free again when the connection is ready.
-                if self.connections[place].is_closed()
-                    && let Err(failure) = self.open(place, now_ns)
+                if self.connections[index].is_closed()
+                    && let Err(failure) = self.open(index, now_ns)
                 {
                     self.recorder.failed(failure);
                     self.rest(place, now_ns + REST_NS);
@@ -359,20 +369,48 @@ impl<'p> Worker<'p> {
         }
     }
 
-    fn open(&mut self, place: usize, now_ns: u64) -> Result<(), Failure> {
-        self.users[place].opening_ns = now_ns;
+    /// The server takes no more on a connection: when all that was sent is answered, there is a new
+    /// one for those who wait.
+    fn leave(&mut self, index: usize, now_ns: u64) {
+        if self.users_of(index).any(|one| self.users[one].is_busy && self.users[one].is_sent) {
+            return;
+        }
+        self.users_of(index).for_each(|place| self.leave_queue(place));
+        self.connections[index].close();
+        if let Err(failure) = self.open(index, now_ns) {
+            self.lose(index, failure, now_ns);
+        }
+    }
+
+    /// A user waits for his connection and not for the schedule.
+    fn leave_queue(&mut self, place: usize) {
+        if let Some(at) = self.idle.iter().position(|&waiting| waiting as usize == place) {
+            self.idle.remove(at);
+        }
+    }
+
+    fn users_of(&self, index: usize) -> std::ops::Range<usize> {
+        index * self.lanes..(index + 1) * self.lanes
+    }
+
+    fn open(&mut self, index: usize, now_ns: u64) -> Result<(), Failure> {
         let address = &self.plan.target.address;
-        self.connections[place].open(address, self.tls.as_ref(), &self.epoll, place as u32)
+        let connection = &mut self.connections[index];
+        connection.opening_ns = now_ns;
+        connection.open(address, self.tls.as_ref(), &self.epoll, index as u32)
     }
 
     fn rest(&mut self, place: usize, until_ns: u64) {
-        self.resting.push(Reverse((until_ns, place as u32)));
+        if !std::mem::replace(&mut self.users[place].is_resting, true) {
+            self.resting.push(Reverse((until_ns, place as u32)));
+        }
     }
 
     /// A request begins: is sent, or waits for its connection.
     fn begin(&mut self, place: usize, intended_ns: u64, now_ns: u64) {
         let user = &mut self.users[place];
         user.is_busy = true;
+        user.is_sent = false;
         user.intended_ns = intended_ns;
         user.began_ns = now_ns;
         self.in_flight += 1;
@@ -383,33 +421,73 @@ impl<'p> Worker<'p> {
             self.recorder.totals.delayed += u64::from(user.free_since_ns > intended_ns);
         }
         self.recorder.sent();
-        let outcome = match self.connections[place].is_ready() {
-            true => self.send(place),
-            false => self.open(place, now_ns),
+        let index = place / self.lanes;
+        let outcome = match &self.connections[index] {
+            connection if connection.is_leaving => Ok(()),
+            connection if connection.is_ready() => self.send(place),
+            connection if connection.is_closed() => self.open(index, now_ns),
+            // Another user of it has opened it.
+            _ => Ok(()),
         };
-        if let Err(failure) = outcome {
-            self.lose(place, failure, now_ns);
+        match outcome {
+            _ if self.connections[index].is_leaving => self.leave(index, now_ns),
+            Ok(()) => {}
+            Err(failure) => self.lose(index, failure, now_ns),
         }
     }
 
     fn send(&mut self, place: usize) -> Result<(), Failure> {
-        self.wording.send(&mut self.users[place], &mut self.connections[place])
+        let (index, lane) = (place / self.lanes, place % self.lanes);
+        let user = &mut self.users[place];
+        self.wording.send(user, &mut self.connections[index], lane)?;
+        user.is_sent = true;
+        Ok(())
     }
 
-    fn on_event(&mut self, place: usize, flags: epoll::EventFlags, buffer: &mut [u8]) {
-        match self.connections[place].advance(flags, buffer) {
+    fn on_event(&mut self, index: usize, flags: epoll::EventFlags, buffer: &mut [u8]) {
+        match self.connections[index].advance(flags, buffer) {
             News::Nothing => {}
-            News::Answered if self.users[place].is_busy => self.finish(place),
-            News::Answered => self.lose(place, Failure::Malformed, self.now_ns()),
-            News::Ready => self.on_ready(place),
-            News::Lost(failure) => self.lose(place, failure, self.now_ns()),
+            News::Answered => self.on_answers(index),
+            News::Ready => self.on_ready(index),
+            News::Lost(failure) => self.lose(index, failure, self.now_ns()),
         }
     }
 
-    fn on_ready(&mut self, place: usize) {
+    fn on_answers(&mut self, index: usize) {
+        while let Some(lane) = self.connections[index].came.refused.pop() {
+            self.users[index * self.lanes + lane].is_sent = false;
+        }
+        // Whoever closes the connection meanwhile empties the list.
+        while let Some(lane) = self.connections[index].came.whole.pop() {
+            let place = index * self.lanes + lane;
+            match self.users[place].is_busy {
+                true => self.finish(place),
+                false => self.lose(index, Failure::Malformed, self.now_ns()),
+            }
+        }
+        match &self.connections[index] {
+            connection if !connection.is_leaving => {}
+            connection if connection.has_ended() => {
+                self.lose(index, Failure::Closed, self.now_ns());
+            }
+            _ => self.leave(index, self.now_ns()),
+        }
+    }
+
+    fn on_ready(&mut self, index: usize) {
         let now_ns = self.now_ns();
+        let took_ns = now_ns.saturating_sub(self.connections[index].opening_ns);
+        self.recorder.totals.connect.saturating_record(took_ns);
+        for place in self.users_of(index) {
+            // One who could not send has lost it for all of them.
+            if self.connections[index].is_ready() && !self.users[place].is_resting {
+                self.begin_on_ready(place, now_ns);
+            }
+        }
+    }
+
+    fn begin_on_ready(&mut self, place: usize, now_ns: u64) {
         let user = &mut self.users[place];
-        self.recorder.totals.connect.saturating_record(now_ns.saturating_sub(user.opening_ns));
         if !user.is_busy {
             return self.free(place, now_ns);
         }
@@ -419,20 +497,22 @@ impl<'p> Worker<'p> {
             user.began_ns = now_ns;
         }
         if let Err(failure) = self.send(place) {
-            self.lose(place, failure, now_ns);
+            self.lose(place / self.lanes, failure, now_ns);
         }
     }
 
     /// The answer is whole.
     fn finish(&mut self, place: usize) {
         let now_ns = self.now_ns();
-        let (user, connection) = (&mut self.users[place], &mut self.connections[place]);
+        let (index, lane) = (place / self.lanes, place % self.lanes);
+        let (user, connection) = (&mut self.users[place], &mut self.connections[index]);
+        let answer = &mut connection.answers[lane];
         user.is_busy = false;
         self.in_flight -= 1;
         self.recorder.answered(
             now_ns - user.intended_ns,
             now_ns - user.began_ns,
-            connection.answer.body_bytes,
+            answer.body_bytes,
         );
         if let Some(at) = connection.first_byte_at.take() {
             let at_ns = at.saturating_duration_since(self.origin).as_nanos() as u64;
@@ -440,62 +520,108 @@ impl<'p> Worker<'p> {
             times.saturating_record(at_ns.saturating_sub(user.began_ns));
         }
         // The first answer of a connection says what there is to know of the server.
-        if connection.answer.wants_fields {
-            connection.answer.wants_fields = self.plan.keeps_cookies();
-            self.recorder.totals.first.get_or_insert_with(|| connection.answer.first());
+        if answer.wants_fields {
+            answer.wants_fields = self.plan.keeps_cookies();
+            self.recorder.totals.first.get_or_insert_with(|| answer.first());
         }
         let seq = user.seq;
-        let (failure, think_ns) = self.wording.advance(user, &connection.answer);
+        let (failure, think_ns) = self.wording.advance(user, answer);
         if let Some(failure) = failure {
             self.recorder.failed(failure);
         }
-        self.recorder.totals.count_status(connection.answer.status, failure, seq);
-        if !(self.plan.keep_alive && connection.answer.keep_alive) {
+        self.recorder.totals.count_status(answer.status, failure, seq);
+        if !(self.plan.keep_alive && answer.keep_alive) {
             self.recorder.totals.closed_by_server += u64::from(self.plan.keep_alive);
             connection.close();
+            self.lose_others(place, now_ns);
         }
         match self.pace {
             Pace::Closed { .. } if think_ns > 0 => self.rest(place, now_ns + think_ns),
             _ => self.free(place, now_ns),
         }
+        if self.connections[index].is_leaving {
+            self.leave(index, now_ns);
+        }
     }
 
-    /// The connection is gone, and with it the request in flight, if there is one.
-    fn lose(&mut self, place: usize, failure: Failure, now_ns: u64) {
-        self.connections[place].close();
-        let user = &mut self.users[place];
-        let was_busy = std::mem::take(&mut user.is_busy);
-        let is_refused = matches!(failure, Failure::Connect | Failure::Ports);
-        if was_busy {
-            self.wording.start_over(user);
-            self.in_flight -= 1;
-            if failure == Failure::Timeout {
-                // It took at least so long; leaving it out would make the server look faster.
-                self.recorder.ended(now_ns - user.intended_ns, now_ns - user.began_ns);
-            } else {
-                self.recorder.totals.in_flight_ns += u128::from(now_ns - user.began_ns);
+    /// The connection is gone, and with it the requests in flight.
+    fn lose(&mut self, index: usize, failure: Failure, now_ns: u64) {
+        let was_leaving = self.connections[index].is_leaving;
+        self.connections[index].close();
+        let (mut is_idle, mut is_awaited) = (true, false);
+        for place in self.users_of(index) {
+            let user = &self.users[place];
+            is_awaited |= was_leaving && user.is_busy && !user.is_sent;
+            if user.is_busy {
+                is_idle = false;
+                if user.is_sent || !was_leaving {
+                    self.lose_request(place, failure, now_ns);
+                }
             }
-        } else if !is_refused {
+        }
+        let is_refused = matches!(failure, Failure::Connect | Failure::Ports);
+        if is_idle && is_refused {
+            self.recorder.failed(failure);
+        } else if is_idle {
             // A server may close a connection that waits; who waited in the queue tries again.
             self.recorder.totals.closed_by_server += 1;
-            if matches!(self.pace, Pace::Closed { .. }) {
-                // The user thinks, or is done; his next request connects again.
-                return;
+        }
+        // One that accepts and closes at once is not asked again at once.
+        let is_new = now_ns.saturating_sub(self.connections[index].opening_ns) < REST_NS;
+        let rests = is_refused || (is_idle && is_new);
+        for place in self.users_of(index) {
+            if !self.users[place].is_busy {
+                self.start_again(place, rests, is_idle && !is_refused, now_ns);
             }
-            if let Some(at) = self.idle.iter().position(|&waiting| waiting as usize == place) {
-                self.idle.remove(at);
-            }
-            // One that accepts and closes at once is not asked again at once.
-            let is_new = now_ns.saturating_sub(user.opening_ns) < REST_NS;
-            return match is_new {
-                true => self.rest(place, now_ns + REST_NS),
-                false => self.free(place, now_ns),
-            };
+        }
+        if is_awaited
+            && self.connections[index].is_closed()
+            && let Err(failure) = self.open(index, now_ns)
+        {
+            self.lose(index, failure, now_ns);
+        }
+    }
+
+    /// A user without a connection, and without a request, goes on.
+    fn start_again(&mut self, place: usize, rests: bool, was_idle: bool, now_ns: u64) {
+        if was_idle && matches!(self.pace, Pace::Closed { .. }) {
+            // He thinks, or is done; his next request connects again.
+            return;
+        }
+        self.leave_queue(place);
+        if rests {
+            self.rest(place, now_ns + REST_NS);
+        } else if !self.users[place].is_resting {
+            self.free(place, now_ns);
+        }
+    }
+
+    /// The request in flight of a user comes to nothing.
+    fn lose_request(&mut self, place: usize, failure: Failure, now_ns: u64) {
+        let user = &mut self.users[place];
+        user.is_busy = false;
+        self.wording.start_over(user);
+        self.in_flight -= 1;
+        if failure == Failure::Timeout {
+            // It took at least so long; leaving it out would make the server look faster.
+            self.recorder.ended(now_ns - user.intended_ns, now_ns - user.began_ns);
+        } else {
+            self.recorder.totals.in_flight_ns += u128::from(now_ns - user.began_ns);
         }
         self.recorder.failed(failure);
-        match is_refused {
-            true => self.rest(place, now_ns + REST_NS),
-            false => self.free(place, now_ns),
+    }
+
+    /// The connection was closed after the answer to one user: what the others had asked is lost.
+    fn lose_others(&mut self, place: usize, now_ns: u64) {
+        for other in self.users_of(place / self.lanes) {
+            if other == place {
+                continue;
+            }
+            let was_busy = self.users[other].is_busy;
+            if was_busy {
+                self.lose_request(other, Failure::Closed, now_ns);
+            }
+            self.start_again(other, false, !was_busy, now_ns);
         }
     }
 
@@ -504,8 +630,16 @@ impl<'p> Worker<'p> {
         let timeout_ns = self.plan.timeout.as_nanos() as u64;
         for place in 0..self.users.len() {
             let user = &self.users[place];
-            if user.is_busy && now_ns.saturating_sub(user.began_ns) >= timeout_ns {
-                self.lose(place, Failure::Timeout, now_ns);
+            if !user.is_busy || now_ns.saturating_sub(user.began_ns) < timeout_ns {
+                continue;
+            }
+            let (index, lane) = (place / self.lanes, place % self.lanes);
+            match self.connections[index].cancel(lane) {
+                true => {
+                    self.lose_request(place, Failure::Timeout, now_ns);
+                    self.free(place, now_ns);
+                }
+                false => self.lose(index, Failure::Timeout, now_ns),
             }
         }
     }

@@ -70,6 +70,11 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// Measure a server: send requests and say how fast and how well they were answered.
     Bench(Box<BenchArguments>),
+    /// Show where the time of a running server's PHP goes: a flame graph of its functions.
+    ///
+    /// Workers are looked at from outside, many times a second; they need no extension and notice
+    /// nothing. Reading another process needs its user's rights, or root's (ptrace(2)).
+    Profile(crate::profile::ProfileArguments),
     /// Measure Outboard and other ways of serving PHP side by side on this machine.
     Lab(crate::lab::arguments::Lab),
     /// Print the JSON schema of the configuration file.

@@ -16,6 +16,7 @@ mod kv;
 mod lab;
 mod named;
 mod notify;
+mod profile;
 mod reload;
 mod serve;
 mod status;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
+        Command::Profile(arguments) => profile::run(&arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, &terminal),
         Command::Schema => check::print_schema(),
     }

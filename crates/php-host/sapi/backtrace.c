@@ -16,6 +16,7 @@
 
 #define FRAMES_MAX 64
 #define TEXT_MAX 256
+#define COPIES_MAX 4
 
 /* In a worker: which request runs. Read by the zygote. */
 static volatile outboard_subject subject;
@@ -106,29 +107,42 @@ static void put_function(const zend_execute_data *frame)
 	}
 }
 
-/* One line a frame: function, then the line that it is at; an internal one is at its caller's. */
-static void write_backtrace(const zend_execute_data *innermost)
+/* Copies frames from the innermost on, those without a function left out; how many. */
+static uint32_t copy_frames(const zend_execute_data *innermost, zend_execute_data *frames)
 {
 	const zend_execute_data *at = innermost;
-	zend_execute_data frame;
-	uint32_t shown = 0;
-	while (shown < FRAMES_MAX && peek(&frame, at, sizeof(frame))) {
-		if (frame.func) {
-			zend_execute_data caller;
-			PUT("#");
-			put_number(shown++);
-			PUT(" ");
-			put_function(&frame);
-			if (!put_place(&frame) && peek(&caller, frame.prev_execute_data, sizeof(caller))) {
-				put_place(&caller);
-			}
-			PUT("\n");
-		}
-		at = frame.prev_execute_data;
+	uint32_t count = 0;
+	while (count < FRAMES_MAX && peek(&frames[count], at, sizeof(*frames))) {
+		at = frames[count].prev_execute_data;
+		count += frames[count].func != NULL;
 	}
-	if (shown == 0) {
+	return count;
+}
+
+/* One line a frame: function, then the line that it is at; an internal one is at its caller's. */
+static void write_frames(const zend_execute_data *frames, uint32_t count)
+{
+	for (uint32_t shown = 0; shown < count; shown++) {
+		zend_execute_data caller;
+		const zend_execute_data *frame = &frames[shown];
+		PUT("#");
+		put_number(shown);
+		PUT(" ");
+		put_function(frame);
+		if (!put_place(frame) && peek(&caller, frame->prev_execute_data, sizeof(caller))) {
+			put_place(&caller);
+		}
+		PUT("\n");
+	}
+	if (count == 0) {
 		PUT("(no PHP code is running: the engine starts or ends the request)\n");
 	}
+}
+
+static void write_backtrace(const zend_execute_data *innermost)
+{
+	zend_execute_data frames[FRAMES_MAX];
+	write_frames(frames, copy_frames(innermost, frames));
 }
 
 static void on_interrupt(zend_execute_data *frame)
@@ -197,11 +211,26 @@ bool outboard_backtrace_subject(int pid, outboard_subject *found)
 	return peek(found, &subject, sizeof(*found));
 }
 
-/* Writes the backtrace of another process that was forked from this one. */
-void outboard_backtrace_of(int pid)
+/* Where this program has the pointer to the innermost frame. */
+const void *outboard_backtrace_root(void)
 {
-	zend_execute_data *innermost = NULL;
+	return &EG(current_execute_data);
+}
+
+/* Writes the backtrace of another process of this program, which has its pointer to the innermost
+ * frame at `root`. One whose innermost frame changes meanwhile is copied again, a few times. */
+void outboard_backtrace_from(int pid, const void *root)
+{
+	zend_execute_data frames[FRAMES_MAX];
+	zend_execute_data *innermost = NULL, *after = NULL;
+	uint32_t count = 0;
 	reading = pid;
-	peek(&innermost, &EG(current_execute_data), sizeof(innermost));
-	write_backtrace(innermost);
+	for (int tries = 0; tries < COPIES_MAX; tries++) {
+		peek(&innermost, root, sizeof(innermost));
+		count = copy_frames(innermost, frames);
+		if (peek(&after, root, sizeof(after)) && after == innermost) {
+			break;
+		}
+	}
+	write_frames(frames, count);
 }

@@ -96,7 +96,8 @@ void outboard_backtrace_begin(uint32_t slot, uint32_t generation);
 void outboard_backtrace_end(void);
 void outboard_backtrace_at(const void *frame, uint32_t slot, uint32_t generation);
 bool outboard_backtrace_subject(int pid, outboard_subject *found);
-void outboard_backtrace_of(int pid);
+const void *outboard_backtrace_root(void);
+void outboard_backtrace_from(int pid, const void *root);
 
 /* time_limit.c */
 bool outboard_time_limit_start(void);

@@ -51,7 +51,7 @@ pub(crate) fn ask(pid: i32, memory: &OwnedFd, asked: &mut Option<Tag>) {
 }
 
 /// Field 3 of proc_pid_stat(5).
-fn is_computing(pid: i32) -> bool {
+pub(crate) fn is_computing(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
 }
@@ -62,13 +62,18 @@ fn send_signal(pid: i32) {
 }
 
 fn read_from_outside(pid: i32, memory: &OwnedFd, tag: Tag) {
-    engine::write_backtrace_of(pid);
-    let text = WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text));
+    let text = of(pid, engine::backtrace_root());
     let still = matches!(engine::subject_of(pid), Ok(Some(now)) if now == tag);
     // A ring that cannot be mapped is the worker's end already.
     if let (true, Ok(channel)) = (still, WorkerChannel::map(memory)) {
         show(&channel.backtrace_sink(), &text, tag);
     }
+}
+
+/// The backtrace of another process of this program, which has its innermost frame at `root`.
+pub(crate) fn of(pid: i32, root: usize) -> Vec<u8> {
+    engine::write_backtrace_from(pid, root);
+    WRITER.with_borrow_mut(|writer| std::mem::take(&mut writer.text))
 }
 
 fn show(sink: &BacktraceSink, text: &[u8], tag: Tag) {

@@ -230,7 +230,8 @@ unsafe extern "C" {
     fn outboard_backtrace_begin(slot: u32, generation: u32);
     fn outboard_backtrace_end();
     fn outboard_backtrace_subject(pid: i32, found: *mut Subject) -> bool;
-    fn outboard_backtrace_of(pid: i32);
+    fn outboard_backtrace_root() -> *const c_void;
+    fn outboard_backtrace_from(pid: i32, root: *const c_void);
 }
 
 /// The shim and this file were built from different sources.
@@ -339,10 +340,17 @@ pub(crate) fn subject_of(pid: i32) -> Result<Option<Tag>, Unreadable> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unreadable;
 
-/// Writes the backtrace of a worker of this zygote through [`crate::backtrace`].
-pub(crate) fn write_backtrace_of(pid: i32) {
-    // SAFETY: as in `subject_of`.
-    unsafe { outboard_backtrace_of(pid) }
+/// Where this program has the pointer to PHP's innermost frame; its forks have it there too.
+pub(crate) fn backtrace_root() -> usize {
+    // SAFETY: takes an address and reads nothing.
+    unsafe { outboard_backtrace_root() }.addr()
+}
+
+/// Writes the backtrace of another process of this program, which has that pointer at `root`,
+/// through [`crate::backtrace`].
+pub(crate) fn write_backtrace_from(pid: i32, root: usize) {
+    // SAFETY: as in `subject_of`; `root` is an address in the other process and is never read here.
+    unsafe { outboard_backtrace_from(pid, ptr::without_provenance(root)) }
 }
 
 /// How a request ended.

@@ -2,7 +2,8 @@
 //! each of which answers requests over shared memory: in classic mode one at a time, each by a
 //! script of its own; in worker mode by a script that stays.
 //!
-//! Started by the supervisor with the control socket as standard input; never by hand.
+//! Started by the supervisor with the control socket as standard input; never by hand. As
+//! `outboard-php sample` it looks at workers from outside, for `outboard profile`.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
@@ -28,6 +29,7 @@ mod poller;
 mod process;
 mod purge;
 mod resident;
+mod sampler;
 mod startup;
 mod worker;
 mod zygote;
@@ -35,7 +37,11 @@ mod zygote;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match zygote::run() {
+    let outcome = match std::env::args_os().nth(1) {
+        Some(word) if word == sampler::COMMAND => sampler::run(),
+        _ => zygote::run(),
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) => {
             eprintln!("outboard-php: {error}");

@@ -149,6 +149,88 @@ pub(super) fn lines(series: &[Vec<f64>]) -> String {
     svg + "</svg>"
 }
 
+/// Height of the curves' chart in px, without its words.
+const CURVES_PX: f64 = 180.0;
+
+/// A curve per stack, of places from 0 to 1 and times in ms, which stand on a logarithmic scale;
+/// `names` are places of the axis.
+pub(super) fn curves(curves: &[Vec<(f64, f64)>], names: &[(f64, String)]) -> String {
+    let values = || curves.iter().flatten().map(|&(_, ms)| ms).filter(|ms| *ms > 0.0);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    if !low.is_finite() {
+        return String::new();
+    }
+    let first = low.log10().floor();
+    let last = high.log10().ceil().max(first + 1.0);
+    let y = |ms: f64| {
+        let decade = ms.max(f64::MIN_POSITIVE).log10().max(first);
+        6.0 + CURVES_PX * (last - decade) / (last - first)
+    };
+    // Left of the curves is room for the words, and right of them for half a word.
+    let x = |place: f64| 12.0 + 84.0 * place;
+    let mut svg = "<svg class=\"curves\" role=\"img\">".to_owned();
+    for decade in first as i32..=last as i32 {
+        let ms = 10_f64.powi(decade);
+        let _ = write!(
+            svg,
+            "<line class=\"grid\" x1=\"12%\" x2=\"100%\" y1=\"{0:.1}\" y2=\"{0:.1}\"/>\
+             <text x=\"2\" y=\"{1:.1}\">{2}</text>",
+            y(ms),
+            y(ms) + 4.0,
+            time(ms)
+        );
+    }
+    for (place, name) in names {
+        let _ = write!(
+            svg,
+            "<text class=\"name\" x=\"{:.2}%\" y=\"{:.1}\">{}</text>",
+            x(*place),
+            CURVES_PX + 24.0,
+            escape(name)
+        );
+    }
+    for (stack, points) in curves.iter().enumerate() {
+        let colour = stack % COLOURS;
+        for pair in points.windows(2) {
+            let _ = write!(
+                svg,
+                "<line class=\"c{colour}\" x1=\"{:.2}%\" y1=\"{:.1}\" x2=\"{:.2}%\" y2=\"{:.1}\"/>",
+                x(pair[0].0),
+                y(pair[0].1),
+                x(pair[1].0),
+                y(pair[1].1)
+            );
+        }
+        for &(place, ms) in points {
+            let _ = write!(
+                svg,
+                "<circle class=\"c{colour}\" cx=\"{:.2}%\" cy=\"{:.1}\" r=\"2.5\"><title>{} ms</title>\
+                 </circle>",
+                x(place),
+                y(ms),
+                number(ms)
+            );
+        }
+    }
+    svg + "</svg>"
+}
+
+/// A power of ten of ms in a word.
+fn time(ms: f64) -> String {
+    match ms {
+        1_000.0.. => format!("{} s", ms / 1e3),
+        1.0.. => format!("{ms} ms"),
+        _ => format!("{} µs", (ms * 1e3).round()),
+    }
+}
+
+/// Which colour is which stack.
+pub(super) fn stacks(names: &[&str]) -> String {
+    let each = names.iter().enumerate();
+    let each = each.map(|(at, name)| format!("<span>{}{}</span>", key(at), escape(name)));
+    format!("<div class=\"legend\">{}</div>", each.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +248,15 @@ mod tests {
     }
 
     #[test]
+    fn ten_times_as_long_is_a_decade_higher() {
+        let svg = curves(&[vec![(0.0, 1.0), (1.0, 10.0)]], &[(0.0, "first".into())]);
+        assert!(svg.contains("x1=\"12.00%\" y1=\"186.0\" x2=\"96.00%\" y2=\"6.0\""), "{svg}");
+        assert!(svg.contains("1 ms") && svg.contains("10 ms") && svg.contains("first"), "{svg}");
+    }
+
+    #[test]
     fn nothing_measured_draws_nothing() {
+        assert_eq!(curves(&[Vec::new()], &[]), "");
         assert_eq!(lines(&[]), "");
         assert_eq!(lines(&[vec![0.0]]), "");
     }

@@ -6,11 +6,14 @@ use std::fmt::Write as _;
 
 use super::{chart, escape, number};
 use crate::comparison::{Comparison, change};
+use crate::load::QUANTILES;
 use crate::metric::Metric;
+use crate::process_table::kind_of;
+use crate::profile::{Kind, Profile, flame};
 use crate::report::{Report, Row};
 use crate::slice::Slice;
 use crate::statistics::judge::Class;
-use crate::statistics::{Estimate, middle};
+use crate::statistics::{Estimate, median, middle};
 
 /// Rows of the same settings: the numbers, what follows from them, and a fold with what is behind.
 pub(super) fn put(
@@ -29,11 +32,42 @@ pub(super) fn put(
     writeln!(html, "<details{state}><summary>Pairs, processes and slices</summary>")?;
     put_differences(html, &comparisons)?;
     put_processes(html, rows)?;
+    put_spectrum(html, rows)?;
     writeln!(html, "<div class=\"columns\">")?;
     put_over_slices(html, "Answers per second, over the slices", rows, |s| s.load.rate())?;
     put_over_slices(html, "p99 in ms", rows, |s| s.load.latency.p99_us / 1e3)?;
     put_over_slices(html, "Memory (PSS) in MiB", rows, |s| s.pss_bytes as f64 / 1_048_576.0)?;
-    writeln!(html, "</div></details></article>")
+    writeln!(html, "</div></details>")?;
+    put_profiles(html, report, &rows[0])?;
+    writeln!(html, "</article>")
+}
+
+/// A flame graph for each stack, and the difference of the first two, each behind a fold.
+fn put_profiles(html: &mut String, report: &Report, row: &Row) -> std::fmt::Result {
+    let is_here = |profile: &&Profile| {
+        (&profile.section, &profile.experiment) == (&row.section, &row.experiment)
+    };
+    for kind in [Kind::Php, Kind::Native] {
+        let profiles = report.profiles.iter().filter(is_here);
+        let profiles: Vec<&Profile> = profiles.filter(|profile| profile.kind == kind).collect();
+        let id = |which: &str| {
+            let name = format!("{}-{}-{}-{which}", row.section, row.experiment, kind.word());
+            name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+        };
+        for profile in &profiles {
+            let (stack, graph) =
+                (escape(&profile.stack), flame::graph(&profile.folded, &id(&profile.stack)));
+            let title = format!("{stack}: {}", kind.word());
+            writeln!(html, "<details><summary>{title}</summary>{graph}</details>")?;
+        }
+        if let [b, a, ..] = &profiles[..] {
+            let graph = flame::difference(&a.folded, &b.folded, &id("difference"));
+            let (a, b) = (escape(&a.stack), escape(&b.stack));
+            let title = format!("{}: from {a} to {b}", kind.word());
+            writeln!(html, "<details><summary>{title}</summary>{graph}</details>")?;
+        }
+    }
+    Ok(())
 }
 
 fn put_rows(html: &mut String, rows: &[Row]) -> std::fmt::Result {
@@ -181,16 +215,11 @@ fn put_processes(html: &mut String, rows: &[Row]) -> std::fmt::Result {
     writeln!(html, "<p></p>{}</div>", chart::legend(&kinds))
 }
 
-/// The µs of each kind of process per request, the most expensive first. Workers that are told
-/// apart by a number are one kind.
+/// The µs of each kind of process per request, the most expensive first.
 fn process_shares(row: &Row) -> Vec<(String, f64)> {
     let mut sums = BTreeMap::<String, u64>::new();
     for (name, us) in row.slices.slices.iter().flat_map(|slice| &slice.by_process_us) {
-        let kind = match name.split_once('/') {
-            Some((app, number)) if number.parse::<u32>().is_ok() => format!("{app} worker"),
-            _ => name.clone(),
-        };
-        *sums.entry(kind).or_default() += us;
+        *sums.entry(kind_of(name)).or_default() += us;
     }
     let total = sums.values().sum::<u64>().max(1) as f64;
     let share = |(name, us): (String, u64)| (name, us as f64 / total * row.cpu_us);
@@ -198,6 +227,75 @@ fn process_shares(row: &Row) -> Vec<(String, f64)> {
         sums.into_iter().filter(|(_, us)| *us > 0).map(share).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     shares
+}
+
+/// The latency that a share of the answers stayed below: each nine as wide as the one before.
+fn put_spectrum(html: &mut String, rows: &[Row]) -> std::fmt::Result {
+    let place = |quantile: f64| -(1.0 - quantile).log10() / 4.0;
+    let curves: Vec<Vec<(f64, f64)>> = rows
+        .iter()
+        .map(|row| {
+            let at = |index| {
+                let told = row.slices.slices.iter();
+                let told = told.filter_map(|slice| slice.load.spectrum_us.get(index).copied());
+                told.collect::<Vec<f64>>()
+            };
+            let values = QUANTILES.iter().enumerate().map(|(index, &q)| (place(q), at(index)));
+            let values = values.filter(|(_, values)| !values.is_empty());
+            values.map(|(place, values)| (place, median(&values) / 1e3)).collect()
+        })
+        .collect();
+    let names =
+        [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
+    let names = names.map(|(quantile, name)| (place(quantile), name.to_owned()));
+    let svg = chart::curves(&curves, &names);
+    if svg.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        html,
+        "<figure><h4>Latency that this share of the answers stayed below</h4>{svg}</figure>"
+    )
+}
+
+/// Latency over the rates that were offered, if that is what a section measured.
+pub(super) fn put_rates(html: &mut String, rows: &[&Row]) -> std::fmt::Result {
+    let offered = |row: &Row| row.slices.slices.first().and_then(|slice| slice.load.offered);
+    let mut rates: Vec<f64> = rows.iter().filter_map(|row| offered(row)).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let (Some(&least), Some(&most)) = (rates.first(), rates.last()) else { return Ok(()) };
+    if rates.len() < 3 {
+        return Ok(());
+    }
+    let place = |rate: f64| (rate / least).ln() / (most / least).ln();
+    let mut stacks: Vec<&str> = Vec::new();
+    for row in rows {
+        if !stacks.contains(&row.stack.as_str()) {
+            stacks.push(&row.stack);
+        }
+    }
+    let names: Vec<(f64, String)> = rates.iter().map(|&rate| (place(rate), number(rate))).collect();
+    let curves = |value: fn(&Row) -> f64| -> Vec<Vec<(f64, f64)>> {
+        let of = |stack: &&str| {
+            let rows = rows.iter().filter(|row| row.stack == **stack);
+            rows.filter_map(|row| Some((place(offered(row)?), value(row)))).collect()
+        };
+        stacks.iter().map(of).collect()
+    };
+    writeln!(html, "<article><h3>Latency against rate</h3>{}", chart::stacks(&stacks))?;
+    writeln!(html, "<div class=\"columns two\">")?;
+    for (title, value) in [
+        (
+            "Half of the requests, by requests offered a second",
+            (|row| row.p50_ms) as fn(&Row) -> f64,
+        ),
+        ("99 % of the requests", |row| row.p99_ms),
+    ] {
+        let svg = chart::curves(&curves(value), &names);
+        writeln!(html, "<figure><h4>{title}</h4>{svg}</figure>")?;
+    }
+    writeln!(html, "</div></article>")
 }
 
 fn put_over_slices(

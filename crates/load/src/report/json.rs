@@ -21,6 +21,7 @@ pub fn json(summary: &Summary) -> Value {
         "url": summary.url,
         "load": load(&summary.load),
         "connections": summary.connections,
+        "streams": summary.streams,
         "threads": summary.threads,
         "keep_alive": summary.keep_alive,
         "seconds": summary.seconds,

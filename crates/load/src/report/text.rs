@@ -30,7 +30,11 @@ pub fn text(summary: &Summary) -> String {
 }
 
 fn head(summary: &Summary, out: &mut String) {
-    let kept = if summary.keep_alive { "kept" } else { "one request each" };
+    let kept = match (summary.keep_alive, summary.streams) {
+        (true, 1) => "kept".to_owned(),
+        (true, streams) => format!("kept, {streams} streams each"),
+        (false, _) => "one request each".to_owned(),
+    };
     let _ = writeln!(out, "{}", summary.url);
     let _ = writeln!(
         out,

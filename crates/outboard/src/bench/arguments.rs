@@ -69,6 +69,9 @@ pub(crate) struct PlanArguments {
     /// Speak HTTP/2: over TLS by agreement, without TLS because you know that it is spoken there.
     #[arg(long)]
     http2: bool,
+    /// Requests at a time on each connection, with --http2.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    streams: usize,
     /// Take any certificate.
     #[arg(long)]
     insecure: bool,
@@ -100,6 +103,7 @@ impl PlanArguments {
             plan.target.protocol = Protocol::Http2;
         }
         plan.connections = self.connections;
+        plan.streams = self.streams;
         plan.threads = self.threads.unwrap_or_else(default_threads);
         plan.duration = self.duration;
         if self.requests.is_some() {

@@ -91,7 +91,7 @@ fn text(a: &Value, b: &Value) -> String {
 
 /// In what the two runs were asked for different things.
 fn set_up_differently(a: &Value, b: &Value) -> Vec<String> {
-    let names = ["url", "load", "connections", "threads", "keep_alive"];
+    let names = ["url", "load", "connections", "streams", "threads", "keep_alive"];
     let differ = names.into_iter().filter(|&name| a[name] != b[name]);
     differ.map(|name| format!("{name}: {} and {}", a[name], b[name])).collect()
 }

@@ -33,6 +33,9 @@ pub(crate) enum Work {
     /// Exit code 0: alike where it matters, 5: not.
     Doctor(Doctor),
     /// Compare a stack with itself: the smallest effect that this machine can show.
+    ///
+    /// Exit code 0: equals are told apart in at most one of twenty comparisons, 3: in more, 4: the
+    /// machine was too noisy to judge all of them.
     Calibrate(Calibrate),
     /// Judge B against A: two stacks, binaries, commands or running servers.
     Ab(Ab),
@@ -66,6 +69,9 @@ pub(crate) struct Run {
     /// Seconds per slice [default: 3, with --quick 0.5].
     #[arg(long, value_name = "S")]
     pub(crate) seconds: Option<f64>,
+    /// Also take profiles of every stack, in slices of their own: flame graphs in the report.
+    #[arg(long)]
+    pub(crate) profile: bool,
     /// A setting in which stacks may differ; may be given more than once. Without it none is
     /// measured when `lab doctor` finds one.
     #[arg(long, value_name = "SETTING")]
@@ -136,6 +142,10 @@ pub(crate) struct Ab {
     /// A setting that may differ, since it is what is compared; may be given more than once.
     #[arg(long, value_name = "SETTING")]
     pub(crate) accept: Vec<String>,
+    /// Also take profiles of both, in slices of their own: flame graphs of A, B and the difference
+    /// in the report.
+    #[arg(long)]
+    pub(crate) profile: bool,
     /// Answers may have any body: pages with a clock or a token in them.
     #[arg(long)]
     pub(crate) any_body: bool,
@@ -197,6 +207,7 @@ impl Run {
             slices: self.slices.unwrap_or(usual.slices),
             slice_seconds: self.seconds.unwrap_or(usual.slice_seconds),
             noise_limit: self.noise.limit(),
+            takes_profiles: self.profile,
             ..usual
         }
     }
@@ -218,6 +229,7 @@ impl Ab {
         Effort {
             slice_seconds: self.slice,
             noise_limit: self.noise.limit(),
+            takes_profiles: self.profile,
             ..Effort::usual(false)
         }
     }

@@ -1,0 +1,42 @@
+//! hello.php at offered rates from few to more than any stack carries: where latency begins to bend.
+//!
+//! An open loop: requests are sent by the clock, and a latency counts from when its request was
+//! due. The report draws latency against rate, one line for each stack.
+
+use crate::ask::Ask;
+use crate::error::Result;
+use crate::generator;
+use crate::lab::Lab;
+use crate::outboard::Outboard;
+use crate::report::Report;
+use crate::site::{HELLO, Site};
+use crate::slice::Turns;
+use crate::stack::{Stack, check_same_answers};
+use crate::{apache, nginx};
+
+const CONNECTIONS: usize = 64;
+
+/// Requests a second.
+const RATES: [u32; 6] = [500, 1_000, 2_000, 4_000, 8_000, 16_000];
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let site = Site::write(lab)?;
+    let outboard = Outboard::start(lab, &site.root)?;
+    let peers = [
+        nginx::with_fpm(lab, &site.root)?,
+        apache::with_mod_php(lab, &site.root, apache::PROCESSES)?,
+    ];
+    let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
+    let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
+    let seconds = lab.effort.short_slice_seconds();
+    let turns = Turns { slices: if lab.effort.shortening > 1 { 2 } else { 5 }, beside: None };
+    for rate in RATES {
+        let title = format!("hello at {rate}/s c={CONNECTIONS}");
+        lab.progress(&title);
+        let rounds = turns.take(lab, &stacks, |stack| {
+            generator::load_at(stack.address, &ask, CONNECTIONS, seconds, f64::from(rate))
+        })?;
+        report.add_rows(&title, &rounds);
+    }
+    Ok(())
+}

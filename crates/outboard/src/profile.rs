@@ -1,0 +1,115 @@
+//! `outboard profile`: where the time of a running server's PHP goes.
+//!
+//! Its workers are found through the admin socket and looked at from outside, by the sampler of the
+//! PHP host; the library draws.
+
+use crate::admin_client::{ask, default_socket};
+use crate::terminal::Terminal;
+use clap::Args;
+use outboard_lab::process_table::{Pid, ProcessTable};
+use outboard_lab::profile::folded::Folded;
+use outboard_lab::profile::{self, Sampling, flame};
+use outboard_load::parse_duration;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The functions that are named in the terminal.
+const NAMED: usize = 15;
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArguments {
+    /// The admin socket of the server.
+    #[arg(long, value_name = "SOCKET")]
+    admin: Option<PathBuf>,
+    /// One app alone.
+    #[arg(long, value_name = "NAME")]
+    app: Option<String>,
+    /// How long to look.
+    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    duration: Duration,
+    /// How often a second each worker is looked at.
+    #[arg(long, value_name = "N", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    hz: u32,
+    /// Count waiting too: for queries, files, other servers.
+    #[arg(long)]
+    wall: bool,
+    /// Also take the native functions of gateway and workers, by perf.
+    #[arg(long)]
+    native: bool,
+    /// Write the flame graph: one page that needs nothing else.
+    #[arg(long, short, value_name = "FILE", default_value = "profile.html")]
+    output: PathBuf,
+    /// Also write the folded stacks, for other tools.
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &ProfileArguments, terminal: &Terminal) -> ExitCode {
+    match take(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => terminal.fail(&message, 1),
+    }
+}
+
+fn take(arguments: &ProfileArguments) -> Result<(), String> {
+    let socket = arguments.admin.clone().unwrap_or_else(default_socket);
+    let status = ask(&socket, "GET", "/status")?.body;
+    let gateway = status["pid"].as_u64().and_then(|pid| Pid::try_from(pid).ok());
+    let gateway = gateway.ok_or("the server does not tell its process id")?;
+    let pids: Vec<Pid> = ProcessTable::snapshot().tree([gateway]).into_iter().collect();
+    let sampling = Sampling { duration: arguments.duration, hz: arguments.hz };
+    let words = |error: outboard_lab::error::Error| error.to_string();
+    let zygotes = profile::zygotes(&pids);
+    let (php, native) = std::thread::scope(|scope| {
+        let native = arguments
+            .native
+            .then(|| scope.spawn(|| profile::native(&pids, sampling, &std::env::temp_dir())));
+        let php = profile::php(&zygotes, sampling);
+        (php, native.map(|native| native.join().expect("perf's reader does not panic")))
+    });
+    let php = chosen(php.map_err(words)?, arguments);
+    let mut graphs = vec![("PHP".to_owned(), flame::graph(&php, "php"))];
+    if let Some(native) = native.transpose().map_err(words)? {
+        graphs.push(("Native".to_owned(), flame::graph(&native, "native")));
+    }
+    let title = format!("Profile of {}", arguments.app.as_deref().unwrap_or("all apps"));
+    let about = format!(
+        "{} samples over {:?}, {} times a second; {}",
+        php.samples(),
+        arguments.duration,
+        arguments.hz,
+        if arguments.wall {
+            "computing and waiting"
+        } else {
+            "computing; --wall shows waiting too"
+        }
+    );
+    write(&arguments.output, &flame::page(&title, &about, &graphs))?;
+    if let Some(file) = &arguments.folded {
+        write(file, &php.text())?;
+    }
+    print!("{}", heaviest(&php));
+    println!("\nflame graph: {}", arguments.output.display());
+    Ok(())
+}
+
+fn chosen(mut folded: Folded, arguments: &ProfileArguments) -> Folded {
+    if let Some(app) = &arguments.app {
+        folded = folded.of_app(app);
+    }
+    if arguments.wall { folded } else { folded.computing() }
+}
+
+fn heaviest(folded: &Folded) -> String {
+    let mut page = format!("{} samples\n\n  itself   below  function\n", folded.samples());
+    for share in folded.heaviest(NAMED) {
+        let (own, total) = (share.own * 100.0, share.total * 100.0);
+        page += &format!("{own:>6.1} %{total:>6.1} %  {}\n", share.name);
+    }
+    page
+}
+
+fn write(file: &std::path::Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}

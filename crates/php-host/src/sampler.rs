@@ -1,0 +1,238 @@
+//! The sampler: looks at the PHP stacks of running workers from outside, many times a second.
+//!
+//! `outboard-php sample` is started by `outboard profile` and by the lab, never by a zygote: a
+//! process that reads others of the same program by process_vm_readv(2) and has no PHP of its own.
+//! Workers need nothing for it and notice nothing of it; no extension is loaded.
+//!
+//! Invariant: addresses are taken from this program only where the other process has mapped the
+//! same files, so that offsets within them are the same.
+//!
+//! Output: folded stacks, one a line, outermost frame first, and how often each was seen:
+//! `site;{main} index.php;App::run;strlen 42`. A worker that waits in a system call has
+//! `(waiting)` as its innermost frame; one that computes outside of PHP code `(engine)`.
+
+use crate::{backtrace, engine};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The word on the command line that makes this program the sampler.
+pub(crate) const COMMAND: &str = "sample";
+
+/// How often the zygotes are asked for new workers.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+
+struct Arguments {
+    hz: u32,
+    duration: Duration,
+    zygotes: Vec<i32>,
+}
+
+/// `outboard-php sample HZ SECONDS ZYGOTE_PID…`
+pub(crate) fn run() -> io::Result<ExitCode> {
+    let arguments = arguments().ok_or_else(|| {
+        let usage = "usage: outboard-php sample HZ SECONDS ZYGOTE_PID...";
+        io::Error::new(io::ErrorKind::InvalidInput, usage)
+    })?;
+    let stacks = sample(&arguments)?;
+    let mut out = io::stdout().lock();
+    for (stack, count) in stacks {
+        writeln!(out, "{stack} {count}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn arguments() -> Option<Arguments> {
+    let mut words = std::env::args().skip(2);
+    let hz: u32 = words.next()?.parse().ok().filter(|hz| (1..=10_000).contains(hz))?;
+    let seconds: f64 = words.next()?.parse().ok()?;
+    let duration = Duration::try_from_secs_f64(seconds).ok()?;
+    let zygotes = words.map(|word| word.parse().ok()).collect::<Option<Vec<i32>>>()?;
+    (!zygotes.is_empty()).then_some(Arguments { hz, duration, zygotes })
+}
+
+fn sample(arguments: &Arguments) -> io::Result<BTreeMap<String, u64>> {
+    let own = Root::own()?;
+    let began = Instant::now();
+    let mut stacks = BTreeMap::new();
+    let mut workers = Vec::new();
+    let mut next_look = began;
+    for tick in 0_u32.. {
+        let at = Duration::from_secs(1) * tick / arguments.hz;
+        if at >= arguments.duration {
+            break;
+        }
+        thread::sleep(at.saturating_sub(began.elapsed()));
+        if Instant::now() >= next_look {
+            workers = find_workers(&arguments.zygotes, &own)?;
+            next_look = Instant::now() + LOOK_AROUND;
+        }
+        for worker in &workers {
+            if let Some(stack) = worker.stack() {
+                *stacks.entry(stack).or_default() += 1;
+            }
+        }
+    }
+    Ok(stacks)
+}
+
+/// A worker, and where it has the pointer to its innermost frame.
+struct Worker {
+    pid: i32,
+    app: String,
+    root: usize,
+}
+
+fn find_workers(zygotes: &[i32], own: &Root) -> io::Result<Vec<Worker>> {
+    let mut workers = Vec::new();
+    for &zygote in zygotes {
+        let root = own.in_process(zygote)?;
+        // A zygote that has gone was drained; its successor is for the next run.
+        let children = fs::read_to_string(format!("/proc/{zygote}/task/{zygote}/children"));
+        for pid in children.unwrap_or_default().split_whitespace() {
+            let Ok(pid) = pid.parse() else { continue };
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let app = name.trim().split('/').next().unwrap_or_default().to_owned();
+            workers.push(Worker { pid, app, root });
+        }
+    }
+    Ok(workers)
+}
+
+impl Worker {
+    /// What it does at this moment, as a folded stack; `None` when it has nothing to do.
+    fn stack(&self) -> Option<String> {
+        let is_computing = backtrace::is_computing(self.pid);
+        let text = String::from_utf8_lossy(&backtrace::of(self.pid, self.root)).into_owned();
+        let frames: Vec<String> = text.lines().filter_map(frame).collect();
+        let state = match (is_computing, frames.is_empty()) {
+            (false, true) => return None,
+            (false, false) => Some("(waiting)"),
+            (true, true) => Some("(engine)"),
+            (true, false) => None,
+        };
+        let mut stack = self.app.clone();
+        for word in frames.iter().rev().map(String::as_str).chain(state) {
+            stack.push(';');
+            stack.push_str(word);
+        }
+        Some(stack)
+    }
+}
+
+/// `#3 App::run() /srv/app.php:12` as a word of a folded stack. A function has one whatever line
+/// it is at; what has no name of its own has that of its file.
+fn frame(line: &str) -> Option<String> {
+    let (_, rest) = line.strip_prefix('#')?.split_once(' ')?;
+    let (name, place) = rest.split_once(' ').unwrap_or((rest, ""));
+    let name = name.strip_suffix("()").unwrap_or(name);
+    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+    let is_nameless = name.contains('{') && !file.is_empty();
+    let word = if is_nameless { format!("{name} {file}") } else { name.to_owned() };
+    // What separates frames, and lines, is in no name.
+    Some(word.replace([';', '\n'], "?"))
+}
+
+/// Where PHP's pointer to the innermost frame is: how far from the beginning of which file.
+struct Root {
+    file: File,
+    offset: usize,
+}
+
+/// A file as `/proc/PID/maps` names it: device and inode, of which a path may have had several.
+#[derive(Clone, PartialEq, Eq)]
+struct File {
+    device: String,
+    inode: String,
+}
+
+impl Root {
+    fn own() -> io::Result<Self> {
+        let address = engine::backtrace_root();
+        let maps = fs::read_to_string("/proc/self/maps")?;
+        // Variables without a value lie behind the last mapping of their file, in one of no file.
+        let before = mappings(&maps).filter(|mapping| mapping.start <= address);
+        let file = before.filter_map(|mapping| mapping.file).last();
+        let file = file.ok_or_else(|| io::Error::other("PHP's globals are in no file"))?;
+        let base = base(&maps, &file).ok_or_else(|| io::Error::other("a file has no beginning"))?;
+        Ok(Self { offset: address - base, file })
+    }
+
+    /// Its address in another process.
+    fn in_process(&self, pid: i32) -> io::Result<usize> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
+            .map_err(|error| io::Error::new(error.kind(), format!("zygote {pid}: {error}")))?;
+        let other = || {
+            let why = "runs another build of outboard-php or of PHP than this one";
+            io::Error::other(format!("zygote {pid} {why}"))
+        };
+        Ok(base(&maps, &self.file).ok_or_else(other)? + self.offset)
+    }
+}
+
+struct Mapping {
+    start: usize,
+    file: Option<File>,
+}
+
+/// The lines of proc_pid_maps(5): `start-end flags offset device inode path`.
+fn mappings(maps: &str) -> impl Iterator<Item = Mapping> {
+    maps.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let start = usize::from_str_radix(words.next()?.split('-').next()?, 16).ok()?;
+        let (device, inode) = (words.nth(2)?.to_owned(), words.next()?.to_owned());
+        let file = (inode != "0").then_some(File { device, inode });
+        Some(Mapping { start, file })
+    })
+}
+
+/// Where a file's first mapping begins.
+fn base(maps: &str, file: &File) -> Option<usize> {
+    let same = |mapping: &Mapping| mapping.file.as_ref() == Some(file);
+    mappings(maps).filter(same).map(|mapping| mapping.start).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_one_frame_whatever_its_line() {
+        assert_eq!(frame("#0 strlen() /srv/a.php:3").as_deref(), Some("strlen"));
+        assert_eq!(
+            frame("#12 App\\Kernel::run() /srv/a.php:9").as_deref(),
+            Some("App\\Kernel::run")
+        );
+    }
+
+    #[test]
+    fn what_has_no_name_has_that_of_its_file() {
+        assert_eq!(frame("#1 {main} /srv/a b.php:3").as_deref(), Some("{main} /srv/a b.php"));
+        assert_eq!(frame("#1 {closure}() /srv/a.php:3").as_deref(), Some("{closure} /srv/a.php"));
+        assert_eq!(frame("(no PHP code is running)"), None);
+    }
+
+    #[test]
+    fn a_variable_behind_its_file_is_found_by_that_file() {
+        let maps = "\
+            1000-2000 r-xp 00000000 fe:01 42 /usr/bin/outboard-php\n\
+            2000-3000 rw-p 00001000 fe:01 42 /usr/bin/outboard-php\n\
+            3000-4000 rw-p 00000000 00:00 0 \n\
+            9000-a000 r-xp 00000000 fe:01 43 /usr/lib/libphp8.2.so\n";
+        let files: Vec<bool> = mappings(maps).map(|mapping| mapping.file.is_some()).collect();
+        assert_eq!(files, [true, true, false, true]);
+        let file = File { device: "fe:01".into(), inode: "42".into() };
+        assert_eq!(base(maps, &file), Some(0x1000));
+        assert_eq!(base(maps, &File { device: "fe:02".into(), inode: "42".into() }), None);
+    }
+
+    #[test]
+    fn its_own_globals_are_found_in_its_own_maps() {
+        let root = Root::own().expect("a test is linked with PHP");
+        let own = root.in_process(std::process::id() as i32).expect("it is the same program");
+        assert_eq!(own, engine::backtrace_root());
+    }
+}
