@@ -109,7 +109,7 @@ impl PhpConfig {
 fn embed_runtime() {
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut source = String::new();
-    for name in ["functions", "Coroutine", "Timer", "Request", "Response", "fetch"] {
+    for name in ["functions", "Coroutine", "Timer", "Request", "Response", "fetch", "kv"] {
         let path = format!("runtime/{name}.php");
         let text = std::fs::read_to_string(&path).expect("the crate has a folder runtime");
         source.push_str(text.strip_prefix("<?php").expect("a PHP file begins with its tag"));

@@ -171,7 +171,7 @@ fn open_generation(
             pool.retire(0);
             ServerError::Setup(format!("app {}: {error}", app.name))
         })?;
-        let fetches = Fetches::new(upstream.clone());
+        let fetches = Fetches::new(upstream.clone(), entities.clone());
         pool.set_operations(Purges::before(fetches, opened.page_cache.clone()));
         apps.push(Rc::new(opened));
     }

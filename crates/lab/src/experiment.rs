@@ -101,7 +101,7 @@ impl Experiment {
             Self::PageCache => page_cache::run(lab, report),
             Self::Framework => framework::run(lab, report),
             Self::Generator => generator::run(lab, report),
-            Self::Entity => entity::run(report),
+            Self::Entity => entity::run(lab, report),
         }
     }
 

@@ -49,6 +49,7 @@ pub mod page;
 pub mod php;
 pub mod process_table;
 pub mod published;
+pub mod redis;
 pub mod refusal;
 pub mod report;
 pub mod run;
