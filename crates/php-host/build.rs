@@ -110,7 +110,7 @@ fn embed_runtime() {
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut source = String::new();
     for name in
-        ["functions", "Coroutine", "Timer", "Request", "Response", "fetch", "tasks", "Worker"]
+        ["functions", "Coroutine", "Timer", "Request", "Response", "fetch", "kv", "tasks", "Worker"]
     {
         let path = format!("runtime/{name}.php");
         let text = std::fs::read_to_string(&path).expect("the crate has a folder runtime");

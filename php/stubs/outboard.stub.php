@@ -264,6 +264,62 @@ namespace Outboard {
         public function onStop(): void;
     }
 
+    /**
+     * Records under names, shared by all workers: the gateway's entity store. Every call waits in the
+     * gateway; other coroutines go on. Worker mode only.
+     *
+     * @throws KVException from every call: the store cannot do it
+     */
+    final class KV
+    {
+        /** A namespace of the configuration. */
+        public function __construct(string $namespace = 'default') {}
+        public function get(string $id): ?string {}
+        /**
+         * Many at once, in one operation.
+         *
+         * @param array<string> $ids
+         * @return array<string, string> those that are there
+         */
+        public function getMany(array $ids): array {}
+        /** For so many seconds, or for good. */
+        public function put(string $id, string $value, ?float $ttl = null): void {}
+        /** @param array<string, string> $values */
+        public function putMany(array $values, ?float $ttl = null): void {}
+        /** Unless there is one; whether there was none. */
+        public function add(string $id, string $value, ?float $ttl = null): bool {}
+        public function delete(string ...$ids): void {}
+        /** The new number; none counts as 0, and then lives for the ttl. */
+        public function increment(string $id, int $by = 1, ?float $ttl = null): int {}
+        /** Puts the value if the present one is as expected; null stands for none, on both sides. */
+        public function compareAndSet(string $id, ?string $expected, ?string $value, ?float $ttl = null): bool {}
+        /**
+         * From a name to before another, in order, read piece by piece.
+         *
+         * @return \Generator<string, string>
+         */
+        public function scan(string $start = '', ?string $end = null): \Generator {}
+        /** The lock, or null when another has it for longer than `wait` seconds. It ends with its lease. */
+        public function lock(string $name, float $lease = 30.0, float $wait = 0.0): ?Lock {}
+    }
+
+    /** A lock of KV::lock(). */
+    final class Lock
+    {
+        private function __construct() {}
+        /** Whether it is still held, now for so many seconds more. */
+        public function renew(float $lease = 30.0): bool {}
+        /** Whether it was still held. */
+        public function release(): bool {}
+    }
+
+    /** The entity store cannot do it. */
+    class KVException extends \RuntimeException
+    {
+        /** bad_call, no_namespace, not_a_number, too_large, overloaded, full, failed. */
+        public readonly string $reason;
+    }
+
     /** A task on its way. */
     final class Coroutine
     {

@@ -15,6 +15,8 @@ require __DIR__ . '/../autoload.php';
 require_once 'Nyholm/Psr7/autoload.php';
 require_once 'GuzzleHttp/Psr7/autoload.php';
 require_once 'Slim/Psr7/autoload.php';
+require_once 'Psr/SimpleCache/autoload.php';
+require_once 'Psr/Cache/autoload.php';
 require_once 'Symfony/Component/HttpKernel/autoload.php';
 require_once 'Symfony/Component/Runtime/autoload.php';
 spl_autoload_register(static function (string $class): void {

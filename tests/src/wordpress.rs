@@ -48,6 +48,8 @@ impl WordPress {
             // Times in lists of posts and comments, and in the fields of the editor.
             .replace(r"\b1?\d:\d\d(?::\d\d)? ?[ap]m\b", "TIME")
             .replace(r"\b\d+ (?:second|min|minute)s?\b", "SPAN")
+            // What was uploaded in this very second has a date in place of a span.
+            .replace(r#"(data-colname="Date">)\d{4}/\d\d/\d\d<"#, "${1}SPAN ago<")
             .replace(
                 r#"(name="(?:hidden_|cur_)?(?:aa|mm|jj|hh|mn|ss)"[^>]*value=")\d+"#,
                 "${1}TIME",

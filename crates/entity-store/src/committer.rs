@@ -1,6 +1,7 @@
 //! Where writes become lasting: decided, journalled, synced, put into the levels, in this order.
 //!
-//! Runs on the thread of a namespace's write lane (in synchronous mode on the caller's). A batch
+//! Runs on the thread of a namespace's write lane, or, when that takes no longer than handing the
+//! batch over would, on the loop's own (in synchronous mode always). A batch
 //! is one frame of the journal and, with durability `always`, one fsync. Invariants: nothing is
 //! visible to readers before it is as durable as promised; when the journal cannot be written,
 //! nothing of the batch has happened.
@@ -20,6 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Most bytes of a batch that is committed by whoever asks.
+const QUICK_BYTES: usize = 256 << 10;
 
 /// The writing half of a namespace on disk.
 pub(crate) struct Committer {
@@ -101,6 +105,18 @@ impl Committer {
             self.syncer = Some(Syncer::start(every_ms, self.journal.file())?);
         }
         Ok(())
+    }
+
+    /// Whether committing this batch is a copy into the operating system's memory and no more: no
+    /// fsync is promised or under way, nothing has to be looked up, no buffer is full.
+    pub(crate) fn is_quick(&self, batch: &[Write]) -> bool {
+        let is_idle = self.syncer.as_ref().is_some_and(|syncer| !syncer.is_syncing());
+        is_idle
+            && self.broken.is_none()
+            && self.levels.buffered_bytes() < self.buffer_bytes
+            && self.keeper.as_ref().is_some_and(|keeper| keeper.has_room(&self.levels))
+            && batch.iter().map(Write::bytes).sum::<usize>() <= QUICK_BYTES
+            && !batch.iter().any(Write::looks)
     }
 
     /// Commits a batch; one result for each write, in order.
@@ -279,6 +295,7 @@ struct Syncing {
     file: Mutex<Option<Arc<File>>>,
     closed: Condvar,
     is_dirty: AtomicBool,
+    is_syncing: AtomicBool,
     has_failed: AtomicBool,
 }
 
@@ -288,6 +305,7 @@ impl Syncer {
             file: Mutex::new(Some(file)),
             closed: Condvar::new(),
             is_dirty: AtomicBool::new(false),
+            is_syncing: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
         });
         let theirs = shared.clone();
@@ -306,6 +324,11 @@ impl Syncer {
         }
     }
 
+    /// Whether a write to the file might wait for its sync.
+    fn is_syncing(&self) -> bool {
+        self.shared.is_syncing.load(Ordering::Relaxed)
+    }
+
     fn follow(&self, file: Arc<File>) {
         let mut present = self.shared.file.lock().unwrap_or_else(PoisonError::into_inner);
         if present.is_some() {
@@ -320,9 +343,11 @@ impl Syncing {
         while let Some(present) = file.clone() {
             if self.is_dirty.swap(false, Ordering::Relaxed) {
                 drop(file);
+                self.is_syncing.store(true, Ordering::Relaxed);
                 if present.sync_data().is_err() {
                     self.has_failed.store(true, Ordering::Relaxed);
                 }
+                self.is_syncing.store(false, Ordering::Relaxed);
                 file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             }
             if file.is_some() {

@@ -66,6 +66,11 @@ impl Keeper {
         self.shared.changed.notify_all();
     }
 
+    /// Whether [`Keeper::room`] would not wait.
+    pub(crate) fn has_room(&self, levels: &Levels) -> bool {
+        levels.sealed() <= SEALED_MOST
+    }
+
     /// Waits while too many sealed buffers wait.
     ///
     /// # Errors

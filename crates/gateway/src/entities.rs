@@ -1,9 +1,10 @@
 //! The entity store over HTTP: who may use it, what is asked for, and what is answered.
 //!
-//! Called by the turn for requests to the store's path or its own listener, and by the admin
-//! socket. What is kept and how is `outboard_entity_store`'s. Invariants: nobody gets in who was
+//! Called by the turn for requests to the store's path or its own listener, by the admin socket,
+//! and by workers. What is kept and how is `outboard_entity_store`'s. Invariants: nobody gets in who was
 //! not named; an answer to a write follows its being as durable as the namespace promises.
 
+mod batch;
 mod call;
 mod operate;
 mod record;
@@ -22,6 +23,7 @@ use outboard_entity_store::{
 };
 use std::rc::Rc;
 
+pub(crate) use batch::{Answer, answer as answer_worker};
 pub(crate) use operate::operate;
 
 /// Where the store is on a listener of its own and on the admin socket.

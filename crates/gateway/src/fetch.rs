@@ -1,9 +1,11 @@
-//! HTTP requests that workers ask for: from `Operation` frames to the client, and back.
+//! What workers ask for: HTTP requests, and records of the entity store under `entities:NAMESPACE`.
+//! From `Operation` frames to the client or the store, and back.
 //!
 //! One per app and generation; the pool calls it with what workers say. Invariants: an operation
 //! is known by its worker and the worker's own number for it; completions go to the worker that
 //! asked; what nobody waits for any more is dropped with its connection.
 
+use crate::entities::{self, Answer, Entities};
 use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
@@ -21,6 +23,7 @@ const BODY_MAX_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Fetches {
     client: Rc<Client>,
+    entities: Option<Rc<Entities>>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
     me: Weak<Self>,
 }
@@ -29,55 +32,87 @@ pub(crate) struct Fetches {
 #[derive(Debug)]
 enum Fetch {
     /// Its body is coming.
-    Collecting { request: Box<Request>, left: usize, asker: Asker },
+    Collecting { wanted: Wanted, left: usize, asker: Asker },
     /// It runs until this is dropped.
     Running { _job: Job },
 }
 
+/// What is asked for.
+#[derive(Debug)]
+enum Wanted {
+    /// Of another server.
+    Http(Box<Request>),
+    /// Of the entity store; `asked` is for its `batch`.
+    Entities { namespace: String, asked: Vec<u8> },
+}
+
+impl Wanted {
+    fn read(call: &FetchCall<'_>) -> Result<Self, Error> {
+        if let Some(namespace) = call.url.strip_prefix(b"entities:") {
+            let namespace = String::from_utf8_lossy(namespace).into_owned();
+            return Ok(Self::Entities { namespace, asked: Vec::new() });
+        }
+        Ok(Self::Http(Box::new(request(call)?)))
+    }
+
+    fn body(&mut self) -> &mut Vec<u8> {
+        match self {
+            Self::Http(request) => &mut request.body,
+            Self::Entities { asked, .. } => asked,
+        }
+    }
+}
+
 impl Fetches {
-    pub(crate) fn new(client: Rc<Client>) -> Rc<Self> {
-        Rc::new_cyclic(|me| Self { client, open: RefCell::default(), me: me.clone() })
+    pub(crate) fn new(client: Rc<Client>, entities: Option<Rc<Entities>>) -> Rc<Self> {
+        Rc::new_cyclic(|me| Self { client, entities, open: RefCell::default(), me: me.clone() })
     }
 
     fn call(&self, asker: Asker, id: Tag, call: &FetchCall<'_>) {
         let body_bytes = call.body_bytes as usize;
-        let request = match request(call) {
+        let wanted = match Wanted::read(call) {
             Ok(_) if body_bytes > BODY_MAX_BYTES => {
                 let message = "the body of the request is larger than 64 MiB";
                 return fail(&asker, id, Failure::BadCall, message);
             }
-            Ok(request) => Box::new(request),
+            Ok(wanted) => wanted,
             Err(error) => return fail(&asker, id, failure(error.kind), &error.message),
         };
         if body_bytes > 0 {
             let worker = asker.worker();
-            let fetch = Fetch::Collecting { request, left: body_bytes, asker };
+            let fetch = Fetch::Collecting { wanted, left: body_bytes, asker };
             self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         } else {
-            self.start(asker, id, request);
+            self.start(asker, id, wanted);
         }
     }
 
     fn body(&self, worker: WorkerId, id: Tag, bytes: &[u8]) {
         let mut open = self.open.borrow_mut();
         let Some(fetches) = open.get_mut(&worker) else { return };
-        let Some(Fetch::Collecting { request, left, .. }) = fetches.get_mut(&id) else { return };
+        let Some(Fetch::Collecting { wanted, left, .. }) = fetches.get_mut(&id) else { return };
         let taken = bytes.len().min(*left);
-        request.body.extend_from_slice(&bytes[..taken]);
+        wanted.body().extend_from_slice(&bytes[..taken]);
         *left -= taken;
         if *left > 0 {
             return;
         }
-        if let Some(Fetch::Collecting { request, asker, .. }) = fetches.remove(&id) {
+        if let Some(Fetch::Collecting { wanted, asker, .. }) = fetches.remove(&id) {
             drop(open);
-            self.start(asker, id, request);
+            self.start(asker, id, wanted);
         }
     }
 
-    fn start(&self, asker: Asker, id: Tag, request: Box<Request>) {
-        let (client, me, worker) = (self.client.clone(), self.me.clone(), asker.worker());
+    fn start(&self, asker: Asker, id: Tag, wanted: Wanted) {
+        let (client, entities) = (self.client.clone(), self.entities.clone());
+        let (me, worker) = (self.me.clone(), asker.worker());
         let job = Job::spawn(async move {
-            run(&client, &asker, id, *request).await;
+            match wanted {
+                Wanted::Http(request) => run(&client, &asker, id, *request).await,
+                Wanted::Entities { namespace, asked } => {
+                    look_up(entities.as_deref(), &asker, id, &namespace, &asked).await;
+                }
+            }
             if let Some(fetches) = me.upgrade() {
                 fetches.close(worker, id);
             }
@@ -142,6 +177,34 @@ async fn run(client: &Rc<Client>, asker: &Asker, id: Tag, request: Request) {
     if let Err(error) = outcome {
         fail(asker, id, failure(error.kind), &error.message);
     }
+}
+
+/// Has the entity store do what is asked and tells what came of it.
+async fn look_up(
+    entities: Option<&Entities>,
+    asker: &Asker,
+    id: Tag,
+    namespace: &str,
+    asked: &[u8],
+) {
+    let Some(entities) = entities else {
+        let message = "this server has no entity store; see [entities] in its configuration";
+        return fail(asker, id, Failure::BadCall, message);
+    };
+    let Answer { status, body } = entities::answer_worker(entities, namespace, asked).await;
+    let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
+    if body.len() <= PIECE_BYTES {
+        // A worker that has gone waits for nothing.
+        let _ = asker.send(&Completion { id, part: Part::Whole(head, &body) });
+        return;
+    }
+    let mut parts = std::iter::once(Part::Head(head))
+        .chain(body.chunks(PIECE_BYTES).map(Part::Body))
+        .chain(std::iter::once(Part::End));
+    while let Some(part) = parts.next()
+        && asker.send(&Completion { id, part }).is_ok()
+        && asker.room().await.is_ok()
+    {}
 }
 
 async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), Error> {

@@ -181,7 +181,7 @@ fn open_generation(
             tasks.iter().for_each(|tasks| tasks.pool.retire(0));
             ServerError::Setup(format!("app {}: {error}", app.name))
         })?;
-        let operations = Fetches::new(upstream.clone());
+        let operations = Fetches::new(upstream.clone(), entities.clone());
         let operations = Purges::before(operations, opened.page_cache.clone());
         let operations = tasks::before(operations, tasks);
         opened.pools().for_each(|pool| pool.set_operations(operations.clone()));

@@ -15,7 +15,9 @@ pub struct Ask {
     path: String,
     host: String,
     headers: String,
+    method: &'static str,
     body: Option<&'static str>,
+    is_filled: bool,
     /// The length that a good answer's body has; `None`: any.
     pub length_bytes: Option<usize>,
     /// The body that a good answer has; `None`: any.
@@ -29,7 +31,9 @@ impl Ask {
             path: path.into(),
             host: HOST.into(),
             headers: String::new(),
+            method: "GET",
             body: None,
+            is_filled: false,
             length_bytes: None,
             answer: None,
         }
@@ -37,8 +41,18 @@ impl Ask {
 
     /// A POST of a form.
     pub fn post(path: &str, form: &'static str) -> Self {
-        let ask = Self { body: Some(form), ..Self::get(path) };
+        let ask = Self { method: "POST", body: Some(form), ..Self::get(path) };
         ask.header("Content-Type: application/x-www-form-urlencoded")
+    }
+
+    /// A PUT of bytes.
+    pub fn put(path: &str, body: &'static str) -> Self {
+        Self { method: "PUT", body: Some(body), ..Self::get(path) }
+    }
+
+    /// With the places of the generator's templates in its path filled, `{key}` for one.
+    pub fn filled(self) -> Self {
+        Self { is_filled: true, ..self }
     }
 
     /// Of another host than that of all stacks.
@@ -70,7 +84,10 @@ impl Ask {
 
     /// The request in the generator's terms, with `?id=N` appended when it is to be numbered.
     pub fn request(&self, is_numbered: bool) -> Request {
-        let mut path = Template::literal(self.path.as_str());
+        let mut path = match self.is_filled {
+            true => Template::parse(&self.path).expect("the lab's own templates are closed"),
+            false => Template::literal(self.path.as_str()),
+        };
         if is_numbered {
             path.append(Template::parse("?id={seq}").expect("it has one place, closed"));
         }
@@ -78,7 +95,7 @@ impl Ask {
         let host = ("Host", self.host.as_str());
         let fields = [host].into_iter().chain(fields);
         Request {
-            method: if self.body.is_some() { "POST" } else { "GET" }.into(),
+            method: self.method.into(),
             headers: fields.map(|(name, value)| (name.into(), Template::literal(value))).collect(),
             body: Template::literal(self.body.unwrap_or_default()),
             path,
@@ -87,11 +104,11 @@ impl Ask {
 
     /// The request as it is sent.
     pub fn bytes(&self) -> Vec<u8> {
-        let Self { path, host, headers, .. } = self;
-        let rest = format!("{path} HTTP/1.1\r\nHost: {host}\r\n{headers}");
+        let Self { method, path, host, headers, .. } = self;
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}");
         match self.body {
-            None => format!("GET {rest}\r\n"),
-            Some(body) => format!("POST {rest}Content-Length: {}\r\n\r\n{body}", body.len()),
+            None => format!("{head}\r\n"),
+            Some(body) => format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()),
         }
         .into_bytes()
     }

@@ -105,7 +105,7 @@ impl Experiment {
             Self::Framework => framework::run(lab, report),
             Self::Rates => rates::run(lab, report),
             Self::Generator => generator::run(lab, report),
-            Self::Entity => entity::run(report),
+            Self::Entity => entity::run(lab, report),
         }
     }
 

@@ -50,6 +50,7 @@ pub mod php;
 pub mod process_table;
 pub mod profile;
 pub mod published;
+pub mod redis;
 pub mod refusal;
 pub mod report;
 pub mod run;

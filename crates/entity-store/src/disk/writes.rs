@@ -14,6 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Most bytes that are committed at once: what comes behind should not wait for long, and a frame
@@ -45,7 +46,35 @@ struct Waiting {
     reply: Rc<Reply<Answer>>,
 }
 
-/// What the committer is given, and gives back.
+/// The committer, and the thread that runs it when that may take a while.
+struct Writer {
+    committer: Arc<Mutex<Committer>>,
+    lane: Lane<Work, Done>,
+}
+
+impl Writer {
+    async fn commit(&self, batch: Vec<Write>) -> Option<(Vec<Write>, Vec<Answer>)> {
+        if let Ok(mut committer) = self.committer.try_lock()
+            && committer.is_quick(&batch)
+        {
+            let answers = committer.commit(&batch);
+            return Some((batch, answers));
+        }
+        match self.lane.run(Work::Commit(batch)).await? {
+            Done::Committed(batch, answers) => Some((batch, answers)),
+            Done::Sealed(_) => None,
+        }
+    }
+
+    async fn seal(&self) -> Result<(), StoreError> {
+        match self.lane.run(Work::Seal).await {
+            Some(Done::Sealed(sealed)) => sealed,
+            _ => Err(lost()),
+        }
+    }
+}
+
+/// What the thread is given, and gives back.
 enum Work {
     Commit(Vec<Write>),
     Seal,
@@ -62,16 +91,22 @@ impl Writes {
     /// # Errors
     /// The system has no room for another thread.
     pub(super) fn start(
-        mut committer: Committer,
+        committer: Committer,
         remembered: Rc<RefCell<Remembered>>,
         settings: &Settings,
     ) -> io::Result<Rc<Self>> {
-        let lane = Lane::start("kv-write", move |work| match work {
-            Work::Commit(batch) => {
-                let answers = committer.commit(&batch);
-                Done::Committed(batch, answers)
+        // Whoever commits has the lane to itself, so nobody ever waits for the lock.
+        let committer = Arc::new(Mutex::new(committer));
+        let theirs = committer.clone();
+        let lane = Lane::start("kv-write", move |work| {
+            let mut committer = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+            match work {
+                Work::Commit(batch) => {
+                    let answers = committer.commit(&batch);
+                    Done::Committed(batch, answers)
+                }
+                Work::Seal => Done::Sealed(committer.seal()),
             }
-            Work::Seal => Done::Sealed(committer.seal()),
         })?;
         let writes = Rc::new(Self {
             waiting: RefCell::default(),
@@ -86,7 +121,7 @@ impl Writes {
             written: Cell::new(0),
             commits: Cell::new(0),
         });
-        spawn(writes.clone().feed(lane, remembered));
+        spawn(writes.clone().feed(Writer { committer, lane }, remembered));
         Ok(writes)
     }
 
@@ -176,20 +211,17 @@ impl Writes {
         (writes, replies)
     }
 
-    async fn feed(self: Rc<Self>, lane: Lane<Work, Done>, remembered: Rc<RefCell<Remembered>>) {
+    async fn feed(self: Rc<Self>, writer: Writer, remembered: Rc<RefCell<Remembered>>) {
         while !self.is_closed.get() {
             if let Some(reply) = self.seal.take() {
-                reply.give(match lane.run(Work::Seal).await {
-                    Some(Done::Sealed(sealed)) => sealed,
-                    _ => Err(lost()),
-                });
+                reply.give(writer.seal().await);
             }
             let (batch, replies) = self.take_batch();
             if batch.is_empty() {
                 self.filled.wait().await;
                 continue;
             }
-            let Some(Done::Committed(batch, answers)) = lane.run(Work::Commit(batch)).await else {
+            let Some((batch, answers)) = writer.commit(batch).await else {
                 replies.iter().for_each(|reply| reply.give(Err(lost())));
                 continue;
             };

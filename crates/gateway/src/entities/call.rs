@@ -95,7 +95,7 @@ fn name_of(value: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
 }
 
 fn number(value: &[u8]) -> Result<Option<u64>, Unreadable> {
-    let digits = std::str::from_utf8(value).map_err(|_| Unreadable)?;
+    let digits = text(value)?.unwrap_or_default();
     digits.parse().map(Some).map_err(|_| Unreadable)
 }
 
@@ -156,6 +156,7 @@ mod tests {
     fn a_time_is_whole_milliseconds() {
         let timed = Ok(Resource::Entity { id: b"a".to_vec(), ttl_ms: Some(500) });
         assert_eq!(entity("id=a&ttl=500"), timed);
+        assert_eq!(entity("id=a&ttl=%3500"), timed);
         for ttl in ["", "-1", "1.5", "1s", "99999999999999999999"] {
             assert_eq!(entity(&format!("id=a&ttl={ttl}")), Err(Unreadable), "{ttl}");
         }

@@ -1,13 +1,119 @@
-//! A store of values by key over HTTP: PUT and GET at a fixed rate, answered by a synchronous
-//! server and by one with a bounded queue.
+//! A store of values by key over HTTP: PUT and GET at a fixed rate, answered by a store that waits
+//! for its disk in threads of its own and by one that has the whole server wait.
 //!
-//! Its subject, `/v0/entity`, is to come; until then only the published numbers stand here.
+//! Values have 256 bytes, keys are drawn from 10,000, the durability is `interval`. First 15,000
+//! requests a second over 4, 64 and 512 connections, on the clock; then as fast as answers come,
+//! against Redis with `appendfsync everysec`.
 
+use std::net::SocketAddr;
+
+use crate::ask::Ask;
 use crate::error::Result;
-use crate::report::{Report, State};
+use crate::experiment::NOT_BUILT;
+use crate::experiment::hello::cpu_verdict;
+use crate::generator::{self, Task};
+use crate::lab::{Lab, free_address};
+use crate::outboard::{self, Outboard, Setup};
+use crate::redis;
+use crate::report::Report;
+use crate::site::Site;
+use crate::slice::{Rounds, interleave};
+use crate::stack::Stack;
+use crate::verdict::Verdict;
 
-pub(super) fn run(report: &mut Report) -> Result<()> {
-    let what = "the `/v0/entity` store does not exist yet".into();
-    report.conclude(State::SubjectMissing { what });
+const RATE: f64 = 15_000.0;
+const SYNCHRONOUS: &str = "outboard, synchronous";
+const RECORD: &str = "/v0/entity?id=key{key}";
+const KEYS: u64 = 10_000;
+/// So many random writes leave none of the keys out.
+const FILLING: u64 = 200_000;
+/// The connections of the bars.
+const CONNECTIONS: usize = 64;
+
+const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+                     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+                     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+                     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
+    let site = Site::write(lab)?;
+    let asynchronous = launch(lab, &site, outboard::NAME, "asynchronous")?;
+    let synchronous = launch(lab, &site, SYNCHRONOUS, "synchronous")?;
+    let stacks: Vec<&Stack> = [&asynchronous, &synchronous].into_iter().flatten().collect();
+    let put = Ask::put(RECORD, VALUE).filled();
+    let get = Ask::get(RECORD).filled().expecting(VALUE.len());
+    lab.progress("filling the stores");
+    for stack in &stacks {
+        generator::run_count(&Task::new(stack.address, &put, CONNECTIONS), FILLING)?;
+    }
+    for (word, ask) in [("PUT", &put), ("GET", &get)] {
+        for connections in [4, CONNECTIONS, 512] {
+            let seconds = lab.effort.slice_seconds;
+            let rounds = interleave(lab, &stacks, |stack| {
+                generator::load_at(stack.address, ask, connections, seconds, RATE)
+            })?;
+            report.add_rounds(&format!("{word} 15,000/s c={connections}"), &rounds);
+            if connections == CONNECTIONS {
+                judge(report, word, &rounds);
+            }
+        }
+    }
+    let Some(stack) = &asynchronous else { return Ok(()) };
+    beside_redis(lab, report, stack, &put, &get)
+}
+
+/// A gateway whose store has a listener of its own, which is what is measured.
+fn launch(lab: &mut Lab, site: &Site, name: &'static str, mode: &str) -> Result<Option<Stack>> {
+    let address: SocketAddr = free_address()?;
+    let folder = lab.folder(name)?.join("entities");
+    let entities =
+        format!("[entities]\nfolder = {folder:?}\nlisten = \"{address}\"\nmode = \"{mode}\"\n");
+    let setup = Setup::classic(lab, &site.root).named(name).with(&entities);
+    let launched = Outboard::launch(lab, &setup)?;
+    Ok(launched.map(|outboard| Stack { address, ..outboard.stack }))
+}
+
+fn judge(report: &mut Report, word: &str, rounds: &Rounds) {
+    let bar = format!("{word} 15,000/s c=64: p99 ≤ 2 ms");
+    let rejected = format!("{word} 15,000/s c=64: 0 rejected");
+    match rounds.of(outboard::NAME) {
+        None => report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT)),
+        Some(series) => {
+            let p99_ms = series.values(|slice| slice.load.latency.p99_us / 1e3);
+            report.verdicts.push(Verdict::at_most(&bar, 2.0, &p99_ms, "ms"));
+            let measured = format!("{} answers, {}", series.answers(), series.failures());
+            report.verdicts.push(Verdict::exact(&rejected, series.is_flawless(), measured));
+        }
+    }
+}
+
+fn beside_redis(
+    lab: &mut Lab,
+    report: &mut Report,
+    outboard: &Stack,
+    put: &Ask,
+    get: &Ask,
+) -> Result<()> {
+    let redis = match redis::start(lab) {
+        Ok(redis) => redis,
+        Err(error) => {
+            report.notes.push(format!("entity without Redis: {error}"));
+            return Ok(());
+        }
+    };
+    redis::load(&redis, "set", CONNECTIONS, FILLING, KEYS, VALUE.len())?;
+    let seconds = lab.effort.slice_seconds;
+    for (word, ask, command, part) in [("PUT", put, "set", 0.6), ("GET", get, "get", 0.8)] {
+        let rounds = interleave(lab, &[outboard, &redis], |stack| match stack.name {
+            redis::NAME => {
+                let count = (seconds * 50_000.0) as u64;
+                redis::load(stack, command, CONNECTIONS, count, KEYS, VALUE.len())
+            }
+            _ => generator::load(stack.address, ask, CONNECTIONS, seconds),
+        })?;
+        report.add_rounds(&format!("{word} against Redis c=64"), &rounds);
+        let bar = format!("{word}: requests per second of CPU ≥ {part} × Redis");
+        report.verdicts.push(cpu_verdict(&rounds, &bar, redis::NAME, 1.0 / part));
+    }
     Ok(())
 }

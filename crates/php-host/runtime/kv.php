@@ -1,0 +1,175 @@
+<?php
+
+namespace Outboard;
+
+final class KV
+{
+    public function __construct(private readonly string $namespace = 'default')
+    {
+    }
+
+    public function get(string $id): ?string
+    {
+        return $this->getMany([$id])[$id] ?? null;
+    }
+
+    public function getMany(array $ids): array
+    {
+        if ($ids === []) {
+            return [];
+        }
+        $ids = array_map('strval', array_values($ids));
+        $answer = Engine\kv($this->namespace, pack('CVV*', 1, count($ids), ...array_map('strlen', $ids)) . implode('', $ids));
+        $found = [];
+        $at = 4 * count($ids);
+        foreach (unpack('V' . count($ids), $answer) as $number => $length) {
+            // From 1 on, as unpack() counts.
+            if ($length !== 0xffffffff) {
+                $found[$ids[$number - 1]] = substr($answer, $at, $length);
+                $at += $length;
+            }
+        }
+        return $found;
+    }
+
+    public function put(string $id, string $value, ?float $ttl = null): void
+    {
+        $this->write(Engine\kv_write(1, 0, $ttl, 0, $id, $value));
+    }
+
+    public function putMany(array $values, ?float $ttl = null): void
+    {
+        $writes = '';
+        foreach ($values as $id => $value) {
+            $writes .= Engine\kv_write(1, 0, $ttl, 0, (string) $id, $value);
+        }
+        $this->write($writes, count($values));
+    }
+
+    public function add(string $id, string $value, ?float $ttl = null): bool
+    {
+        return $this->compareAndSet($id, null, $value, $ttl);
+    }
+
+    public function delete(string ...$ids): void
+    {
+        $writes = '';
+        foreach ($ids as $id) {
+            $writes .= Engine\kv_write(2, 0, null, 0, $id);
+        }
+        $this->write($writes, count($ids));
+    }
+
+    public function increment(string $id, int $by = 1, ?float $ttl = null): int
+    {
+        return (int) substr($this->write(Engine\kv_write(3, 0, $ttl, $by, $id)), 5);
+    }
+
+    public function compareAndSet(string $id, ?string $expected, ?string $value, ?float $ttl = null): bool
+    {
+        if ($expected === null && $value === null) {
+            return $this->get($id) === null;
+        }
+        $condition = $expected === null ? 1 : 3;
+        $change = $value === null ? 2 : 1;
+        return $this->write(Engine\kv_write($change, $condition, $ttl, 0, $id, $value ?? '', $expected ?? ''))[0] !== "\2";
+    }
+
+    public function scan(string $start = '', ?string $end = null): \Generator
+    {
+        $behind = 0;
+        do {
+            $answer = Engine\kv($this->namespace, pack('CVCVV', 3, 65536, $behind, strlen($start), $end === null ? 0xffffffff : strlen($end)) . $start . $end);
+            $count = unpack('V', $answer)[1];
+            $lengths = $count === 0 ? [] : array_values(unpack('V' . 2 * $count, $answer, 4));
+            $at = 4 + 8 * $count;
+            for ($number = 0; $number < $count; $number++) {
+                $start = substr($answer, $at, $lengths[2 * $number]);
+                $at += $lengths[2 * $number];
+                $value = substr($answer, $at, $lengths[2 * $number + 1]);
+                $at += $lengths[2 * $number + 1];
+                yield $start => $value;
+            }
+            $behind = 1;
+        } while ($count > 0);
+    }
+
+    public function lock(string $name, float $lease = 30.0, float $wait = 0.0): ?Lock
+    {
+        $owner = bin2hex(random_bytes(16));
+        $until = microtime(true) + $wait;
+        $pause = 0.002;
+        while (!$this->add($name, $owner, $lease)) {
+            if (microtime(true) >= $until) {
+                return null;
+            }
+            sleep($pause);
+            $pause = min(2 * $pause, 0.05);
+        }
+        return new Lock($this, $name, $owner);
+    }
+
+    private function write(string $writes, int $count = 1): string
+    {
+        return $count === 0 ? '' : Engine\kv($this->namespace, pack('CV', 2, $count) . $writes);
+    }
+}
+
+final class Lock
+{
+    private bool $held = true;
+
+    /** @internal */
+    public function __construct(private readonly KV $kv, private readonly string $name, private readonly string $owner)
+    {
+    }
+
+    public function renew(float $lease = 30.0): bool
+    {
+        return $this->held = $this->held && $this->kv->compareAndSet($this->name, $this->owner, $this->owner, $lease);
+    }
+
+    public function release(): bool
+    {
+        $held = $this->held;
+        $this->held = false;
+        return $held && $this->kv->compareAndSet($this->name, $this->owner, null);
+    }
+}
+
+class KVException extends \RuntimeException
+{
+    /** @internal */
+    public function __construct(string $message, public readonly string $reason = '')
+    {
+        parent::__construct($message);
+    }
+}
+
+namespace Outboard\Engine;
+
+/** By the statuses of the gateway's answers. */
+const KV_REASONS = [
+    400 => 'bad_call', 404 => 'no_namespace', 409 => 'not_a_number', 413 => 'too_large', 500 => 'failed',
+    503 => 'overloaded', 507 => 'full',
+];
+
+/** One write, as the gateway's entities/batch.rs reads it. */
+function kv_write(int $change, int $condition, ?float $ttl, int $by, string $id, string $value = '', string $expected = ''): string
+{
+    $ttl = $ttl === null ? -1 : max(0, (int) round($ttl * 1000));
+    return pack('CCPPVVV', $change, $condition, $ttl, $by, strlen($id), strlen($value), strlen($expected)) . $id . $value . $expected;
+}
+
+/** Has the gateway do it, and waits. */
+function kv(string $namespace, string $asked): string
+{
+    $answer = fetch('POST', "entities:$namespace", '', $asked, 30000, 30000, 0x7fffffff, 0, 0, 0);
+    if (count($answer) === 2) {
+        throw new \Outboard\KVException($answer[1], 'failed');
+    }
+    if ($answer[0] !== 200) {
+        throw new \Outboard\KVException($answer[4], KV_REASONS[$answer[0]] ?? 'failed');
+    }
+    return $answer[4];
+}
