@@ -71,8 +71,8 @@ struct Stamp {
 }
 
 impl Tree {
-    /// Begins to watch. When the kernel cannot tell, the second value says why; files are compared
-    /// then.
+    /// Begins to watch. The second value says what is not as it should be: when the kernel cannot
+    /// tell, files are compared.
     pub(crate) fn watch(config: &Development, configuration: &Path) -> (Self, Option<String>) {
         let scope = Scope {
             folders: config.watch.clone(),
@@ -81,7 +81,12 @@ impl Tree {
         };
         let told = if config.polling { Err(None) } else { Told::of(&scope).map_err(Some) };
         let (way, trouble) = match told {
-            Ok(told) => (Way::Told(told), None),
+            Ok(told) => {
+                let trouble = (told.folders.len() >= FOLDERS_MAX).then(|| {
+                    format!("of the watched folders only the first {FOLDERS_MAX} are: narrow development.watch")
+                });
+                (Way::Told(told), trouble)
+            }
             Err(error) => {
                 let trouble = error.map(|error| {
                     format!(
@@ -245,7 +250,7 @@ impl Told {
 
     fn add_one(&mut self, folder: &Path) -> Result<(), String> {
         if self.folders.len() >= FOLDERS_MAX {
-            return Err(format!("there are more than {FOLDERS_MAX} folders"));
+            return Ok(());
         }
         let flags = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
