@@ -18,10 +18,14 @@ impl Process {
     /// The process with this id, which must be running.
     #[track_caller]
     pub fn of(pid: u32) -> Process {
-        let pid = Pid::from_raw(pid as i32).expect("no process has the id 0");
-        let descriptor = pidfd_open(pid, PidfdFlags::empty());
-        let descriptor = descriptor.unwrap_or_else(|error| panic!("process {pid:?}: {error}"));
-        Process { pid, descriptor }
+        Process::find(pid).unwrap_or_else(|| panic!("no process {pid} is running"))
+    }
+
+    /// The process with this id, if it is still running.
+    pub fn find(pid: u32) -> Option<Process> {
+        let pid = Pid::from_raw(pid as i32)?;
+        let descriptor = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Process { pid, descriptor })
     }
 
     /// Kills it: no handler of its own runs.

@@ -7,43 +7,32 @@
 //! asked for it; at most as many run as the pool has room for, so that all others wait here; a
 //! successor takes over what waits.
 
+mod attempt;
+mod clock;
 mod queue;
 
-use crate::body::RequestBody;
-use crate::exchange::{End, Exchange};
 use crate::log::{ErrorLog, Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
-use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
-use crate::reason::Reason;
+use crate::pool::operations::{Asker, NoOperations, Operations, PIECE_BYTES, WorkerId};
+use attempt::Outcome;
 use outboard_config as config;
-use outboard_config::Schedule;
 use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
-use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
-use outboard_ring::response::ResponseHead;
 use outboard_ring::task::TaskCall;
 use queue::{Attempt, Limits, Queue, Settled, Task};
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::path::Path;
 use std::rc::{Rc, Weak};
-use std::task::Poll;
 
 /// Largest data of a task, and largest result.
 const DATA_MAX_BYTES: usize = 16 << 20;
-
-/// Untaken bytes of a result beyond which its worker waits.
-const RESULT_BUFFER_BYTES: usize = 1 << 20;
 
 /// The most that is slept, with and without a task that will be due.
 const LONGEST_SLEEP_MS: u64 = 60_000;
 
 const STOPPING: &str = "the server stops";
-
-/// Method of the requests that stand for tasks.
-const METHOD: &[u8] = b"TASK";
 
 /// See the module.
 #[derive(Debug)]
@@ -117,13 +106,6 @@ pub(crate) struct TasksStatus {
     pub given_up: u64,
 }
 
-/// What came of an attempt.
-struct Outcome {
-    attempt: Attempt,
-    /// The result; after a failure, why.
-    text: Vec<u8>,
-}
-
 impl Tasks {
     /// Begins to work off what is queued, and to queue what the clock says.
     pub(crate) fn start(
@@ -155,7 +137,7 @@ impl Tasks {
         });
         spawn(work_off(tasks.clone()));
         for (name, schedule) in tasks.config.cron.clone() {
-            spawn(by_the_clock(tasks.me.clone(), name, schedule));
+            spawn(clock::queue_when_due(tasks.me.clone(), name, schedule));
         }
         tasks
     }
@@ -317,50 +299,6 @@ impl Tasks {
         }
     }
 
-    async fn attempt(&self, task: &Task) -> Outcome {
-        let not_begun = |text: &str| Outcome { attempt: Attempt::NotBegun, text: text.into() };
-        let mut body = RequestBody::empty();
-        // All of it stays in memory, so nothing is written.
-        if body.push(&task.data, u64::MAX, Path::new("/")).is_err() {
-            return not_begun("there is no memory for its data");
-        }
-        let frame = self.frame(task);
-        let exchange = Exchange::new(frame, body, task.id, now_ms(), RESULT_BUFFER_BYTES);
-        let exchange = Rc::new(exchange);
-        if let Err(reason) = self.pool.submit(exchange.clone(), None) {
-            return not_begun(reason.code());
-        }
-        let mut head = None;
-        let mut text = Vec::new();
-        loop {
-            let arrived = std::future::poll_fn(|_| match exchange.take() {
-                Some(arrived) => Poll::Ready(arrived),
-                None => Poll::Pending,
-            })
-            .await;
-            head = head.or(arrived.head);
-            text.extend_from_slice(&arrived.body);
-            if text.len() > DATA_MAX_BYTES {
-                self.pool.abandon(&exchange);
-                let text = b"its result is larger than 16 MiB".to_vec();
-                return Outcome { attempt: Attempt::Failed, text };
-            }
-            match arrived.end {
-                None => {}
-                Some(End::Complete) => {
-                    let attempt = match head.as_deref().map(ResponseHead::decode) {
-                        Some(Ok(head)) if head.status == 200 => Attempt::Done,
-                        _ => Attempt::Failed,
-                    };
-                    return Outcome { attempt, text };
-                }
-                Some(End::Failed(reason)) => {
-                    return Outcome { attempt: after(reason), text: reason.code().into() };
-                }
-            }
-        }
-    }
-
     fn settle(&self, task: &Task, outcome: Outcome) {
         let Outcome { attempt, text } = outcome;
         let settled = self.queue.borrow_mut().settle(task.id, attempt, now_ms());
@@ -397,39 +335,6 @@ impl Tasks {
             Some((asker, operation)) => fail(&asker, operation, Failure::Task, &message),
             None => {}
         }
-    }
-
-    /// A task as the request that stands for it.
-    fn frame(&self, task: &Task) -> Vec<u8> {
-        let id = format!("{:016x}", task.id);
-        let attempt = task.attempts.to_string();
-        let path = [b"/", &*task.name].concat();
-        let mut fields: [&[u8]; FIELD_COUNT] = [b""; FIELD_COUNT];
-        let script = self.config.script.as_os_str().as_encoded_bytes();
-        for (field, value) in [
-            (Field::Method, METHOD),
-            (Field::Uri, &path),
-            (Field::ScriptFilename, script),
-            (Field::ScriptName, b"/index.php"),
-            (Field::Protocol, b"HTTP/1.1"),
-            (Field::Scheme, b"http"),
-            (Field::ServerName, b"localhost"),
-            (Field::RequestId, id.as_bytes()),
-        ] {
-            fields[field as usize] = value;
-        }
-        let content_length = Some(task.data.len() as u64);
-        let received_us = Wall::now().unix_us;
-        let fixed = Fixed { content_length, received_us, ..Fixed::default() };
-        let params: [(&[u8], &[u8]); 3] = [
-            (b"OUTBOARD_TASK", &task.name),
-            (b"OUTBOARD_TASK_ID", id.as_bytes()),
-            (b"OUTBOARD_TASK_ATTEMPT", attempt.as_bytes()),
-        ];
-        let mut frame = Vec::with_capacity(512);
-        let (headers, params) = (std::iter::empty(), params.into_iter());
-        encode(RequestParts { fixed, fields, headers, params }, &mut frame);
-        frame
     }
 }
 
@@ -487,15 +392,6 @@ impl Operations for NoTasks {
     }
 }
 
-/// What a failed exchange says about an attempt.
-fn after(reason: Reason) -> Attempt {
-    match reason {
-        Reason::WorkerCrashed | Reason::WorkerBroke => Attempt::Lost,
-        Reason::QueueFull | Reason::QueueTimeout | Reason::AppDown => Attempt::NotBegun,
-        _ => Attempt::Failed,
-    }
-}
-
 fn fail(asker: &Asker, id: Tag, failure: Failure, message: &str) {
     // A worker that has gone waits for nothing.
     let _ = asker.send(&Completion { id, part: Part::Failed { failure, message } });
@@ -518,33 +414,13 @@ async fn work_off(tasks: Rc<Tasks>) {
         if !tasks.is_over() {
             tasks.begin_due();
         } else if tasks.queue.borrow().running() == 0 {
-            return;
+            // Each of the two would keep the other alive.
+            return tasks.pool.set_operations(Rc::new(NoOperations));
         }
         let now_ms = now_ms();
         let due_ms = tasks.queue.borrow().due_ms().filter(|due_ms| *due_ms > now_ms);
         let until_ms = due_ms.unwrap_or(now_ms + LONGEST_SLEEP_MS);
         // Whichever it was, what follows is the same.
         let _ = with_deadline(until_ms, tasks.changed.wait()).await;
-    }
-}
-
-/// Queues a task whenever its time has come.
-async fn by_the_clock(tasks: Weak<Tasks>, name: String, schedule: Schedule) {
-    let mut last_ms = Wall::now().unix_us / 1000;
-    while let Some(due_ms) = schedule.next_after(last_ms) {
-        // The clock may be set meanwhile, so it is asked again and again.
-        loop {
-            let wall_ms = Wall::now().unix_us / 1000;
-            if wall_ms >= due_ms {
-                break;
-            }
-            outboard_reactor::sleep((due_ms - wall_ms).min(LONGEST_SLEEP_MS)).await;
-        }
-        let Some(tasks) = tasks.upgrade().filter(|tasks| !tasks.is_over()) else { return };
-        if tasks.push(name.as_bytes(), b"N;".to_vec(), 0, None).is_none() {
-            tasks.say(Level::Warn, &format!("task {name} is due and finds the queue full"));
-        }
-        // What was missed while the machine slept is not made up for.
-        last_ms = due_ms.max(Wall::now().unix_us / 1000 - 1000);
     }
 }

@@ -23,11 +23,13 @@ final class Action
 
     private readonly bool $hasConstructor;
 
-    /** @param list<string> $variables those of its route, in order */
-    public function __construct(\ReflectionMethod $method, public readonly array $variables)
+    /**
+     * @param \ReflectionClass<object> $class which may have inherited the method
+     * @param list<string> $variables those of its route, in order
+     */
+    public function __construct(\ReflectionClass $class, \ReflectionMethod $method, public readonly array $variables)
     {
-        $class = new \ReflectionClass($method->class);
-        $this->class = $method->class;
+        $this->class = $class->name;
         $this->method = $method->name;
         $type = $method->getReturnType();
         $type = $type instanceof \ReflectionNamedType ? $type->getName() : '';

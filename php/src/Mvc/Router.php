@@ -36,7 +36,10 @@ final class Router
             if (!class_exists($class)) {
                 throw new \LogicException("$file does not declare the class $class");
             }
-            $router->add(new \ReflectionClass($class), $module);
+            $class = new \ReflectionClass($class);
+            if (!$class->isAbstract()) {
+                $router->add($class, $module);
+            }
         }
         $marked = array_map(static fn ($pattern, $at) => "$pattern(*MARK:$at)", array_keys($router->patterns), $router->patterns);
         $router->pattern = '~^(?|' . implode('|', $marked) . ')$~';
@@ -102,10 +105,10 @@ final class Router
         foreach ($class->getMethods(\ReflectionMethod::IS_PUBLIC) as $method) {
             $routes = $method->getAttributes(Route::class);
             foreach ($routes as $route) {
-                $this->addRoute($route->newInstance(), $prefix, $method);
+                $this->addRoute($route->newInstance(), $prefix, $class, $method);
             }
             if ($routes === [] && preg_match('~^action(\w+)$~', $method->name, $found) === 1) {
-                $action = new Action($method, []);
+                $action = new Action($class, $method, []);
                 foreach ($this->paths($module, strtolower($class->getShortName()), lcfirst($found[1])) as $path) {
                     $this->fixed[$path]['*'] = $action;
                 }
@@ -133,7 +136,8 @@ final class Router
         return $paths;
     }
 
-    private function addRoute(Route $route, string $prefix, \ReflectionMethod $method): void
+    /** @param \ReflectionClass<object> $class */
+    private function addRoute(Route $route, string $prefix, \ReflectionClass $class, \ReflectionMethod $method): void
     {
         $path = $prefix . $route->path;
         $variables = [];
@@ -148,7 +152,7 @@ final class Router
             },
             $path,
         );
-        $action = new Action($method, $variables);
+        $action = new Action($class, $method, $variables);
         foreach ($route->methods as $verb) {
             if ($variables === []) {
                 $this->fixed[$path][$verb] = $action;

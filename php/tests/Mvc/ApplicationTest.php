@@ -36,6 +36,7 @@ final class ApplicationTest extends TestCase
             ['/demo/index/index?x=1', $page],
             ['/demo/index/fullSpeed', 'full speed'],
             ['/shop/goods', '{"method":"GET"}'],
+            ['/shop/harbour/about', '["shop\\\\controller\\\\harbour"]'],
         ];
     }
 
@@ -51,7 +52,7 @@ final class ApplicationTest extends TestCase
     public static function nowhere(): array
     {
         return [
-            ['/favicon.ico'], ['/nowhere'], ['/demo/nowhere'], ['/demo/index/nowhere'], ['/demo/index/helper'],
+            ['/favicon.ico'], ['/shop/common/about'], ['/nowhere'], ['/demo/nowhere'], ['/demo/index/nowhere'], ['/demo/index/helper'],
             ['/demo/index/actionIndex'], ['/Demo/index/index'], ['/demo/index/index/more'], ['/shop'],
             ['/shop/goods/show'], ['/goods/x'], ['/../demo'], ['/<b>'],
         ];

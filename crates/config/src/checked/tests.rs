@@ -325,6 +325,29 @@ fn a_worker_script_that_would_be_served_as_a_file_is_a_mistake() {
 }
 
 #[test]
+fn tasks_have_workers_and_a_script_that_stays() {
+    assert_eq!(site("").tasks, None);
+    let tasks = site("mode = \"worker\"\ntasks.workers = 2\n").tasks.unwrap();
+    assert_eq!((tasks.workers, tasks.concurrency, tasks.retries), (2, 1, 3));
+    assert_eq!(tasks.script, Path::new("/srv/www/public/index.php"));
+    let text = "[app.site.tasks]\nworkers = 1\nscript = \"bin/tasks.php\"\n\
+                cron = { tidy = \"every 5m\" }\n";
+    let tasks = site(text).tasks.unwrap();
+    assert_eq!(tasks.script, Path::new("/srv/www/bin/tasks.php"));
+    assert_eq!(tasks.cron, [("tidy".to_owned(), Schedule::Every(300_000))]);
+}
+
+#[test]
+fn tasks_that_nobody_would_run_are_a_mistake() {
+    let text = format!("{APP}tasks.workers = 1\n");
+    assert_mistake(&text, Kind::MissingKey, 3, "classic mode has no script for its tasks");
+    let text = format!("{APP}tasks.cron = {{ tidy = \"0 3 * * *\" }}\n");
+    assert_mistake(&text, Kind::Conflict, 3, "`workers` is 0");
+    let text = format!("{APP}tasks.cron = {{ tidy = \"0 25 * * *\" }}\n");
+    assert_mistake(&text, Kind::BadValue, 3, "`25` is no hour");
+}
+
+#[test]
 fn a_page_cache_is_a_mode_or_a_table() {
     assert_eq!(site("").page_cache, None);
     assert_eq!(site("page_cache = \"off\"\n").page_cache, None);
