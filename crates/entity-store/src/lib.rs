@@ -2,7 +2,7 @@
 //!
 //! Called by the gateway (HTTP, PHP, the admin socket) on its one thread. What a [`Store`] can
 //! answer from memory it answers there and then; disks are waited for by threads of its own, each
-//! fed a batch at a time through a [`lane`], so that no queue is ever fought over.
+//! fed a batch at a time through a `lane`, so that no queue is ever fought over.
 //!
 //! ```text
 //!  get ──▶ cache ──hit──▶ answer            put, delete, … ──▶ admission ──▶ pending

@@ -92,3 +92,19 @@ fn a_value_that_looks_like_a_frame_is_none() {
     let flaw = Flaw::Cut { at: HEAD_BYTES };
     assert_eq!(versions(&path), (vec![], vec![flaw]));
 }
+
+proptest::proptest! {
+    #[test]
+    fn noise_is_no_entry_and_no_panic(noise in proptest::collection::vec(0_u8.., 0..300)) {
+        let folder = Folder::new();
+        let (path, ends) = written(folder.path());
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.truncate(ends[1] as usize);
+        bytes.extend_from_slice(&noise);
+        std::fs::write(&path, &bytes).unwrap();
+        let (versions, flaws) = versions(&path);
+        proptest::prop_assert_eq!(versions, [1, 2, 3, 4]);
+        let is_noise = noise.iter().any(|byte| *byte != 0);
+        proptest::prop_assert_eq!(flaws.len(), usize::from(is_noise));
+    }
+}

@@ -2,8 +2,9 @@
 //! for its disk in threads of its own and by one that has the whole server wait.
 //!
 //! Values have 256 bytes, keys are drawn from 10,000, the durability is `interval`. First 15,000
-//! requests a second over 4, 64 and 512 connections, on the clock; then as fast as answers come,
-//! against Redis with `appendfsync everysec`.
+//! requests a second over 4, 64 and 512 connections, on the clock, with buffers so small that files
+//! are written within every slice; then, with the usual ones, as fast as answers come, against Redis
+//! with `appendfsync everysec`.
 
 use std::net::SocketAddr;
 
@@ -30,6 +31,9 @@ const FILLING: u64 = 200_000;
 /// The connections of the bars.
 const CONNECTIONS: usize = 64;
 
+/// At 15,000 values a second, five files in four seconds.
+const SMALL_BUFFER: &str = "buffer = \"4 MiB\"\n";
+
 const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
                      0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
                      0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
@@ -37,8 +41,9 @@ const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let site = Site::write(lab)?;
-    let asynchronous = launch(lab, &site, outboard::NAME, "asynchronous")?;
-    let synchronous = launch(lab, &site, SYNCHRONOUS, "synchronous")?;
+    let synchronously = format!("{SMALL_BUFFER}mode = \"synchronous\"\n");
+    let asynchronous = launch(lab, &site, outboard::NAME, SMALL_BUFFER)?;
+    let synchronous = launch(lab, &site, SYNCHRONOUS, &synchronously)?;
     let stacks: Vec<&Stack> = [&asynchronous, &synchronous].into_iter().flatten().collect();
     let put = Ask::put(RECORD, VALUE).filled();
     let get = Ask::get(RECORD).filled().expecting(VALUE.len());
@@ -58,16 +63,18 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
             }
         }
     }
-    let Some(stack) = &asynchronous else { return Ok(()) };
-    beside_redis(lab, report, stack, &put, &get)
+    drop((asynchronous, synchronous));
+    match launch(lab, &site, outboard::NAME, "")? {
+        Some(stack) => beside_redis(lab, report, &stack, &put, &get),
+        None => Ok(()),
+    }
 }
 
 /// A gateway whose store has a listener of its own, which is what is measured.
-fn launch(lab: &mut Lab, site: &Site, name: &'static str, mode: &str) -> Result<Option<Stack>> {
+fn launch(lab: &mut Lab, site: &Site, name: &'static str, how: &str) -> Result<Option<Stack>> {
     let address: SocketAddr = free_address()?;
-    let folder = lab.folder(name)?.join("entities");
-    let entities =
-        format!("[entities]\nfolder = {folder:?}\nlisten = \"{address}\"\nmode = \"{mode}\"\n");
+    let folder = lab.folder(name)?.join(format!("entities-{}", address.port()));
+    let entities = format!("[entities]\nfolder = {folder:?}\nlisten = \"{address}\"\n{how}");
     let setup = Setup::classic(lab, &site.root).named(name).with(&entities);
     let launched = Outboard::launch(lab, &setup)?;
     Ok(launched.map(|outboard| Stack { address, ..outboard.stack }))
@@ -101,6 +108,7 @@ fn beside_redis(
             return Ok(());
         }
     };
+    generator::run_count(&Task::new(outboard.address, put, CONNECTIONS), FILLING)?;
     redis::load(&redis, "set", CONNECTIONS, FILLING, KEYS, VALUE.len())?;
     let seconds = lab.effort.slice_seconds;
     for (word, ask, command, part) in [("PUT", put, "set", 0.6), ("GET", get, "get", 0.8)] {
