@@ -3,7 +3,7 @@
  * at the engine's next interrupt check, where its line numbers are exact. One that waits in a
  * system call is read from outside, by the zygote, so that the call is not disturbed: a signal
  * would end a sleep() early. The zygote can do so because a fork has its globals at the same
- * addresses.
+ * addresses. The sampler reads running workers likewise, at an address that it finds for itself.
  *
  * Invariants: the signal handler sets two flags and nothing else. Memory is read by
  * process_vm_readv(2) alone, which answers with an error where a load would fault, because from
