@@ -72,9 +72,21 @@ fn a_page_that_says_how_long_it_lives_is_made_once() {
     assert!(status.starts_with("Outboard; hit; ttl="), "{status}");
     assert!(second.header("age").is_some() && second.header("date").is_some());
     assert_eq!(second.header("content-length"), Some("18"));
+    assert_eq!(second.header("cache-control"), Some("max-age=60"));
     let head = site.client().send(&Request::new("HEAD", &target));
     assert_eq!((head.status, head.header("x-cache")), (200, Some("HIT")));
     assert_eq!(head.header("content-length"), Some("18"));
+}
+
+#[test]
+fn a_page_that_came_short_is_not_kept() {
+    let site = site(ON);
+    let target = page(&["Cache-Control: max-age=60", "Content-Length: 9999"]);
+    for run in 1..3 {
+        let response = ask(&site, &target, &[]);
+        assert_eq!(detail(&response), "incomplete");
+        says(&response, "BYPASS", run);
+    }
 }
 
 #[test]

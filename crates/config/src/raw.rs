@@ -14,6 +14,7 @@ mod log;
 mod page_cache;
 mod php;
 mod pool;
+mod proxy;
 mod tasks;
 mod worker;
 
@@ -28,6 +29,7 @@ pub(crate) use log::*;
 pub(crate) use page_cache::*;
 pub(crate) use php::*;
 pub(crate) use pool::*;
+pub(crate) use proxy::*;
 pub(crate) use tasks::*;
 pub(crate) use worker::*;
 

@@ -11,6 +11,7 @@ mod host;
 mod name;
 mod network;
 mod pattern;
+mod portion;
 mod quantity;
 mod schedule;
 mod share;
@@ -25,6 +26,7 @@ pub(crate) use name::*;
 pub use network::Network;
 pub(crate) use network::Peer;
 pub use pattern::PathPattern;
+pub(crate) use portion::Portion;
 pub(crate) use quantity::{ByteSize, Percent, Period};
 pub use schedule::Schedule;
 pub use share::{Count, MemoryBudget};
@@ -149,6 +151,7 @@ scalars!(
     ByteSize,
     Period,
     Percent,
+    Portion,
     Count,
     MemoryBudget,
     Address,

@@ -8,7 +8,7 @@ use crate::answer::{Asked, Sent};
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
-use crate::{entities, metrics, page_cache, status};
+use crate::{entities, metrics, opcache, page_cache, status};
 use outboard_http1::Method::{Get, Head, Post};
 use serde_json::{Value, json};
 
@@ -30,6 +30,13 @@ pub(crate) async fn answer(connection: &mut Connection) -> Sent {
         _ if connection.listener.serves == Serves::Metrics => nothing_there(),
         (Get | Head, b"/status") => {
             (200, JSON, serde_json::to_vec(&status::of(&gateway)).unwrap_or_default())
+        }
+        (Get | Head, b"/opcache") => (200, JSON, json_body(&opcache::status(&gateway).await)),
+        (Post, b"/cache/audit") => {
+            let buffers = connection.buffers();
+            let query = buffers.head.query(&buffers.input).unwrap_or_default().to_vec();
+            let (code, value) = page_cache::audit(&gateway, &query).await;
+            (code, JSON, json_body(&value))
         }
         (Get | Post, [b'/', b'c', b'a', b'c', b'h', b'e', b'/', verb @ ..]) => {
             let buffers = connection.buffers();

@@ -60,7 +60,7 @@ impl App {
     /// The script's path below the root that requests have in worker mode.
     pub(crate) const WORKER_NAME: &[u8] = b"/index.php";
 
-    /// Opens the app's folders.
+    /// Opens the app's folders; `is_first` when no generation was before its own.
     ///
     /// # Errors
     /// The folder that cannot be opened.
@@ -70,6 +70,7 @@ impl App {
         tasks: Option<Rc<Tasks>>,
         logs: Rc<Logs>,
         upstream: Rc<Client>,
+        is_first: bool,
     ) -> Result<Self, RootError> {
         let files = Root::open(&config.root, root_options(&config))?;
         let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
@@ -93,7 +94,15 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
-        let page_cache = PageCache::open(&config);
+        let page_cache = PageCache::open(&config, is_first).unwrap_or_else(|error| {
+            let text = format!("no page cache: its folder on disk cannot be used: {error}");
+            let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
+            logs.error.write(Level::Error, event);
+            None
+        });
+        if let Some(cache) = &page_cache {
+            cache.recover();
+        }
         Ok(Self {
             config,
             files,

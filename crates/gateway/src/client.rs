@@ -50,6 +50,11 @@ impl Ends {
         }
     }
 
+    /// Whether the peer is one whose word about the client is believed.
+    pub(crate) fn is_trusted(&self, forwarding: &Forwarding) -> bool {
+        forwarding.trusts(self.peer_ip())
+    }
+
     /// The peer's address when it is on this machine and could be one of our own workers.
     pub(crate) fn local_peer(&self, stream: &Stream) -> Option<SocketAddr> {
         let Peer::Tcp(address) = self.peer else { return None };

@@ -1,6 +1,6 @@
 //! The page cache of an app: what is answered from it, what is kept in it, and what passes it by.
 //!
-//! Called by the turn for every request that leads to a script. The rules and the store are
+//! Called by the turn for every request that leads to a script or to another server. The rules and the store are
 //! `outboard_page_cache`'s; here they meet connections, workers and time. Invariants: whatever the
 //! cache does not answer is answered as without it; a page is kept only if it came whole; each
 //! answer says what the cache had to do with it.
@@ -8,7 +8,9 @@
 //! A cache belongs to the generation that its pages were made by: a reload begins with an empty
 //! one, so that no page of an old release outlives it.
 
+mod audit;
 mod compressor;
+mod disk;
 mod flights;
 mod making;
 mod operate;
@@ -18,26 +20,29 @@ mod serve;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::log::Wall;
+use crate::origin::Origin;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::route::Script;
-use crate::script;
 use crate::turn::{Answered, Turn, refuse};
+use audit::Audit;
 use compressor::Compressor;
+use disk::Disk;
 use flights::{Flight, Flights, Part};
 use making::Making;
 use outboard_config as config;
 use outboard_page_cache::{
-    self as rules, Field, Fields, Found, Guard, Key, Missed, NamePattern, Outcome, Policy, Preset,
-    Purge, Request, RequestDirectives, RequestFacts, Response, Reuse, Selector, Shared, Store,
-    Target, Visitor,
+    self as rules, Entry, Field, Fields, Found, Guard, Key, Missed, NamePattern, Outcome, Policy,
+    Preset, Purge, Request, RequestDirectives, RequestFacts, Response, Reuse, Selector, Shared,
+    Store, Target, Visitor,
 };
 use outboard_reactor::{now_ms, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+pub(crate) use audit::audit;
 pub(crate) use operate::{is_purge, operate, purge};
 pub(crate) use purges::Purges;
 
@@ -54,6 +59,8 @@ pub(crate) struct PageCache {
     store: RefCell<Store>,
     flights: Rc<Flights>,
     compressor: Compressor,
+    disk: Option<Disk>,
+    audit: Audit,
     counts: Counts,
     /// The cache of the same app after a reload.
     successor: RefCell<Weak<Self>>,
@@ -74,9 +81,12 @@ fn now_s() -> u64 {
 }
 
 impl PageCache {
-    /// The cache that is configured for an app, empty.
-    pub(crate) fn open(app: &config::App) -> Option<Rc<Self>> {
-        let configured = app.page_cache.as_ref()?;
+    /// The cache that is configured for an app, empty; on disk is what was there if `is_first`.
+    ///
+    /// # Errors
+    /// The folder on disk cannot be used.
+    pub(crate) fn open(app: &config::App, is_first: bool) -> io::Result<Option<Rc<Self>>> {
+        let Some(configured) = &app.page_cache else { return Ok(None) };
         let presets: Vec<&'static Preset> = match &configured.presets {
             None => Preset::recognised(|file| app.root.join(file).exists()).collect(),
             Some(names) => {
@@ -102,7 +112,7 @@ impl PageCache {
             body_max_bytes: bytes(configured.body_max_bytes),
             ..Policy::STANDARD
         };
-        Some(Rc::new(Self {
+        Ok(Some(Rc::new(Self {
             policy,
             guard,
             presets: presets.iter().map(|preset| preset.name).collect(),
@@ -112,9 +122,11 @@ impl PageCache {
             store: RefCell::new(Store::new(bytes(configured.budget_bytes))),
             flights: Rc::default(),
             compressor: Compressor::default(),
+            disk: Disk::open(app, is_first)?,
+            audit: Audit::of(configured.audit_ppm),
             counts: Counts::default(),
             successor: RefCell::default(),
-        }))
+        })))
     }
 
     /// How often it had what to do with an answer, since the generation began.
@@ -144,6 +156,8 @@ impl PageCache {
 enum Consulted {
     /// Answer with this.
     Serve { entry: Shared, outcome: Outcome, refresh: Option<Key> },
+    /// This file may have it.
+    OnDisk { key: Key, file: u64 },
     /// It is not the cache's business.
     Bypass(rules::Reason),
     /// Have it made.
@@ -170,21 +184,34 @@ pub(crate) async fn answer(
     turn: &Turn,
     app: &Rc<App>,
     cache: &Rc<PageCache>,
-    script: Script,
+    origin: Origin,
 ) -> Answered {
     let until_ms = now_ms() + cache.wait_ms;
-    let mut has_waited = false;
+    let (mut has_waited, mut may_look) = (false, true);
     loop {
-        let wanted = match cache.consult(connection, turn, app, has_waited) {
+        let wanted = match cache.consult(connection, turn, app, has_waited, may_look) {
             Consulted::Serve { entry, outcome, refresh } => {
                 if let Some(key) = refresh {
-                    cache.refresh_behind(connection, turn, app, &script, key);
+                    cache.refresh_behind(connection, turn, app, &origin, key);
                 }
                 cache.count(outcome);
+                cache.note_hit(connection, turn, app, &origin, &entry);
                 return serve::entry(connection, turn, &entry, outcome).await;
             }
+            Consulted::OnDisk { key, file } => {
+                may_look = false;
+                match cache.flights.join(&key) {
+                    Part::Lead(_lead) => cache.unshelve(&key, file).await,
+                    // Whoever flies has it read, or made.
+                    Part::Wait(flight) => {
+                        wait(connection, &flight, until_ms).await;
+                    }
+                    Part::Alone => {}
+                }
+                continue;
+            }
             Consulted::Bypass(reason) => {
-                return pass(connection, turn, app, cache, &script, reason).await;
+                return pass(connection, turn, app, cache, &origin, reason).await;
             }
             Consulted::Nothing => {
                 return refuse(connection, turn, Some(app), Reason::NotCached).await;
@@ -212,7 +239,7 @@ pub(crate) async fn answer(
                 },
             },
         };
-        let making = Making::new(turn, app, cache, &script, wanted);
+        let making = Making::new(turn, app, cache, &origin, wanted);
         return making.answer(connection, lead).await;
     }
 }
@@ -235,13 +262,15 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
 }
 
 impl PageCache {
-    /// Looks a request up. `has_waited` says that a page was just made for it.
+    /// Looks a request up. `has_waited` says that a page was just made for it, `may_look` that disk
+    /// was not looked at yet.
     fn consult(
         &self,
         connection: &mut Connection,
         turn: &Turn,
         app: &App,
         has_waited: bool,
+        may_look: bool,
     ) -> Consulted {
         let buffers = connection.buffers();
         let (head, input) = (&buffers.head, &buffers.input);
@@ -253,13 +282,23 @@ impl PageCache {
             Ok(facts) => facts,
             Err(reason) => return Consulted::Bypass(reason),
         };
+        if self.audit.has_taken_out(path) {
+            return Consulted::Bypass(rules::Reason::Audit);
+        }
         let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
         let key = Key::new(turn.forwarded.https, host, &head.origin_form(input));
-        let found = self.store.borrow_mut().find(&key, |entry| {
+        let answers = |entry: &Entry| {
             let is_silent = entry.audience() == rules::Audience::Anonymous;
             entry.audience().admits(&facts).is_ok()
                 && entry.variant().answers(fields, is_silent, &self.guard.cookies)
-        });
+        };
+        let found = self.store.borrow_mut().find(&key, answers);
+        if may_look
+            && !matches!(found, Found::Entry(_))
+            && let Some(file) = self.on_disk(&key, answers)
+        {
+            return Consulted::OnDisk { key, file };
+        }
         let (stale, missed) = match found {
             Found::Nothing => (None, Missed::Uri),
             Found::OtherVariants => (None, Missed::Vary),
@@ -315,8 +354,15 @@ impl PageCache {
     }
 
     fn forget(&self, key: &Key) {
-        let selector = Selector::Url(key.bytes().to_vec());
-        self.store.borrow_mut().purge(selector, Purge::Hard);
+        self.purge(Selector::Url(key.bytes().to_vec()), Purge::Hard);
+    }
+
+    /// Purges in memory and on disk; gives how many entries memory had.
+    fn purge(&self, selector: Selector, purge: Purge) -> usize {
+        if let Some(disk) = &self.disk {
+            disk.purge(&selector);
+        }
+        self.store.borrow_mut().purge(selector, purge)
     }
 }
 
@@ -326,21 +372,18 @@ async fn pass(
     turn: &Turn,
     app: &Rc<App>,
     cache: &PageCache,
-    script: &Script,
+    origin: &Origin,
     reason: rules::Reason,
 ) -> Answered {
-    let mut begun = match script::begin_answer(connection, turn, app, script, None).await {
+    let mut begun = match origin.begin(connection, turn, app, None).await {
         Ok(begun) => begun,
         Err(reason) => return refuse(connection, turn, Some(app), reason).await,
     };
-    invalidate(connection, turn, cache, &begun.head);
+    invalidate(connection, turn, cache, begun.head());
     let outcome = Outcome::Bypass(reason);
     cache.count(outcome);
-    outcome.write(&mut begun.head.headers.bytes);
-    match begun.send(connection, turn, app, script).await {
-        Ok(answered) => answered,
-        Err(reason) => refuse(connection, turn, Some(app), reason).await,
-    }
+    outcome.write(&mut begun.head_mut().headers.bytes);
+    begun.send(connection, turn, app, origin).await
 }
 
 /// RFC 9111 4.4.

@@ -1,6 +1,6 @@
-//! PHP's response head, made fit for a client.
+//! The response head of PHP or of an upstream, made fit for a client.
 //!
-//! Called when a `Head` frame arrives. The worker is not trusted: lines that are no valid header
+//! Called when a `Head` frame arrives. Who sent it is not trusted: lines that are no valid header
 //! are refused. Hop-by-hop fields (RFC 9110 7.6.1) and the message framing belong to the gateway
 //! and are taken out, as are the orders to the gateway itself (`X-Sendfile`, `X-Accel-*`).
 
@@ -64,6 +64,20 @@ impl PhpHead {
         }
         wire.lines().try_for_each(|line| head.add_line(line)).ok()?;
         Some(head)
+    }
+
+    /// Sorts the head of an upstream's answer: lines `Name: value`, each ended by a newline.
+    pub(crate) fn of_upstream(status: u16, lines: &[u8]) -> Result<Self, BadHead> {
+        let mut head = Self { status, ..Self::default() };
+        for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            head.add_line(line)?;
+        }
+        // What only PHP may ask for.
+        head.sendfile = None;
+        head.used_session = false;
+        // RFC 9110 7.6.3.
+        head.pass(b"Via", b"1.1 outboard", b"")?;
+        Ok(head)
     }
 
     fn add_line(&mut self, line: &[u8]) -> Result<(), BadHead> {

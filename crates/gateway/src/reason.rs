@@ -74,8 +74,8 @@ reasons! {
     BadResponse 502 "bad_response" "PHP sent a response head that is not valid HTTP.";
     BadSendfile 502 "bad_sendfile" "PHP named a file to send that is outside of the allowed roots.";
     PartFailed 502 "part_failed" "A part of the composed page could not be made.";
-    UpstreamFailed 502 "upstream_failed" "A part of the composed page could not be fetched.";
-    UpstreamBusy 503 "upstream_busy" "Too many requests to the upstream of a part are under way; see [upstream].";
+    UpstreamFailed 502 "upstream_failed" "A part of the page, or all of it, could not be fetched from its upstream.";
+    UpstreamBusy 503 "upstream_busy" "Too many requests to the upstream are under way; see [upstream].";
     QueueFull 503 "queue_full" "The app's queue is full.";
     QueueTimeout 503 "queue_timeout" "No PHP worker became free in time.";
     AppDown 503 "app_down" "The app's PHP does not start; see the error log.";
@@ -84,7 +84,7 @@ reasons! {
     Deadline 504 "deadline" "PHP did not answer before limits.request_deadline.";
     NotCached 504 "not_cached" "The client wants a stored page only, and there is none.";
     PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";
-    UpstreamTimeout 504 "upstream_timeout" "The upstream of a part did not answer in time.";
+    UpstreamTimeout 504 "upstream_timeout" "The upstream did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
     EntityFull 507 "entity_full" "The disk, or the memory of a namespace in memory, is full.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";

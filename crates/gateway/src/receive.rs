@@ -1,6 +1,6 @@
-//! Reading a request body, whole, before a worker is taken.
+//! Reading a request body: whole, before a worker is taken, or piece by piece.
 //!
-//! Called for scripts. Invariant: never more than the limit is kept; what belongs to the next
+//! Called for scripts and for what is handed to upstreams. Invariant: never more than the limit is kept; what belongs to the next
 //! request stays in the input.
 
 use crate::body::RequestBody;
@@ -8,6 +8,7 @@ use crate::connection::{Connection, Read};
 use crate::reason::Reason;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
+use std::ops::Range;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -26,23 +27,113 @@ impl Received {
 
 /// Reads the body of the present request.
 pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result<Received, Reason> {
-    let received = whole(connection, limits).await;
-    connection.body_read = received.is_ok();
-    received
+    let Some(mut pieces) = Pieces::of(connection, limits).await? else {
+        return Ok(Received::none());
+    };
+    let mut body = RequestBody::empty();
+    while let Some(range) = pieces.next(connection, limits).await? {
+        keep(connection, &mut body, limits, range)?;
+    }
+    Ok(Received { content_length: Some(body.len()), body })
 }
 
-async fn whole(connection: &mut Connection, limits: &Limits) -> Result<Received, Reason> {
-    let framing = connection.buffers().head.body();
-    match framing {
-        BodyFraming::None => Ok(Received::none()),
-        BodyFraming::Length(length) if length > limits.body_bytes => Err(Reason::BodyTooLarge),
-        BodyFraming::Length(length) => {
-            let body = with_length(connection, limits, length).await?;
-            Ok(Received { content_length: Some(body.len()), body })
+/// A request body on its way, piece by piece.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    rest: Rest,
+    length: Option<u64>,
+    taken_bytes: u64,
+}
+
+/// What is still to come.
+#[derive(Debug)]
+enum Rest {
+    Length(u64),
+    Chunked(Box<ChunkedDecoder>),
+    Nothing,
+}
+
+impl Pieces {
+    /// The body of the present request, if it has one. A client that waits for it is told to go on.
+    pub(crate) async fn of(
+        connection: &mut Connection,
+        limits: &Limits,
+    ) -> Result<Option<Self>, Reason> {
+        let (rest, length) = match connection.buffers().head.body() {
+            BodyFraming::None => return Ok(None),
+            BodyFraming::Length(length) if length > limits.body_bytes => {
+                return Err(Reason::BodyTooLarge);
+            }
+            BodyFraming::Length(length) => (Rest::Length(length), Some(length)),
+            BodyFraming::Chunked => {
+                (Rest::Chunked(Box::new(ChunkedDecoder::new(ChunkLimits::default()))), None)
+            }
+        };
+        invite(connection).await?;
+        Ok(Some(Self { rest, length, taken_bytes: 0 }))
+    }
+
+    /// The length that the client announced.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Waits for the next piece; it lies in the connection's input until the next call. `None` when
+    /// the body has come to its end.
+    pub(crate) async fn next(
+        &mut self,
+        connection: &mut Connection,
+        limits: &Limits,
+    ) -> Result<Option<Range<usize>>, Reason> {
+        loop {
+            if let Some(range) = self.take(connection)? {
+                self.taken_bytes += range.len() as u64;
+                if self.taken_bytes > limits.body_bytes {
+                    return Err(Reason::BodyTooLarge);
+                }
+                return Ok(Some(range));
+            }
+            if matches!(self.rest, Rest::Nothing) {
+                connection.body_read = true;
+                return Ok(None);
+            }
+            more(connection, limits).await?;
         }
-        BodyFraming::Chunked => {
-            let body = chunked(connection, limits).await?;
-            Ok(Received { content_length: Some(body.len()), body })
+    }
+
+    /// A piece that has come already.
+    fn take(&mut self, connection: &mut Connection) -> Result<Option<Range<usize>>, Reason> {
+        let from = connection.consumed;
+        let input = &connection.buffers().input;
+        let whole = input.len();
+        match &mut self.rest {
+            Rest::Nothing => Ok(None),
+            Rest::Length(left) => {
+                let available = usize::try_from(*left).unwrap_or(usize::MAX).min(whole - from);
+                *left -= available as u64;
+                if *left == 0 {
+                    self.rest = Rest::Nothing;
+                }
+                connection.consumed = from + available;
+                Ok((available > 0).then_some(from..from + available))
+            }
+            Rest::Chunked(decoder) => {
+                match decoder.decode(&input[from..]).map_err(|_| Reason::BadChunk)? {
+                    Chunk::Data { range } => {
+                        connection.consumed = from + range.end;
+                        Ok(Some(from + range.start..from + range.end))
+                    }
+                    Chunk::End { consumed } => {
+                        connection.consumed = from + consumed;
+                        self.rest = Rest::Nothing;
+                        Ok(None)
+                    }
+                    Chunk::NeedMore => {
+                        connection.consumed = whole;
+                        Ok(None)
+                    }
+                }
+            }
         }
     }
 }
@@ -58,63 +149,14 @@ async fn invite(connection: &mut Connection) -> Result<(), Reason> {
     Ok(())
 }
 
-async fn with_length(
-    connection: &mut Connection,
-    limits: &Limits,
-    length: u64,
-) -> Result<RequestBody, Reason> {
-    invite(connection).await?;
-    let mut body = RequestBody::empty();
-    loop {
-        let left = usize::try_from(length - body.len()).unwrap_or(usize::MAX);
-        let from = connection.consumed;
-        let available = (connection.buffers().input.len() - from).min(left);
-        keep(connection, &mut body, limits, from, available)?;
-        connection.consumed = from + available;
-        if body.len() == length {
-            return Ok(body);
-        }
-        more(connection, limits).await?;
-    }
-}
-
-async fn chunked(connection: &mut Connection, limits: &Limits) -> Result<RequestBody, Reason> {
-    invite(connection).await?;
-    let mut body = RequestBody::empty();
-    let mut decoder = ChunkedDecoder::new(ChunkLimits::default());
-    loop {
-        let from = connection.consumed;
-        let input = &connection.buffers().input;
-        let whole = input.len();
-        match decoder.decode(&input[from..]).map_err(|_| Reason::BadChunk)? {
-            Chunk::Data { range } => {
-                if body.len() + range.len() as u64 > limits.body_bytes {
-                    return Err(Reason::BodyTooLarge);
-                }
-                keep(connection, &mut body, limits, from + range.start, range.len())?;
-                connection.consumed = from + range.end;
-            }
-            Chunk::End { consumed } => {
-                connection.consumed = from + consumed;
-                return Ok(body);
-            }
-            Chunk::NeedMore => {
-                connection.consumed = whole;
-                more(connection, limits).await?;
-            }
-        }
-    }
-}
-
 fn keep(
     connection: &mut Connection,
     body: &mut RequestBody,
     limits: &Limits,
-    from: usize,
-    len: usize,
+    range: Range<usize>,
 ) -> Result<(), Reason> {
     let gateway = connection.gateway.clone();
-    let piece = &connection.buffers().input[from..from + len];
+    let piece = &connection.buffers().input[range];
     body.push(piece, limits.body_memory_bytes, &gateway.spool_folder).map_err(|error| {
         gateway.log_refusal(None, 0, Reason::SpoolFailed, &error.to_string());
         Reason::SpoolFailed

@@ -1,13 +1,14 @@
 //! Which file, script or answer a path leads to.
 //!
 //! Called once a request with the decoded, normalised path. The order is what people know from
-//! nginx and `.htaccess`: deny, rewrite, composed page, file, folder index, script with PATH_INFO,
+//! nginx and `.htaccess`: deny, rewrite, another server, composed page, file, folder index, script with PATH_INFO,
 //! front controller. In worker mode whatever no file answers goes to the script that stays. Invariant: a
 //! script is run only if it exists below the root and carries a PHP suffix itself, or is the
 //! configured worker script; a file with a PHP suffix is never sent.
 
 use crate::app::App;
 use crate::compose::Composed;
+use crate::proxy::Proxied;
 use crate::reason::Reason;
 use outboard_config::{self as config, Rewrite, RewriteWhen};
 use outboard_static_files::{Entry, ForbiddenReason, Lookup};
@@ -20,6 +21,8 @@ pub(crate) enum Route {
     File(Rc<Entry>),
     /// A PHP script.
     Script(Script),
+    /// Another server.
+    Upstream(Proxied),
     /// A page made of parts.
     Page(Composed),
     /// Elsewhere.
@@ -61,6 +64,12 @@ pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) ->
         Rewritten::Path(rewritten) => rewritten,
     };
     let mut route = resolve(app, &rewritten.path, path, query, now_ms);
+    if let Route::Upstream(proxied) = &mut route {
+        let target = encoded(&rewritten.path);
+        let query = rewritten.query.as_deref().or(query);
+        proxied.rewritten = Some(with_query(target, query));
+        return route;
+    }
     if rewritten.query.is_some() {
         match &mut route {
             Route::Script(script) => script.query = rewritten.query,
@@ -127,6 +136,9 @@ fn applies(app: &App, rule: &Rewrite, path: &[u8], now_ms: u64) -> bool {
 }
 
 fn resolve(app: &App, below: &[u8], asked: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
+    if let Some(number) = app.config.proxies.iter().position(|proxy| proxy.path.matches(below)) {
+        return Route::Upstream(Proxied { number, rewritten: None });
+    }
     if let Some(page) = app.config.compose.iter().position(|page| page.path.matches(below)) {
         return Route::Page(Composed { page, path: below.to_vec(), query: None });
     }
@@ -211,9 +223,15 @@ fn script(path: &[u8], path_info: &[u8]) -> Route {
     })
 }
 
-/// The location of a folder asked for without its slash. The path was decoded, so what is not
-/// plain in a URL is encoded again.
+/// The location of a folder asked for without its slash.
 fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
+    let mut location = encoded(path);
+    location.push(b'/');
+    with_query(location, query)
+}
+
+/// A path that was decoded: what is not plain in a URL is encoded again.
+fn encoded(path: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut location = Vec::with_capacity(path.len() + 16);
     for &byte in path {
@@ -224,8 +242,7 @@ fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
             location.extend_from_slice(&digits);
         }
     }
-    location.push(b'/');
-    with_query(location, query)
+    location
 }
 
 fn forbidden(reason: ForbiddenReason) -> Route {

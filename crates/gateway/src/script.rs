@@ -1,11 +1,11 @@
 //! Answering with a PHP script: hand the request to the pool, relay what the worker says.
 //!
-//! Called by the turn. Invariants: the body is whole before a worker is taken; an answer that is
+//! Called by [`crate::origin`]. Invariants: the body is whole before a worker is taken; an answer that is
 //! complete when it is first looked at goes out with its length in one write; once a head is out,
 //! a failure breaks the connection instead of pretending a whole answer.
 
 mod frame;
-mod relay;
+pub(crate) mod relay;
 mod sendfile;
 
 use crate::app::App;
@@ -17,32 +17,13 @@ use crate::prefetch;
 use crate::reason::Reason;
 use crate::receive::{self, Received};
 use crate::route::Script;
-use crate::turn::{Answered, Turn, refuse, tell_failure};
+use crate::turn::Turn;
 use frame::Extra;
+pub(crate) use frame::{concerns_whole_answer, with_headers};
 use outboard_reactor::now_ms;
 pub(crate) use relay::Begun;
 use std::net::SocketAddr;
 use std::rc::Rc;
-
-/// Runs the script and relays its answer.
-pub(crate) async fn answer(
-    connection: &mut Connection,
-    turn: &Turn,
-    app: &Rc<App>,
-    script: Script,
-) -> Answered {
-    let answered = match begin_answer(connection, turn, app, &script, None).await {
-        Ok(mut begun) => match begun.failure(connection).await {
-            Some(words) => Ok(tell_failure(connection, turn, begun.head.status, &words).await),
-            None => begun.send(connection, turn, app, &script).await,
-        },
-        Err(reason) => Err(reason),
-    };
-    match answered {
-        Ok(answered) => answered,
-        Err(reason) => refuse(connection, turn, Some(app), reason).await,
-    }
-}
 
 /// Runs the script until its head has come; for a cache, until all has come that it takes, unless
 /// the script has some of it sent before.

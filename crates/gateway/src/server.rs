@@ -175,7 +175,9 @@ fn open_generation(
             }
         };
         let pool = start_pool(settings, doorbell, &logs)?;
-        let opened = App::open(app.clone(), pool.clone(), tasks.clone(), logs, upstream.clone());
+        let is_first = predecessor.is_none();
+        let opened =
+            App::open(app.clone(), pool.clone(), tasks.clone(), logs, upstream.clone(), is_first);
         let opened = opened.map_err(|error| {
             pool.retire(0);
             tasks.iter().for_each(|tasks| tasks.pool.retire(0));

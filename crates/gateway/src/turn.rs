@@ -13,9 +13,10 @@ use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
+use crate::origin::Origin;
 use crate::reason::Reason;
 use crate::route::{self, Route};
-use crate::{compose, entities, files, page_cache, script, upgrade};
+use crate::{compose, entities, files, origin, page_cache, upgrade};
 use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
 use outboard_reactor::now_ms;
@@ -164,10 +165,8 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
     }
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
-        Route::Script(found) => match &app.page_cache {
-            Some(cache) => page_cache::answer(connection, turn, app, cache, found).await,
-            None => script::answer(connection, turn, app, found).await,
-        },
+        Route::Script(script) => made(connection, turn, app, Origin::Script(script)).await,
+        Route::Upstream(proxied) => made(connection, turn, app, Origin::Upstream(proxied)).await,
         Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
             if let Some(hint) = hint {
@@ -186,6 +185,14 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
             let page = status_page(status, "");
             respond(connection, turn, Some(app), status, HeaderBlock::default(), &page).await
         }
+    }
+}
+
+/// Has a request answered by who makes the answer, or by what was kept of that.
+async fn made(connection: &mut Connection, turn: &Turn, app: &Rc<App>, origin: Origin) -> Answered {
+    match &app.page_cache {
+        Some(cache) => page_cache::answer(connection, turn, app, cache, origin).await,
+        None => origin::answer(connection, turn, app, &origin).await,
     }
 }
 

@@ -21,6 +21,11 @@ pub(crate) fn run(action: &CacheAction, terminal: &Terminal) -> ExitCode {
         CacheAction::Get { pick, url } => {
             (&pick.admin, "GET", query("get", pick, &[("url", url)]), get)
         }
+        CacheAction::Audit { pick, sample } => {
+            let sample = sample.to_string();
+            let path = query("audit", pick, &[("sample", &sample)]);
+            return audit(&pick.admin, terminal, &path);
+        }
         CacheAction::Purge(purge) => (&purge.pick.admin, "POST", of_purge(purge), purged),
     };
     tell(admin, terminal, method, &query, say)
@@ -65,7 +70,7 @@ fn tell(
     terminal: &Terminal,
     method: &str,
     path: &str,
-    say: Say,
+    say: impl Fn(&Value) -> Result<String, fmt::Error>,
 ) -> ExitCode {
     let socket = admin.admin.clone().unwrap_or_else(default_socket);
     let answer = match ask(&socket, method, path) {
@@ -75,13 +80,33 @@ fn tell(
     if answer.status >= 300 && !admin.json {
         return terminal.fail(answer.body["error"].as_str().unwrap_or("it was refused"), 1);
     }
-    let page = match admin.json {
-        true => format!("{:#}\n", answer.body),
-        false => say(&answer.body).unwrap_or_default(),
-    };
+    let said = say(&answer.body).unwrap_or_default();
+    let page = if admin.json { format!("{:#}\n", answer.body) } else { said };
     // A reader that has seen enough (`| head`) is no mistake.
     let _ = std::io::stdout().write_all(page.as_bytes());
     ExitCode::from(u8::from(answer.status >= 300))
+}
+
+/// Found pages are a failure, so that a script can act on it.
+fn audit(admin: &AdminArguments, terminal: &Terminal, path: &str) -> ExitCode {
+    let found = std::cell::Cell::new(false);
+    let told = tell(admin, terminal, "POST", path, |body| {
+        found.set(body["unsafe"].as_array().is_some_and(|pages| !pages.is_empty()));
+        findings(body)
+    });
+    if found.get() { ExitCode::from(1) } else { told }
+}
+
+fn findings(body: &Value) -> Result<String, fmt::Error> {
+    let mut page = String::new();
+    for found in body["unsafe"].as_array().into_iter().flatten() {
+        let text = |name: &str| found[name].as_str().unwrap_or_default();
+        writeln!(page, "unsafe  {}", text("url"))?;
+        writeln!(page, "        {} makes a difference at \"{}\"", text("by"), text("excerpt"))?;
+    }
+    let count = body["unsafe"].as_array().map_or(0, Vec::len);
+    writeln!(page, "{} pages examined, {count} unsafe", body["examined"])?;
+    Ok(page)
 }
 
 fn stats(body: &Value) -> Result<String, fmt::Error> {
@@ -112,6 +137,10 @@ fn stats(body: &Value) -> Result<String, fmt::Error> {
             count("evicted"),
             count("purged")
         )?;
+        if count("disk_entries") > 0 {
+            let (entries, bytes) = (count("disk_entries"), count("disk_bytes"));
+            writeln!(page, "  on disk   {entries} in {} KiB", bytes / 1024)?;
+        }
         writeln!(page, "  presets   {}", presets.join(", "))?;
     }
     Ok(page)

@@ -61,6 +61,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: CacheAction,
     },
+    /// See how full the opcode caches of the apps are, or begin with empty ones.
+    Opcache {
+        #[command(subcommand)]
+        action: OpcacheAction,
+    },
     /// Read, write and look after the entity store.
     Kv {
         #[command(subcommand)]
@@ -275,8 +280,26 @@ pub(crate) enum CacheAction {
         /// The URL, or its path with the query.
         url: String,
     },
+    /// Make pages of recent hits again and report those that are not the same for everybody.
+    ///
+    /// Exit code 0: none was found, 1: some were, or the server could not be asked.
+    Audit {
+        #[command(flatten)]
+        pick: CachePick,
+        /// How many pages at the most.
+        #[arg(long, value_name = "COUNT", default_value_t = 16)]
+        sample: usize,
+    },
     /// Throw pages away; when this returns, none of them is served any more.
     Purge(PurgeArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OpcacheAction {
+    /// Memory, scripts and restarts of each app's opcode cache.
+    Status(AdminArguments),
+    /// Start PHP anew with an empty opcode cache and swap it in; no request is lost.
+    Reset(AdminArguments),
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,7 @@ mod kv;
 mod lab;
 mod named;
 mod notify;
+mod opcache;
 mod profile;
 mod reload;
 mod serve;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
             None => reload::stop(&arguments.admin, &terminal),
         },
         Command::Cache { action } => cache::run(&action, &terminal),
+        Command::Opcache { action } => opcache::run(&action, &terminal),
         Command::Kv { action } => kv::run(&action, &terminal),
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),

@@ -63,18 +63,18 @@ pub struct Representation {
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub(crate) key: Key,
-    status: u16,
+    pub(crate) status: u16,
     pub(crate) times: Freshness,
     pub(crate) variant: Variant,
-    audience: Audience,
+    pub(crate) audience: Audience,
     /// Hashes of its tags, sorted.
     pub(crate) tags: Box<[u64]>,
     /// Whether the lines have a Server field.
-    has_server: bool,
+    pub(crate) has_server: bool,
     /// Whether other codings of the body may be made.
-    may_compress: bool,
-    plain: Representation,
-    coded: Vec<Representation>,
+    pub(crate) may_compress: bool,
+    pub(crate) plain: Representation,
+    pub(crate) coded: Vec<Representation>,
 }
 
 impl Entry {
@@ -241,6 +241,14 @@ impl Entry {
             *grace = (*grace).max(grace_s);
         }
         entry
+    }
+
+    /// The same without head and bodies: what it is and whom it answers.
+    #[must_use]
+    pub fn without_bodies(&self) -> Self {
+        let nothing: Arc<[u8]> = Arc::from([]);
+        let plain = Representation { coding: None, head: nothing.clone(), body: nothing };
+        Self { plain, coded: Vec::new(), ..self.clone() }
     }
 
     /// When it was made, in seconds since 1970.

@@ -20,6 +20,8 @@
 //! | `validation`, `invalidation` | what the origin confirms, and what it changed |
 //! | `entry`, `coding`, `compress` | a stored response and the codings of its body |
 //! | `store`, `purge`, `tags` | the entries in memory, and how they are purged |
+//! | `record`, `shelf` | an entry as bytes, and what of them lies on disk |
+//! | `difference` | what two visitors' copies of a page differ in |
 //! | `cache_status`, `reason` | what is said about it |
 #![forbid(unsafe_code)]
 
@@ -29,6 +31,7 @@ mod compress;
 mod conditions;
 mod cookies;
 mod date;
+mod difference;
 mod directives;
 mod entry;
 mod freshness;
@@ -41,8 +44,10 @@ mod preset;
 mod purge;
 mod range;
 mod reason;
+mod record;
 mod request_facts;
 mod reuse;
+mod shelf;
 mod storage;
 mod store;
 mod structured;
@@ -58,6 +63,7 @@ pub use compress::{COMPRESS_MIN_BYTES, compressed};
 pub use conditions::{Answer, Conditions};
 pub use cookies::{CookieRules, Visitor};
 pub use date::http_date;
+pub use difference::Difference;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
 pub use entry::{Entry, Key, Representation, Shared};
 pub use freshness::{Basis, Freshness};
@@ -69,8 +75,10 @@ pub use preset::{PRESETS, Preset};
 pub use purge::{Selector, Stamp};
 pub use range::Ranged;
 pub use reason::Reason;
+pub use record::{decoded, encoded};
 pub use request_facts::{Guard, RequestFacts};
 pub use reuse::{Forward, Reuse, is_error, reuse, stands_in};
+pub use shelf::Shelf;
 pub use storage::{Audience, Storable, kept_fields, may_be_kept, storable};
 pub use store::{Counts, Found, Purge, Store};
 pub use tags::tags;

@@ -30,6 +30,34 @@ impl Selector {
         Self::Prefix(normalised(text))
     }
 
+    /// As bytes, for a log of purges that outlives the process.
+    pub fn encoded(&self) -> Vec<u8> {
+        let (kind, text) = match self {
+            Self::All => (b'a', Vec::new()),
+            Self::Url(url) => (b'u', url.clone()),
+            Self::Prefix(prefix) => (b'p', prefix.clone()),
+            Self::Tags(tags) => (b't', tags.iter().flat_map(|tag| tag.to_le_bytes()).collect()),
+        };
+        let length = (text.len() as u32).to_le_bytes();
+        [&[kind][..], &length, &text].concat()
+    }
+
+    /// The first of what [`Self::encoded`] gave, and what follows it. What cannot be read is all.
+    pub fn decoded(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (&kind, rest) = bytes.split_first()?;
+        let whole = rest
+            .split_first_chunk::<4>()
+            .and_then(|(length, rest)| rest.split_at_checked(u32::from_le_bytes(*length) as usize));
+        let Some((text, rest)) = whole else { return Some((Self::All, b"")) };
+        let tag = |tag: &[u8; 8]| u64::from_le_bytes(*tag);
+        Some(match kind {
+            b'u' => (Self::Url(text.to_vec()), rest),
+            b'p' => (Self::Prefix(text.to_vec()), rest),
+            b't' => (Self::Tags(text.as_chunks::<8>().0.iter().map(tag).collect()), rest),
+            _ => (Self::All, rest),
+        })
+    }
+
     /// Whether a response with this key and these tags (sorted) is meant.
     pub(crate) fn selects(&self, key: &Key, tags: &[u64]) -> bool {
         match self {
@@ -40,7 +68,8 @@ impl Selector {
         }
     }
 
-    pub(crate) fn selects_entry(&self, entry: &Entry) -> bool {
+    /// Whether an entry is meant.
+    pub fn selects_entry(&self, entry: &Entry) -> bool {
         self.selects(&entry.key, &entry.tags)
     }
 }

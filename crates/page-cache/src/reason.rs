@@ -39,6 +39,8 @@ reasons! {
     UnknownCookie = "unknown_cookie", "The request has a cookie that may change the page, and the page does not say that it is for everybody.";
     /// A path that is never kept.
     AdminPath = "admin_path", "The path is one that is never kept.";
+    /// An audit found that visitors get different pages.
+    Audit = "audit", "An audit found that the page is not the same for everybody.";
     /// If-Match or If-Unmodified-Since, which concern the origin alone.
     Precondition = "precondition", "The request has a condition that only the application can judge.";
     /// The request said no-store.

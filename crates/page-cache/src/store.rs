@@ -166,7 +166,7 @@ impl Store {
 
     /// The hashes of a response's tags, as an entry has them.
     pub fn tags_of(&self, fields: Fields<'_>) -> Box<[u64]> {
-        let mut hashes: Vec<u64> = tags::tags(fields).map(|tag| self.tag(tag)).collect();
+        let mut hashes: Vec<u64> = tags::tags(fields).map(tags::hash).collect();
         hashes.sort_unstable();
         hashes.dedup();
         hashes.into()
@@ -174,7 +174,7 @@ impl Store {
 
     /// The hash of a tag, for [`Selector::Tags`].
     pub fn tag(&self, tag: &[u8]) -> u64 {
-        self.hasher.hash_one(tag)
+        tags::hash(tag)
     }
 
     /// Stores an entry in place of the one for the same requests. `began` is when it began to be
@@ -244,6 +244,11 @@ impl Store {
         self.purges.note(selector);
         self.counts.purged += selected.len() as u64;
         selected.len()
+    }
+
+    /// Whether a purge since `began` was about this entry, or may have been.
+    pub fn was_purged(&self, began: Stamp, entry: &Entry) -> bool {
+        self.purges.concerns(began, entry)
     }
 
     /// All entries, in no order.

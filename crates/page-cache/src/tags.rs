@@ -17,3 +17,10 @@ pub fn tags<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
     });
     by_commas.chain(by_space).filter(|tag| !tag.is_empty()).take(TAGS_MAX)
 }
+
+/// A tag as entries have it: FNV-1a, which is the same in every process, so that what is on disk can
+/// be purged. Two tags with one hash are purged together.
+pub(crate) fn hash(tag: &[u8]) -> u64 {
+    let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    tag.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}

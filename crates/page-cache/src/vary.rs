@@ -94,6 +94,17 @@ impl Variant {
     }
 
     /// What it takes beside its own size, in bytes.
+    /// Names, values and overrides, for a record of it.
+    pub(crate) fn raw(&self) -> [&[u8]; 3] {
+        [self.names.as_bytes(), &self.values, &self.overrides]
+    }
+
+    /// From what [`Self::raw`] gave.
+    pub(crate) fn from_raw([names, values, overrides]: [&[u8]; 3]) -> Option<Self> {
+        let names = std::str::from_utf8(names).ok()?.into();
+        Some(Self { names, values: values.into(), overrides: overrides.into() })
+    }
+
     pub(crate) fn allocated_bytes(&self) -> usize {
         allocated(self.names.len()) + allocated(self.values.len()) + allocated(self.overrides.len())
     }

@@ -185,6 +185,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 		return false;
 	}
 	outboard_variables_hook();
+	outboard_opcache_hook();
 	outboard_filter_startup();
 	outboard_time_limit_hook();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */

@@ -108,6 +108,10 @@ int outboard_script_run(const outboard_request *request)
 	zend_file_handle file;
 	refused_errno = 0;
 	EG(exit_status) = 0;
+	if (outboard_opcache_asked(request)) {
+		outboard_opcache_show();
+		return OUTBOARD_FINISHED;
+	}
 	enter_directory_of(request);
 	zend_stream_init_filename(&file, request->script_filename.ptr);
 	file.primary_script = 1;

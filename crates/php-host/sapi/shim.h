@@ -54,6 +54,11 @@ void outboard_time_limit_end(void);
 /* functions.c */
 extern const zend_function_entry outboard_functions[];
 
+/* opcache.c */
+void outboard_opcache_hook(void);
+bool outboard_opcache_asked(const outboard_request *request);
+void outboard_opcache_show(void);
+
 /* page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 

@@ -187,6 +187,11 @@ impl<'a> RequestView<'a> {
         self.fields[field as usize]
     }
 
+    /// All of the strings, by [`Field`].
+    pub fn fields(&self) -> [&'a [u8]; FIELD_COUNT] {
+        self.fields
+    }
+
     /// The request headers, names as received; the byte after each string is NUL.
     pub fn headers(&self) -> Pairs<'a> {
         Pairs { rest: self.headers, left: self.fixed.header_count }

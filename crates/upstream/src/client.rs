@@ -15,6 +15,7 @@ use crate::response::{Body, Deadline, Response, ResponseFacts};
 use crate::tcp;
 use crate::tls::{Trust, Wish};
 use crate::transport::Transport;
+use crate::upload::{BodyLength, Upload};
 use crate::url::Url;
 use outboard_reactor::{Elapsed, now_ms, sleep, spawn, with_deadline};
 use std::cell::{Cell, RefCell};
@@ -107,6 +108,50 @@ impl Client {
             self.count(|counters| counters.failed(error.kind));
         }
         sent
+    }
+
+    /// Begins a request whose body the caller writes piece by piece, over HTTP/1.1; the one in the
+    /// request is not sent, and redirects are answers. `timeout_ms` is for each step.
+    ///
+    /// # Errors
+    /// No connection came about.
+    pub async fn upload(
+        self: &Rc<Self>,
+        mut request: Request,
+        length: BodyLength,
+    ) -> Result<Upload, Error> {
+        self.count(|counters| counters.requests += 1);
+        request.http2 = false;
+        let timeout_ms = request.timeout_ms;
+        let deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
+        let begun = self.begin_upload(request, length, deadline).await;
+        if let Err(error) = &begun {
+            self.count(|counters| counters.failed(error.kind));
+        }
+        begun
+    }
+
+    async fn begin_upload(
+        self: &Rc<Self>,
+        request: Request,
+        length: BodyLength,
+        deadline: Deadline,
+    ) -> Result<Upload, Error> {
+        let host = self.host(&request.url);
+        let permit = host.enter(self.host_limits(), deadline.at_ms).await?;
+        let wish = request.url.is_https().then_some(Wish { verify: request.verify, http2: false });
+        let connection = match host.take_idle(wish) {
+            Some(connection) => connection,
+            None => match self.connect(&request, wish, deadline).await {
+                Ok(transport) => Box::new(Connection::new(transport, wish)),
+                Err(Failed::Connection { error, .. } | Failed::Finally(error)) => {
+                    return Err(error);
+                }
+            },
+        };
+        let mut upload = Upload::new(self.clone(), request, connection, permit, length);
+        upload.begin().await?;
+        Ok(upload)
     }
 
     /// What was counted so far.
@@ -273,13 +318,20 @@ impl Client {
             Err(Elapsed) => Err(Failed::Finally(deadline.error(&request.url))),
             Ok(Err(Broken::Unanswered(error))) => Err(Failed::Connection { error, was_pooled }),
             Ok(Err(Broken::Failed(error))) => Err(Failed::Finally(error)),
-            Ok(Ok(head)) => {
-                let fields: Vec<_> = connection.headers().collect();
-                let status = connection.status();
-                let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
-                Ok((facts, Body::Http1(connection::Body::new(connection, head))))
-            }
+            Ok(Ok(head)) => Ok(Self::answered(request, connection, head)),
         }
+    }
+
+    /// An answer whose head lies in its connection's input.
+    pub(crate) fn answered(
+        request: &Request,
+        connection: Box<Connection>,
+        head: connection::Head,
+    ) -> (ResponseFacts, Body) {
+        let fields: Vec<_> = connection.headers().collect();
+        let status = connection.status();
+        let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
+        (facts, Body::Http1(connection::Body::new(connection, head)))
     }
 
     async fn connect(

@@ -50,6 +50,13 @@ pub(crate) struct Head {
     keep_alive: bool,
 }
 
+impl Head {
+    /// The same, as the last on its connection.
+    pub(crate) fn at_the_end(self) -> Self {
+        Self { keep_alive: false, ..self }
+    }
+}
+
 impl Connection {
     /// A connection on which nothing was said yet; `wish` says how its TLS was asked for.
     pub(crate) fn new(transport: Transport, wish: Option<Wish>) -> Self {
@@ -89,7 +96,7 @@ impl Connection {
     pub(crate) async fn exchange(&mut self, request: &Request) -> Result<Head, Broken> {
         self.input.clear();
         self.output.clear();
-        request.write_head(&mut self.output).map_err(Broken::Failed)?;
+        request.write_head(&mut self.output, None).map_err(Broken::Failed)?;
         let mut body = &request.body[..];
         if body.len() <= COPY_BYTES {
             self.output.extend_from_slice(body);
@@ -98,15 +105,22 @@ impl Connection {
         // A peer that has answered early may have stopped reading: its answer is looked for.
         let written = self.transport.write_all(&self.output, body).await;
         let head = self.read_head(request).await;
-        self.was_used = true;
         match (written, head) {
             (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, &error)),
-            (Err(_), head) => head.map(|head| Head { keep_alive: false, ..head }),
+            (Err(_), head) => head.map(Head::at_the_end),
             (Ok(()), head) => head,
         }
     }
 
-    async fn read_head(&mut self, request: &Request) -> Result<Head, Broken> {
+    /// Writes bytes of a request that [`Self::exchange`] does not send.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.input.clear();
+        self.transport.write_all(bytes, b"").await
+    }
+
+    /// Waits for the head of the answer, past interim ones.
+    pub(crate) async fn read_head(&mut self, request: &Request) -> Result<Head, Broken> {
+        self.was_used = true;
         let broken = |why: &str| {
             let message = format!("{} answered with what is no HTTP: {why}", request.url.origin());
             Broken::Failed(Error::new(Kind::Protocol, message))

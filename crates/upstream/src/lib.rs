@@ -1,6 +1,6 @@
 //! An HTTP client on the gateway's own event loop: what PHP would wait for is waited for here.
 //!
-//! Called by the gateway for `fetch()`, for `compose` and for `prefetch`. It speaks HTTP/1.1 over
+//! Called by the gateway for `fetch()`, `compose`, `prefetch` and for routes of other servers. It speaks HTTP/1.1 over
 //! plain sockets and TLS, HTTP/2 over TLS, keeps connections, follows redirects, decodes bodies and bounds
 //! everything: time, size, requests per host. State is `Rc` and belongs to one loop of
 //! `outboard_reactor`.
@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `client` | [`Client`]: redirects, retries, idle connections |
 //! | `request`, `response` | [`Request`], [`Response`] |
+//! | `upload` | [`Upload`]: a request whose body is still coming |
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
 //! | `http2` | exchanges that share a connection |
 //! | `host` | what is under way to one origin, and what is idle |
@@ -32,6 +33,7 @@ mod response;
 mod tcp;
 mod tls;
 mod transport;
+mod upload;
 mod url;
 
 pub use client::{Client, Settings};
@@ -40,4 +42,5 @@ pub use error::{Error, Kind};
 pub use job::Job;
 pub use request::{Request, RequestHeaders};
 pub use response::Response;
+pub use upload::{BodyLength, Upload};
 pub use url::Url;

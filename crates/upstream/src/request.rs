@@ -5,6 +5,7 @@
 //! caller gives (RFC 9110 7.6.1); nothing in a header can end a line.
 
 use crate::error::{Error, Kind};
+use crate::upload::BodyLength;
 use crate::url::Url;
 use outboard_http1::{
     Method, write_content_length, write_head_end, write_header, write_request_line,
@@ -73,8 +74,12 @@ impl Request {
         self.decompress && !self.headers.has(b"accept-encoding")
     }
 
-    /// Appends the HTTP/1.1 head.
-    pub(crate) fn write_head(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+    /// Appends the HTTP/1.1 head; `streamed` when the body does not lie in the request.
+    pub(crate) fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        streamed: Option<BodyLength>,
+    ) -> Result<(), Error> {
         let method = &self.method[..];
         write_request_line(out, method, self.url.target().as_bytes())
             .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()))?;
@@ -91,8 +96,12 @@ impl Request {
             out.extend_from_slice(b"\r\n");
         }
         // RFC 9110 8.6: a method that has a meaning for a body says that there is none.
-        if !self.body.is_empty() || matches!(method, b"POST" | b"PUT" | b"PATCH") {
-            write_content_length(out, self.body.len() as u64);
+        let says_none = matches!(method, b"POST" | b"PUT" | b"PATCH");
+        match streamed {
+            Some(BodyLength::Chunked) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            Some(BodyLength::Known(length)) => write_content_length(out, length),
+            None if self.body.is_empty() && !says_none => {}
+            None => write_content_length(out, self.body.len() as u64),
         }
         write_head_end(out);
         Ok(())
@@ -171,7 +180,7 @@ impl RequestHeaders {
     }
 
     /// Names and values.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.lines.split(|&byte| byte == b'\n').filter_map(split_line)
     }
 
@@ -189,6 +198,12 @@ impl RequestHeaders {
 fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     Some((&line[..colon], line[colon + 1..].trim_ascii()))
+}
+
+/// Whether a Connection field with this value names the field (RFC 9110 7.6.1).
+pub(crate) fn is_nominated(connection: &[u8], name: &[u8]) -> bool {
+    let mut names = connection.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    names.any(|nominated| nominated.eq_ignore_ascii_case(name))
 }
 
 /// Framing and hop-by-hop fields (RFC 9110 7.6.1).
@@ -218,7 +233,7 @@ mod tests {
 
     fn head(request: &Request) -> String {
         let mut out = Vec::new();
-        request.write_head(&mut out).unwrap();
+        request.write_head(&mut out, None).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -243,7 +258,7 @@ mod tests {
         }
         let mut asked = request("http://a/", b"");
         asked.method = b"GET / HTTP/1.1\r\nX:".to_vec();
-        assert_eq!(asked.write_head(&mut Vec::new()).unwrap_err().kind, Kind::BadCall);
+        assert_eq!(asked.write_head(&mut Vec::new(), None).unwrap_err().kind, Kind::BadCall);
     }
 
     #[test]

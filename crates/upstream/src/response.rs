@@ -10,9 +10,9 @@ use crate::decode::Decoder;
 use crate::error::{Error, Kind};
 use crate::host::Permit;
 use crate::http2;
-use crate::request::{Request, is_of_the_connection};
+use crate::request::{Request, is_nominated, is_of_the_connection};
 use crate::url::Url;
-use outboard_reactor::{Elapsed, with_deadline};
+use outboard_reactor::{Elapsed, now_ms, with_deadline};
 use std::rc::Rc;
 
 /// An answer.
@@ -142,6 +142,16 @@ impl Response {
         read
     }
 
+    /// Gives the upstream so much time from now on, instead of the request's for all of it.
+    pub fn wait_at_most(&mut self, timeout_ms: u64) {
+        self.content.deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
+    }
+
+    /// Whether all of the body has been read.
+    pub fn is_over(&self) -> bool {
+        self.content.under_way.is_none()
+    }
+
     /// The value of the first field with this name, in lower case.
     pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
         self.headers.split(|&byte| byte == b'\n').find_map(|line| {
@@ -225,8 +235,14 @@ impl ResponseFacts {
             .then(|| named(b"content-encoding"))
             .flatten()
             .and_then(|coding| Decoder::of(coding, request.max_body_bytes));
+        let own_fields =
+            fields.clone().filter(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
+        let connection: Vec<&[u8]> = own_fields.map(|(_, value)| value).collect();
         let mut headers = Vec::with_capacity(256);
         for (name, value) in fields {
+            if connection.iter().any(|nominated| is_nominated(nominated, name)) {
+                continue;
+            }
             let is_length = name.eq_ignore_ascii_case(b"content-length");
             let untrue =
                 decoder.is_some() && (is_length || name.eq_ignore_ascii_case(b"content-encoding"));

@@ -16,7 +16,7 @@
  * | `post-7` | show this post | it, its fields or its comments change |
  * | `posts-page` | list posts of this type, or look for neighbours | any of that type changes |
  * | `comments` | list comments of several posts | any comment changes |
- * | `terms` | list categories, tags or other terms | any changes, or its count does |
+ * | `terms-category` | show or list terms of this taxonomy | any changes, or a post that has such |
  */
 
 namespace Outboard\WordPress;
@@ -41,7 +41,7 @@ final class Tags
         add_filter('the_posts', $this->posts(...), PHP_INT_MAX);
         add_action('pre_get_posts', $this->query(...), PHP_INT_MAX);
         add_action('pre_get_comments', $this->comments(...), PHP_INT_MAX);
-        add_action('pre_get_terms', fn () => $this->note('terms'));
+        add_action('pre_get_terms', $this->terms(...), PHP_INT_MAX);
         add_action('the_post', fn ($post) => $this->note("post-{$post->ID}"));
         foreach (['get_previous_post_where', 'get_next_post_where'] as $neighbour) {
             add_filter($neighbour, $this->neighbour(...), PHP_INT_MAX, 5);
@@ -84,6 +84,13 @@ final class Tags
     {
         $post = (int) ($query->query_vars['post_id'] ?? 0);
         $this->note($post > 0 ? "post-$post" : 'comments');
+    }
+
+    private function terms(\WP_Term_Query $query): void
+    {
+        foreach ((array) ($query->query_vars['taxonomy'] ?: 'any') as $taxonomy) {
+            $this->note("terms-$taxonomy");
+        }
     }
 
     private function neighbour(string $where, $same, $excluded, $taxonomy, ?\WP_Post $post): string
@@ -140,9 +147,10 @@ final class Changes
         }
         add_action('clean_comment_cache', $this->comment(...));
         add_action('deleted_comment', fn ($id, $comment) => $this->purge('comments', "post-{$comment->comment_post_ID}"), 10, 2);
-        foreach (['clean_term_cache', 'edited_term_taxonomy', 'set_object_terms'] as $event) {
-            add_action($event, fn () => $this->purge('terms'));
+        foreach (['created_term', 'edited_term', 'delete_term'] as $event) {
+            add_action($event, fn ($id, $place, $taxonomy) => $this->purge("terms-$taxonomy", 'terms-any'), 10, 3);
         }
+        add_action('set_object_terms', $this->sorted(...));
         $whole = [
             'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'profile_update', 'deleted_user',
             'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete',
@@ -172,7 +180,17 @@ final class Changes
         if (in_array($post->post_type, self::FRAME_TYPES, true)) {
             $this->purge('site');
         } elseif (!in_array($post->post_type, self::HIDDEN_TYPES, true)) {
-            $this->purge("post-{$post->ID}", "posts-{$post->post_type}", 'posts-any');
+            // Its terms count it.
+            $terms = array_map(fn ($taxonomy) => "terms-$taxonomy", get_object_taxonomies($post->post_type));
+            $this->purge("post-{$post->ID}", "posts-{$post->post_type}", 'posts-any', 'terms-any', ...$terms);
+        }
+    }
+
+    private function sorted(int $id): void
+    {
+        $post = get_post($id);
+        if ($post instanceof \WP_Post) {
+            $this->post($post);
         }
     }
 

@@ -1,8 +1,10 @@
 //! An application and how requests find its files.
 
 use super::Rewrite;
-use super::{Compose, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Tasks};
-use super::{compose, headers, limits, log, page_cache, php, pool, rewrite, tasks, worker};
+use super::{
+    Compose, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Proxy, Tasks,
+};
+use super::{compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -38,6 +40,8 @@ pub struct App {
     pub compose: Vec<Compose>,
     /// What is fetched before a script runs.
     pub prefetch: Vec<Prefetch>,
+    /// Routes that another server answers; the first whose path matches counts.
+    pub proxies: Vec<Proxy>,
     /// How its answers are kept; `None`: not at all.
     pub page_cache: Option<PageCache>,
     /// Paths that are answered with 404.
@@ -134,6 +138,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         compose: compose::compose(raw, &root, &mode, &base, desk),
         prefetch: compose::prefetch(raw, &base, desk),
         tasks: tasks::tasks(&raw.tasks, &mode, &base, desk),
+        proxies: proxy::proxies(raw, &base, desk),
         mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),

@@ -6,12 +6,17 @@ use super::listen;
 use crate::diagnostic::Kind;
 use crate::raw::{self, PageCacheEntry, PageCacheMode};
 use crate::scalar::{Fault, PlainText};
+use std::path::PathBuf;
 
 /// How an app's answers are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCache {
     /// Memory of all that is kept.
     pub budget_bytes: u64,
+    /// Where it is kept as well; `None`: in memory alone.
+    pub disk: Option<PageCacheDisk>,
+    /// How many of a million hits are examined by themselves.
+    pub audit_ppm: u32,
     /// How long an anonymous answer is kept that says nothing; 0 for not at all.
     pub silent_s: u32,
     /// How much longer an answer is used while a new one is made.
@@ -36,6 +41,15 @@ pub struct PageCache {
     pub purge_from: Forwarding,
 }
 
+/// A folder for what is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageCacheDisk {
+    /// Absolute; made if it is not there.
+    pub path: PathBuf,
+    /// What it may hold.
+    pub budget_bytes: u64,
+}
+
 /// The applications that presets know.
 pub const PRESET_NAMES: [&str; 8] =
     ["wordpress", "woocommerce", "drupal", "mediawiki", "joomla", "laravel", "symfony", "phpbb"];
@@ -48,7 +62,7 @@ pub(super) fn page_cache(
 ) -> Option<PageCache> {
     let table = match raw {
         PageCacheEntry::Mode(mode) => &raw::PageCache { mode: *mode, ..raw::PageCache::default() },
-        PageCacheEntry::Table(table) => table,
+        PageCacheEntry::Table(table) => &**table,
     };
     let presets = presets(&table.presets, &[place, &["presets"]].concat(), desk);
     check_paths(&table.never, &[place, &["never"]].concat(), desk);
@@ -58,9 +72,15 @@ pub(super) fn page_cache(
         (PageCacheMode::Auto, None) => 1_000,
         (PageCacheMode::On, None) => 60_000,
     };
+    let disk = table
+        .disk
+        .as_ref()
+        .map(|path| PageCacheDisk { path: desk.absolute(path), budget_bytes: table.disk_budget.0 });
     let texts = |list: &[PlainText]| list.iter().map(|text| text.0.clone()).collect();
     Some(PageCache {
         budget_bytes: table.budget.0,
+        disk,
+        audit_ppm: table.audit.0,
         silent_s: seconds(silent_ms),
         stale_while_revalidate_s: seconds(
             table.stale_while_revalidate.as_ref().map_or(silent_ms, |period| period.0),

@@ -1,8 +1,8 @@
 //! `[app.NAME]`: an application and how requests find its files.
 
 use super::{
-    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, RequestLimits, Tasks,
-    Worker,
+    Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy, RequestLimits,
+    Tasks, Worker,
 };
 use crate::scalar::{
     Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
@@ -58,6 +58,9 @@ pub(crate) struct App {
     pub(crate) compose: Vec<Compose>,
     /// What is fetched from upstreams before a script runs.
     pub(crate) prefetch: Vec<Prefetch>,
+    /// Routes that another server answers.
+    #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "reverse_proxy"]))]
+    pub(crate) proxy: Vec<Proxy>,
     /// Answers that are kept: `"off"`, `"auto"`, `"on"`, or a table.
     #[schemars(extend("x-alias" = ["fastcgi_cache", "proxy_cache", "cache"]))]
     pub(crate) page_cache: PageCacheEntry,
@@ -207,6 +210,7 @@ impl Default for App {
             headers: Vec::new(),
             compose: Vec::new(),
             prefetch: Vec::new(),
+            proxy: Vec::new(),
             page_cache: PageCacheEntry::default(),
             deny: Vec::new(),
             error_pages: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! `page_cache` of an app: answers that are kept.
 
-use crate::scalar::{ByteSize, Peer, Period, PlainText};
+use crate::scalar::{ByteSize, FilePath, Peer, Period, PlainText, Portion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(crate) enum PageCacheEntry {
     /// The mode alone.
     Mode(PageCacheMode),
     /// A table.
-    Table(PageCache),
+    Table(Box<PageCache>),
 }
 
 /// How much is kept.
@@ -38,6 +38,14 @@ pub(crate) struct PageCache {
     /// Memory of all that is kept, indices included.
     #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
     pub(crate) budget: ByteSize,
+    /// A folder for what is kept, so that it survives a restart; absent: memory alone.
+    pub(crate) disk: Option<FilePath>,
+    /// What that may hold.
+    #[schemars(extend("x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
+    pub(crate) disk_budget: ByteSize,
+    /// The share of hits that are made again to see whether the kept page is the same for everybody;
+    /// what is not is taken out of the cache.
+    pub(crate) audit: Portion,
     /// How long an answer is kept that says nothing about it; absent: as `mode` has it; 0: not at
     /// all. What says something is kept as long as it says.
     #[schemars(extend("x-alias" = ["fastcgi_cache_valid", "default_ttl"]))]
@@ -81,6 +89,9 @@ impl Default for PageCache {
         PageCache {
             mode: PageCacheMode::Auto,
             budget: ByteSize(64 << 20),
+            disk: None,
+            disk_budget: ByteSize(1 << 30),
+            audit: Portion(0),
             silent: None,
             stale_while_revalidate: None,
             stale_if_error: Period(600_000),

@@ -5,7 +5,7 @@
 //! repay the work are left alone.
 
 use super::PageCache;
-use outboard_page_cache::{COMPRESS_MIN_BYTES, Coding, Shared, compressed};
+use outboard_page_cache::{COMPRESS_MIN_BYTES, Coding, Entry, Found, Shared, Stamp, compressed};
 use outboard_reactor::{blocking, spawn};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,31 +20,41 @@ const WAITING_MAX: usize = 256;
 /// The pages that wait for their codings.
 #[derive(Debug, Default)]
 pub(super) struct Compressor {
-    waiting: RefCell<VecDeque<Shared>>,
+    /// With the moment since which a purge is about them.
+    waiting: RefCell<VecDeque<(Shared, Stamp)>>,
     works: Cell<bool>,
 }
 
 impl PageCache {
-    /// Has the codings of a page made, if they are worth it.
+    /// Has the codings of a page made, if they are worth it, and has it written to disk.
     pub(super) fn compress(self: &Rc<Self>, entry: &Shared) {
         let is_worth_it = entry.may_compress()
             && entry.plain().body.len() >= COMPRESS_MIN_BYTES
             && entry.times().lifetime_s >= LIFETIME_MIN_S;
         let mut waiting = self.compressor.waiting.borrow_mut();
         if !is_worth_it || waiting.len() >= WAITING_MAX {
-            return;
+            return self.shelve(entry);
         }
-        waiting.push_back(entry.clone());
+        waiting.push_back((entry.clone(), self.store.borrow().stamp()));
         if !self.compressor.works.replace(true) {
             spawn(work(self.clone()));
         }
     }
 }
 
+impl PageCache {
+    /// Whether memory has let go of an entry for want of room alone.
+    fn was_evicted(&self, entry: &Entry, since: Stamp) -> bool {
+        let mut store = self.store.borrow_mut();
+        let other = store.find(entry.key(), |one| one.variant() == entry.variant());
+        !matches!(other, Found::Entry(_)) && !store.was_purged(since, entry)
+    }
+}
+
 async fn work(cache: Rc<PageCache>) {
     loop {
         let next = cache.compressor.waiting.borrow_mut().pop_front();
-        let Some(entry) = next else { break };
+        let Some((entry, since)) = next else { break };
         let body = entry.plain().body.clone();
         let made =
             blocking(move || Coding::ALL.map(|coding| Some((coding, compressed(coding, &body)?))));
@@ -53,8 +63,13 @@ async fn work(cache: Rc<PageCache>) {
             codings.into_iter().flatten().fold((*entry).clone(), |entry, (coding, body)| {
                 entry.with_coding(coding, Arc::from(body))
             });
-        // Nothing to do for one that was purged or replaced meanwhile.
-        cache.store.borrow_mut().replace(&entry, coded);
+        let replaced = cache.store.borrow_mut().replace(&entry, coded.clone());
+        match replaced {
+            Some(entry) => cache.shelve(&entry),
+            None if cache.was_evicted(&coded, since) => cache.shelve(&coded.into()),
+            // Purged or replaced meanwhile.
+            None => {}
+        }
     }
     cache.compressor.works.set(false);
 }

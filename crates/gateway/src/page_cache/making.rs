@@ -1,4 +1,4 @@
-//! Having a page made: the script is run, what it answers is judged, kept and sent.
+//! Having a page made: the origin is asked, what it answers is judged, kept and sent.
 //!
 //! Called for what the cache has nothing for, and for what is stale. Invariants: a page is kept
 //! before it is sent, so that nobody can have seen it who does not find it; what was purged since
@@ -9,10 +9,10 @@ use super::flights::{Lead, Part};
 use super::{PageCache, Wanted, now_s, serve};
 use crate::app::App;
 use crate::connection::Connection;
+use crate::origin::{Begun, Origin};
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::route::Script;
-use crate::script::{self, Begun, ForCache};
+use crate::script::ForCache;
 use crate::turn::{Answered, Turn, label, refuse};
 use outboard_http1::Method;
 use outboard_page_cache::{
@@ -27,7 +27,7 @@ pub(super) struct Making<'a> {
     turn: &'a Turn,
     app: &'a Rc<App>,
     cache: &'a Rc<PageCache>,
-    script: &'a Script,
+    origin: &'a Origin,
     wanted: Wanted,
     began: Stamp,
     request_s: u64,
@@ -53,18 +53,18 @@ impl<'a> Making<'a> {
         turn: &'a Turn,
         app: &'a Rc<App>,
         cache: &'a Rc<PageCache>,
-        script: &'a Script,
+        origin: &'a Origin,
         wanted: Wanted,
     ) -> Self {
         let began = cache.store.borrow().stamp();
-        Self { turn, app, cache, script, wanted, began, request_s: now_s() }
+        Self { turn, app, cache, origin, wanted, began, request_s: now_s() }
     }
 
     /// Answers the client; `lead` is let go as soon as those who wait can be answered too.
     pub(super) async fn answer(self, connection: &mut Connection, lead: Option<Lead>) -> Answered {
         let made = self.run(connection).await;
         let has_failed = match &made {
-            Ok(Made::Begun(begun)) => rules::is_error(begun.head.status),
+            Ok(Made::Begun(begun)) => rules::is_error(begun.head().status),
             Ok(Made::Confirmed(_)) => false,
             Err(reason) => reason.is_server_fault(),
         };
@@ -92,23 +92,23 @@ impl<'a> Making<'a> {
 
     /// Runs the script, asking whether what is stored still holds.
     async fn run(&self, connection: &mut Connection) -> Result<Made, Reason> {
-        let Self { turn, app, script, .. } = *self;
+        let Self { turn, app, origin, .. } = *self;
         if !self.keeps() {
-            let begun = script::begin_answer(connection, turn, app, script, None).await?;
+            let begun = origin.begin(connection, turn, app, None).await?;
             return Ok(Made::Begun(begun));
         }
         let mut wish = self.cache.wish(self.wanted.stale.as_deref());
-        let begun = script::begin_answer(connection, turn, app, script, Some(&wish)).await?;
-        let Some(stale) = self.wanted.stale.as_ref().filter(|_| begun.head.status == 304) else {
+        let begun = origin.begin(connection, turn, app, Some(&wish)).await?;
+        let Some(stale) = self.wanted.stale.as_ref().filter(|_| begun.head().status == 304) else {
             return Ok(Made::Begun(begun));
         };
-        let confirm = |asked: &Asked<'_>| self.cache.confirm(asked, stale, &begun.head);
+        let confirm = |asked: &Asked<'_>| self.cache.confirm(asked, stale, begun.head());
         if let Some(entry) = self.with_asked(connection, confirm) {
             return Ok(Made::Confirmed(entry));
         }
         // It speaks of something else that it believes us to have.
         wish.conditions.clear();
-        let begun = script::begin_answer(connection, turn, app, script, Some(&wish)).await?;
+        let begun = origin.begin(connection, turn, app, Some(&wish)).await?;
         Ok(Made::Begun(begun))
     }
 
@@ -131,13 +131,10 @@ impl<'a> Making<'a> {
             }
             Err(reason) => reason,
         };
-        self.let_go(lead, &begun.head, reason);
+        self.let_go(lead, begun.head(), reason);
         self.cache.count(outcome);
-        outcome.write(&mut begun.head.headers.bytes);
-        match begun.send(connection, self.turn, self.app, self.script).await {
-            Ok(answered) => answered,
-            Err(reason) => refuse(connection, self.turn, Some(self.app), reason).await,
-        }
+        outcome.write(&mut begun.head_mut().headers.bytes);
+        begun.send(connection, self.turn, self.app, self.origin).await
     }
 
     fn store(&self, connection: &mut Connection, begun: &Begun) -> Result<Shared, rules::Reason> {
@@ -148,8 +145,8 @@ impl<'a> Making<'a> {
             return Err(rules::Reason::RequestNoStore);
         }
         self.with_asked(connection, |asked| match begun.whole_body() {
-            Some(body) => self.cache.keep(asked, &begun.head, body, self.began),
-            None => Err(self.cache.refusal(asked, &begun.head, begun.body_bytes())),
+            Some(body) => self.cache.keep(asked, begun.head(), body, self.began),
+            None => Err(self.cache.refusal(asked, begun.head(), begun.body_bytes())),
         })
     }
 
@@ -269,7 +266,7 @@ impl PageCache {
     }
 
     /// What is asked of a script whose page is to be kept. `stale` is what there is of it.
-    fn wish(&self, stale: Option<&Entry>) -> ForCache {
+    pub(super) fn wish(&self, stale: Option<&Entry>) -> ForCache {
         let stale = stale.filter(|entry| entry.status() == 200);
         let fields = stale.map(Entry::fields).unwrap_or_default();
         let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
@@ -301,7 +298,15 @@ impl PageCache {
         let entry = stale.freshened(Fields(&kept), storable);
         let mut store = self.store.borrow_mut();
         // Purged meanwhile: it may be used for this once, being confirmed, and not be kept.
-        Some(store.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
+        let replaced = store.replace(stale, entry.clone());
+        drop(store);
+        Some(match replaced {
+            Some(replaced) => {
+                self.shelve(&replaced);
+                replaced
+            }
+            None => entry.into(),
+        })
     }
 
     /// Makes a page anew while the old one is used, unless that is being done.
@@ -310,12 +315,12 @@ impl PageCache {
         connection: &mut Connection,
         turn: &Turn,
         app: &Rc<App>,
-        script: &Script,
+        origin: &Origin,
         key: Key,
     ) {
         let Part::Lead(lead) = self.flights.join(&key) else { return };
         let wish = self.wish(None);
-        let frame = script::frame_for_cache(connection, turn, app, script, &wish);
+        let Some(prepared) = origin.prepare(connection, turn, app, &wish) else { return };
         let buffers = connection.buffers();
         let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
         let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
@@ -324,7 +329,7 @@ impl PageCache {
         spawn(async move {
             let began = cache.store.borrow().stamp();
             let request_s = now_s();
-            let made = script::make(&app, frame, request_id, &path, wish.whole_bytes).await;
+            let made = prepared.make(&app, request_id, &path, wish.whole_bytes).await;
             let Ok(Some((head, body))) = made else { return };
             if rules::is_error(head.status) {
                 return;

@@ -3,6 +3,7 @@
 //! Invariant: when a purge is answered it is in effect, also for pages that are being made.
 
 use super::PageCache;
+use super::disk::Disk;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::gateway::Gateway;
@@ -102,17 +103,19 @@ pub(crate) fn operate(gateway: &Gateway, is_post: bool, verb: &[u8], query: &[u8
 
 /// The query of an admin request, decoded.
 #[derive(Debug, Default)]
-struct Wish {
-    app: Option<String>,
+pub(super) struct Wish {
+    pub(super) app: Option<String>,
     url: Option<String>,
     prefix: Option<String>,
     tags: Vec<String>,
     all: bool,
     soft: bool,
+    /// How many pages an audit is to look at.
+    pub(super) sample: Option<usize>,
 }
 
 impl Wish {
-    fn read(query: &[u8]) -> Self {
+    pub(super) fn read(query: &[u8]) -> Self {
         let mut wish = Self::default();
         for pair in query.split(|&byte| byte == b'&') {
             let (name, value) = match pair.iter().position(|&byte| byte == b'=') {
@@ -126,6 +129,7 @@ impl Wish {
                 b"tag" => wish.tags.push(value),
                 b"all" => wish.all = true,
                 b"soft" => wish.soft = true,
+                b"sample" => wish.sample = value.parse().ok(),
                 _ => {}
             }
         }
@@ -166,7 +170,7 @@ impl PageCache {
         } else {
             Purge::Hard
         };
-        self.store.borrow_mut().purge(selector, purge)
+        self.purge(selector, purge)
     }
 
     /// How many entries were purged; `None` when nothing says which.
@@ -191,8 +195,12 @@ impl PageCache {
     fn stats(&self) -> Value {
         let store = self.store.borrow();
         let counts = store.counts();
+        let (disk_entries, disk_bytes) = self.disk.as_ref().map_or((0, 0), Disk::size);
         json!({
+            "disk_entries": disk_entries,
+            "disk_bytes": disk_bytes,
             "presets": self.presets,
+            "audit": self.audit.stats(),
             "entries": store.len(),
             "used_bytes": store.used_bytes(),
             "budget_bytes": store.budget_bytes(),

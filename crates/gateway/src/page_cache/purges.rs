@@ -45,6 +45,9 @@ impl PageCache {
     /// Says which cache the app has from now on.
     pub(crate) fn succeeded_by(&self, successor: &Rc<Self>) {
         self.successor.replace(Rc::downgrade(successor));
+        if let Some(disk) = &self.disk {
+            disk.give_up();
+        }
     }
 
     fn purge_called(&self, call: &PurgeCall<'_>) -> usize {

@@ -6,7 +6,7 @@ use crate::connection::Connection;
 use crate::route::Script;
 use crate::turn::{Turn, protocol};
 use outboard_http1::split_host_port;
-use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
+use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, RequestView, encode};
 use std::borrow::Cow;
 
 /// What a request has beside what the client sent.
@@ -108,8 +108,20 @@ pub(super) fn request(
     frame
 }
 
+/// A frame with other headers.
+pub(crate) fn with_headers(frame: &[u8], headers: &[OwnField]) -> Vec<u8> {
+    let view = RequestView::decode(frame).expect("this process encoded the frame");
+    let headers = headers.iter().map(|(name, value)| (&name[..], &value[..]));
+    let mut changed = Vec::with_capacity(frame.len());
+    encode(
+        RequestParts { fixed: view.fixed, fields: view.fields(), headers, params: view.params() },
+        &mut changed,
+    );
+    changed
+}
+
 /// Conditions, ranges and codings (RFC 9110 12.5.3, 13.1, 14.2), and the body that stays behind.
-fn concerns_whole_answer(name: &[u8]) -> bool {
+pub(crate) fn concerns_whole_answer(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 5] =
         [b"range", b"accept-encoding", b"content-length", b"content-type", b"transfer-encoding"];
     let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"if-"));

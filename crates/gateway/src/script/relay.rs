@@ -1,4 +1,4 @@
-//! From the worker's frames to the client's bytes.
+//! From the worker's frames to the client's bytes. What writes those serves [`crate::proxy`] as well.
 
 use super::{BeforeHead, ForCache, Lease, sendfile};
 use crate::answer::{Framing, HeadFacts, Sent};
@@ -192,7 +192,7 @@ async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
     .await
 }
 
-fn head_facts<'a>(turn: &Turn, head: &'a PhpHead, framing: Framing) -> HeadFacts<'a> {
+pub(crate) fn head_facts<'a>(turn: &Turn, head: &'a PhpHead, framing: Framing) -> HeadFacts<'a> {
     HeadFacts {
         status: head.status,
         reason: &head.reason,
@@ -205,7 +205,12 @@ fn head_facts<'a>(turn: &Turn, head: &'a PhpHead, framing: Framing) -> HeadFacts
 }
 
 /// A complete answer: its length is known, whatever PHP announced.
-async fn whole(connection: &mut Connection, turn: &Turn, head: &PhpHead, body: &[u8]) -> Answered {
+pub(crate) async fn whole(
+    connection: &mut Connection,
+    turn: &Turn,
+    head: &PhpHead,
+    body: &[u8],
+) -> Answered {
     let body = &*live::with_tag(&connection.gateway, &head.headers, body);
     let framing = match turn.asked.framing(head.status, Some(body.len() as u64)) {
         // The script was not asked for its body, so only its own word counts.
@@ -270,7 +275,7 @@ async fn stream(
     finish(connection, facts, sent_bytes).await
 }
 
-async fn write_piece(
+pub(crate) async fn write_piece(
     connection: &mut Connection,
     framing: Framing,
     body: &[u8],
@@ -294,7 +299,11 @@ async fn write_piece(
     written
 }
 
-async fn finish(connection: &mut Connection, facts: HeadFacts<'_>, sent_bytes: u64) -> Answered {
+pub(crate) async fn finish(
+    connection: &mut Connection,
+    facts: HeadFacts<'_>,
+    sent_bytes: u64,
+) -> Answered {
     let status = facts.status;
     let whole = match facts.framing {
         Framing::Chunked => connection.write_plain(LAST_CHUNK).await,

@@ -11,10 +11,11 @@ use crate::connection::Connection;
 use crate::files;
 use crate::header_block::HeaderBlock;
 use crate::log::Level;
+use crate::origin::{self, Origin};
 use crate::php_head::{PhpHead, SendfileOrder};
 use crate::reason::Reason;
 use crate::route::{self, Route, Script};
-use crate::script;
+
 use crate::turn::{Answered, Turn};
 use outboard_http1::normalize_path;
 use outboard_reactor::now_ms;
@@ -134,13 +135,14 @@ async fn page(
         Route::Script(mut script) => {
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(Box::pin(script::answer(connection, turn, app, script)).await)
+            Ok(Box::pin(origin::answer(connection, turn, app, &Origin::Script(script))).await)
         }
         Route::Page(mut composed) => {
             composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
             Ok(compose::answer(connection, turn, app, composed).await)
         }
         Route::Refuse(reason, _) => Err(reason),
-        Route::Redirect { .. } | Route::Status(_) => Err(Reason::BadSendfile),
+        // What the client sent is not what the script wants sent there.
+        Route::Redirect { .. } | Route::Status(_) | Route::Upstream(_) => Err(Reason::BadSendfile),
     }
 }

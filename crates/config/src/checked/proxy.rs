@@ -1,0 +1,85 @@
+//! Routes that another server answers.
+
+use super::Desk;
+use crate::diagnostic::Kind;
+use crate::raw;
+use crate::scalar::{Fault, PathPattern};
+
+/// A route that another server answers.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    /// The paths that it answers, below the app's prefix.
+    pub path: PathPattern,
+    /// What goes before the request's path: scheme, host, port and maybe a path, without a slash
+    /// at its end.
+    pub upstream: String,
+    /// Whether the server is told the client's `Host`.
+    pub keeps_host: bool,
+    /// How long a connection to it may take.
+    pub connect_timeout_ms: u64,
+    /// How long it may be silent.
+    pub timeout_ms: u64,
+    /// Whether the certificate of an `https` server is checked.
+    pub verifies: bool,
+}
+
+pub(super) fn proxies(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Vec<Proxy> {
+    let mut all = Vec::new();
+    for (index, one) in raw.proxy.iter().enumerate() {
+        if let Err(fault) = check(&one.upstream.0) {
+            let index = index.to_string();
+            desk.value(&[place, &["proxy", &index, "upstream"]].concat(), Kind::BadValue, fault);
+        }
+        all.push(Proxy {
+            path: one.path.clone(),
+            upstream: one.upstream.0.trim_end_matches('/').to_owned(),
+            keeps_host: one.keep_host,
+            connect_timeout_ms: one.connect_timeout.0,
+            timeout_ms: one.timeout.0,
+            verifies: one.verify,
+        });
+    }
+    all
+}
+
+fn check(upstream: &str) -> Result<(), Fault> {
+    const HINT: &str = "such as \"http://127.0.0.1:3000\"";
+    let rest = upstream.strip_prefix("http://").or(upstream.strip_prefix("https://"));
+    let Some(rest) = rest else {
+        return Err(Fault::new("it starts with neither http:// nor https://").hint(HINT));
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.is_empty() || authority.contains('@') {
+        return Err(Fault::new("there is no host in it, or there are credentials").hint(HINT));
+    }
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#{}\\\"<>^`|".contains(&byte);
+    if !rest.bytes().all(is_plain) {
+        return Err(Fault::new("it has a query, a fragment or what belongs into no URL").hint(HINT));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_a_scheme_a_host_and_maybe_a_path() {
+        for good in
+            ["http://a", "https://a.example:8443/", "http://[::1]:80/base/x", "http://a/%20"]
+        {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "a:80",
+            "ftp://a",
+            "http://",
+            "http:///x",
+            "http://u:p@a",
+            "http://a/?q",
+            "http://a/ b",
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}

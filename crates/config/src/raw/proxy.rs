@@ -1,0 +1,45 @@
+//! `[[app.NAME.proxy]]`: routes that another server answers.
+
+use crate::scalar::{PathPattern, Period, PlainText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A route that another server answers.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Proxy {
+    /// The paths that it answers.
+    pub(crate) path: PathPattern,
+    /// The server: `http://HOST:PORT` or `https://HOST:PORT`, with a path that goes before the
+    /// request's own if there is one.
+    #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "to", "url"]))]
+    pub(crate) upstream: PlainText,
+    /// Whether the server is told the client's `Host`, or its own.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-alias" = ["ProxyPreserveHost"]))]
+    pub(crate) keep_host: bool,
+    /// How long a connection to it may take.
+    #[serde(default = "five_seconds")]
+    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_connect_timeout"]))]
+    pub(crate) connect_timeout: Period,
+    /// How long it may be silent: before its answer, and within it.
+    #[serde(default = "one_minute")]
+    #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_read_timeout", "ProxyTimeout"]))]
+    pub(crate) timeout: Period,
+    /// Whether the certificate of an `https` server is checked.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-alias" = ["proxy_ssl_verify"]))]
+    pub(crate) verify: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn five_seconds() -> Period {
+    Period(5_000)
+}
+
+fn one_minute() -> Period {
+    Period(60_000)
+}

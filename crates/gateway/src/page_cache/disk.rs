@@ -1,0 +1,147 @@
+//! Kept pages on disk: a file for each, beside the memory that answers.
+//!
+//! What is kept is written behind on a thread; what memory has not is read from there, once, and
+//! then in memory again. A gateway that starts takes over what its predecessor left, also after
+//! `kill -9`; after a reload the folder is a new one, as the pages are.
+//!
+//! Invariants: no request waits for a write; a file is whole or it is nothing (it gets its name when
+//! it is written, and its checksum is looked at whenever it is read); what was purged is not there
+//! after a crash either: a purge is in the log before it returns, and the log is emptied only when
+//! all of its files are gone.
+
+mod folder;
+
+use super::{PageCache, now_s};
+use folder::{Folder, Job};
+use outboard_config as config;
+use outboard_page_cache::{Entry, Key, Selector, Shared, Shelf, decoded, encoded};
+use outboard_reactor::{blocking, spawn};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+
+/// A page that lives more shortly is not worth a file.
+const USEFUL_MIN_S: u64 = 10;
+/// Most bytes that wait to be written; beyond, pages stay in memory alone.
+const WAITING_MAX_BYTES: usize = 32 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Disk {
+    shelf: RefCell<Shelf>,
+    folder: Folder,
+    next_file: Cell<u64>,
+}
+
+impl Disk {
+    /// The folder of an app's pages: that of before if this process has just begun, else a new one.
+    ///
+    /// # Errors
+    /// It cannot be made or written to, or another server has it.
+    pub(super) fn open(app: &config::App, is_first: bool) -> io::Result<Option<Self>> {
+        let Some(disk) = app.page_cache.as_ref().and_then(|cache| cache.disk.as_ref()) else {
+            return Ok(None);
+        };
+        let folder = Folder::open(&disk.path.join(&app.name), is_first)?;
+        Ok(Some(Self {
+            shelf: RefCell::new(Shelf::new(disk.budget_bytes)),
+            next_file: Cell::new(folder.first_file()),
+            folder,
+        }))
+    }
+
+    /// How many pages lie there, and what they take in bytes.
+    pub(super) fn size(&self) -> (usize, u64) {
+        let shelf = self.shelf.borrow();
+        (shelf.len(), shelf.used_bytes())
+    }
+
+    /// Writes an entry down, behind; unless it is not worth it or too much waits already.
+    fn put(&self, entry: &Shared) {
+        if self.shelf.borrow().has_newer(entry) {
+            return;
+        }
+        let is_useful = entry.times().useful_until_s() >= now_s() + USEFUL_MIN_S;
+        if !is_useful || self.folder.waiting_bytes() > WAITING_MAX_BYTES {
+            // The one of before is not it any more.
+            let known =
+                self.shelf.borrow().find(entry.key(), |one| one.variant() == entry.variant());
+            known.into_iter().for_each(|file| self.remove(file));
+            return;
+        }
+        let file = self.next_file.replace(self.next_file.get() + 1);
+        let bytes = encoded(entry);
+        let gone = self.shelf.borrow_mut().put(file, entry, bytes.len() as u64);
+        self.folder.send(Job::Write { file, bytes });
+        gone.into_iter().for_each(|file| self.folder.send(Job::Remove { file }));
+    }
+
+    /// The pages of an old generation are of no use to anybody.
+    pub(super) fn give_up(&self) {
+        self.folder.send(Job::RemoveAll);
+    }
+
+    fn remove(&self, file: u64) {
+        self.shelf.borrow_mut().remove(file);
+        self.folder.send(Job::Remove { file });
+    }
+
+    /// Purges; it is in effect, also after a crash, when this returns.
+    pub(super) fn purge(&self, selector: &Selector) {
+        let place = self.folder.log(selector);
+        for file in self.shelf.borrow_mut().purge(selector) {
+            self.folder.send(Job::Remove { file });
+        }
+        self.folder.send(Job::Forget { place });
+    }
+}
+
+impl PageCache {
+    /// Takes over what lies on disk, behind.
+    pub(crate) fn recover(self: &Rc<Self>) {
+        let Some(disk) = &self.disk else { return };
+        let (cache, began) = (self.clone(), self.store.borrow().stamp());
+        let scan = disk.folder.scan();
+        spawn(async move {
+            let found = blocking(scan).await;
+            let Some(disk) = &cache.disk else { return };
+            for (file, bytes, entry) in found {
+                let is_gone = cache.store.borrow().was_purged(began, &entry)
+                    || entry.times().useful_until_s() < now_s()
+                    || disk.shelf.borrow().has(&entry);
+                if is_gone {
+                    disk.folder.send(Job::Remove { file });
+                    continue;
+                }
+                let gone = disk.shelf.borrow_mut().put(file, &entry, bytes);
+                gone.into_iter().for_each(|file| disk.folder.send(Job::Remove { file }));
+            }
+        });
+    }
+
+    /// Writes a page to disk, if there is one for it.
+    pub(super) fn shelve(&self, entry: &Shared) {
+        if let Some(disk) = &self.disk {
+            disk.put(entry);
+        }
+    }
+
+    /// The file of what answers a request, by `answers`.
+    pub(super) fn on_disk(&self, key: &Key, answers: impl FnMut(&Entry) -> bool) -> Option<u64> {
+        self.disk.as_ref()?.shelf.borrow().find(key, answers)
+    }
+
+    /// Reads a file into memory.
+    pub(super) async fn unshelve(&self, key: &Key, file: u64) {
+        let Some(disk) = &self.disk else { return };
+        let began = self.store.borrow().stamp();
+        let read = disk.folder.reader(file);
+        let entry = blocking(move || decoded(&read().ok()?)).await;
+        match entry.filter(|entry| entry.key() == key) {
+            // Purged meanwhile: it is made anew.
+            Some(entry) => drop(self.store.borrow_mut().insert(entry, began, now_s())),
+            // Not written yet, or damaged.
+            None => disk.remove(file),
+        }
+    }
+}

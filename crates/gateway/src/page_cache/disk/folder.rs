@@ -1,0 +1,236 @@
+//! The folder of an app's pages: files, the log of purges, and the thread that writes.
+//!
+//! ```text
+//!  DISK/APP/GENERATION/lock        held by the process whose folder it is
+//!                     /purges      what was purged and may still have files
+//!                     /NUMBER      a page
+//!                     /NUMBER.new  one that is being written
+//! ```
+//!
+//! Invariants: the jobs are done in the order in which they were sent; a file gets its name by
+//! rename(2) when all of it is written.
+
+use outboard_page_cache::{Entry, Selector, decoded};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// What the thread does.
+#[derive(Debug)]
+pub(super) enum Job {
+    Write {
+        file: u64,
+        bytes: Vec<u8>,
+    },
+    Remove {
+        file: u64,
+    },
+    /// The folder itself.
+    RemoveAll,
+    /// All files of the purges up to this place in the log are gone.
+    Forget {
+        place: u64,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: Arc<Path>,
+    log: Arc<Mutex<Log>>,
+    jobs: Sender<Job>,
+    waiting_bytes: Arc<AtomicUsize>,
+    first_file: u64,
+    _lock: File,
+}
+
+/// The purges whose files may still be there.
+#[derive(Debug)]
+struct Log {
+    file: File,
+    /// How many were written since the process began.
+    place: u64,
+}
+
+/// A page that was found at the start: its file, its length, and all of it but the bodies.
+pub(super) type Left = (u64, u64, Entry);
+
+impl Folder {
+    /// Opens the latest folder below `parent` if `takes_over`, or else a new one.
+    ///
+    /// # Errors
+    /// It cannot be made, or another server holds it.
+    pub(super) fn open(parent: &Path, takes_over: bool) -> io::Result<Self> {
+        fs::create_dir_all(parent)?;
+        let mut left: Vec<PathBuf> =
+            fs::read_dir(parent)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        // Their names are times of equal length.
+        left.sort();
+        let latest = if takes_over { left.pop() } else { None };
+        let begun_us = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_micros() as u64);
+        let path = latest.unwrap_or_else(|| parent.join(format!("{begun_us:020}")));
+        fs::create_dir_all(&path)?;
+        let lock = locked(&path)?;
+        // What earlier processes left and nobody holds.
+        for old in left {
+            if locked(&old).is_ok() {
+                let _ = fs::remove_dir_all(&old);
+            }
+        }
+        let log = OpenOptions::new().create(true).append(true).open(path.join("purges"))?;
+        let log = Arc::new(Mutex::new(Log { file: log, place: 0 }));
+        let (jobs, todo) = channel();
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let path: Arc<Path> = path.into();
+        let worker =
+            Worker { path: path.clone(), log: log.clone(), waiting_bytes: waiting_bytes.clone() };
+        std::thread::Builder::new()
+            .name("page-cache-disk".to_owned())
+            .spawn(move || worker.work(&todo))?;
+        Ok(Self { path, log, jobs, waiting_bytes, first_file: begun_us, _lock: lock })
+    }
+
+    /// A number that no file of a predecessor has.
+    pub(super) fn first_file(&self) -> u64 {
+        self.first_file
+    }
+
+    /// What waits to be written.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn send(&self, job: Job) {
+        if let Job::Write { bytes, .. } = &job {
+            self.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        }
+        // The thread lives as long as this does.
+        let _ = self.jobs.send(job);
+    }
+
+    /// Writes a purge down, before its files are removed; gives its place in the log.
+    pub(super) fn log(&self, selector: &Selector) -> u64 {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.file.write_all(&selector.encoded()).is_err() {
+            // Without a log a crash could bring back what was purged: nothing is left to bring back.
+            let _ = fs::remove_dir_all(&self.path).and_then(|()| fs::create_dir_all(&self.path));
+        }
+        log.place += 1;
+        log.place
+    }
+
+    /// Reads a file, on whichever thread.
+    pub(super) fn reader(
+        &self,
+        file: u64,
+    ) -> impl FnOnce() -> io::Result<Vec<u8>> + Send + 'static + use<> {
+        let path = name(&self.path, file);
+        move || fs::read(path)
+    }
+
+    /// Looks through what a predecessor left: pages that were not purged, oldest first. The rest is
+    /// removed.
+    pub(super) fn scan(&self) -> impl FnOnce() -> Vec<Left> + Send + 'static + use<> {
+        let (path, first_file, log) = (self.path.clone(), self.first_file, self.log.clone());
+        move || {
+            let place = log.lock().unwrap_or_else(PoisonError::into_inner).place;
+            let purged = logged(&path);
+            let mut files: Vec<u64> = fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| {
+                    let name = entry.ok()?.file_name().into_string().ok()?;
+                    if name.ends_with(".new") {
+                        let _ = fs::remove_file(path.join(&name));
+                    }
+                    name.parse().ok().filter(|&file| file < first_file)
+                })
+                .collect();
+            files.sort_unstable();
+            let mut left = Vec::new();
+            for file in files {
+                let bytes = fs::read(name(&path, file)).unwrap_or_default();
+                let entry = decoded(&bytes);
+                match entry.filter(|entry| !purged.iter().any(|one| one.selects_entry(entry))) {
+                    Some(entry) => left.push((file, bytes.len() as u64, entry.without_bodies())),
+                    None => drop(fs::remove_file(name(&path, file))),
+                }
+            }
+            forget(&log, place);
+            left
+        }
+    }
+}
+
+fn locked(path: &Path) -> io::Result<File> {
+    let lock = OpenOptions::new().create(true).append(true).open(path.join("lock"))?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(lock)
+}
+
+fn name(path: &Path, file: u64) -> PathBuf {
+    path.join(format!("{file:020}"))
+}
+
+fn logged(path: &Path) -> Vec<Selector> {
+    let bytes = fs::read(path.join("purges")).unwrap_or_default();
+    let mut rest = &bytes[..];
+    std::iter::from_fn(|| {
+        let (selector, more) = Selector::decoded(rest)?;
+        rest = more;
+        Some(selector)
+    })
+    .collect()
+}
+
+/// Empties the log, unless something was purged since.
+fn forget(log: &Mutex<Log>, place: u64) {
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    if log.place == place {
+        let _ = log.file.set_len(0);
+    }
+}
+
+/// The thread's part.
+struct Worker {
+    path: Arc<Path>,
+    log: Arc<Mutex<Log>>,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+impl Worker {
+    /// Until the folder is dropped.
+    fn work(&self, todo: &Receiver<Job>) {
+        while let Ok(job) = todo.recv() {
+            match job {
+                Job::Write { file, bytes } => {
+                    self.write(file, &bytes);
+                    self.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+                }
+                Job::Remove { file } => drop(fs::remove_file(name(&self.path, file))),
+                Job::RemoveAll => drop(fs::remove_dir_all(&self.path)),
+                Job::Forget { place } => forget(&self.log, place),
+            }
+        }
+    }
+
+    /// A page that cannot be written is missing when it is looked for, which is no harm.
+    fn write(&self, file: u64, bytes: &[u8]) {
+        let path = name(&self.path, file);
+        let new = path.with_extension("new");
+        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The header fields that an upstream gets.
+
+use crate::connection::Connection;
+use crate::script::{OwnField, concerns_whole_answer};
+use crate::turn::{Turn, protocol};
+use outboard_config as config;
+use outboard_http1::RequestHead;
+use outboard_upstream::{Error, RequestHeaders};
+
+/// Who the client is and how it came here: said anew, whatever the client said.
+const ABOUT_THE_CLIENT: [&[u8]; 5] =
+    [b"forwarded", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"via"];
+
+/// The fields of the present request, fit for an upstream; for a cache, with its own conditions.
+///
+/// # Errors
+/// A field that cannot be written down.
+pub(super) fn of(
+    connection: &mut Connection,
+    turn: &Turn,
+    to: &config::Proxy,
+    for_cache: Option<&[OwnField]>,
+) -> Result<RequestHeaders, Error> {
+    let forwarding = connection.listener.forwarding.clone();
+    let peer = connection.ends.peer_text.clone();
+    let is_trusted = connection.ends.is_trusted(&forwarding);
+    let buffers = connection.buffers();
+    let (head, input) = (&buffers.head, &buffers.input);
+    let connection_fields: Vec<&[u8]> = all(head, input, b"connection").collect();
+    let mut headers = RequestHeaders::default();
+    for (name, value) in head.headers(input) {
+        let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
+        let is_ours = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]);
+        let is_for_cache = for_cache.is_some() && concerns_whole_answer(name);
+        let is_nominated = connection_fields.iter().any(|names| names_field(names, name));
+        if !is_ours && !is_for_cache && !is_nominated {
+            headers.add(name, value)?;
+        }
+    }
+    let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    if to.keeps_host && !host.is_empty() {
+        headers.add(b"Host", host)?;
+    }
+    let before = |name: &'static [u8]| {
+        let mut chain = if is_trusted { all(head, input, name).collect() } else { Vec::new() };
+        chain.retain(|value| !value.is_empty());
+        chain.join(&b", "[..])
+    };
+    let appended = |chain: Vec<u8>, last: &[u8]| match chain.is_empty() {
+        true => last.to_vec(),
+        false => [&chain, &b", "[..], last].concat(),
+    };
+    headers.add(b"X-Forwarded-For", &appended(before(b"x-forwarded-for"), peer.as_bytes()))?;
+    headers.add(b"X-Forwarded-Proto", if turn.forwarded.https { b"https" } else { b"http" })?;
+    headers.add(b"X-Forwarded-Host", host)?;
+    // RFC 9110 7.6.3: a gateway says who it is, after those before it.
+    let version = protocol(turn.asked.version).trim_start_matches("HTTP/");
+    let vias: Vec<&[u8]> = all(head, input, b"via").collect();
+    let via = appended(vias.join(&b", "[..]), format!("{version} outboard").as_bytes());
+    headers.add(b"Via", &via)?;
+    for (name, value) in for_cache.unwrap_or_default() {
+        headers.add(name, value)?;
+    }
+    Ok(headers)
+}
+
+fn all<'a>(
+    head: &'a RequestHead,
+    input: &'a [u8],
+    wanted: &'static [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    let fields = head.headers(input).filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+    fields.map(|(_, value)| value)
+}
+
+/// Whether a Connection field with this value names the field (RFC 9110 7.6.1).
+fn names_field(names: &[u8], field: &[u8]) -> bool {
+    let mut names = names.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    names.any(|name| name.eq_ignore_ascii_case(field))
+}

@@ -1,0 +1,210 @@
+//! Routes that another server answers: what goes through, what stays behind, and what is said when
+//! the other server fails.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Backend, Configured, Connection, Framing, Request};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+fn serving(backend: &str, more: &str) -> Configured {
+    let tables = format!("[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{backend}\"\n{more}\n");
+    Configured::serving("page_cache", &tables)
+}
+
+#[test]
+fn a_request_goes_through_with_all_that_is_its_own() {
+    let backend = Backend::start();
+    let site = serving(&backend.url(), "");
+    let request = Request::new("PATCH", "/echo?a=%20b&c")
+        .header("X-Own", "kept")
+        .header("Connection", "close, X-Hop")
+        .header("X-Hop", "not passed on")
+        .header("Keep-Alive", "300")
+        .header("Via", "1.0 before")
+        .header("X-Forwarded-For", "6.6.6.6")
+        .header("X-Forwarded-Proto", "https")
+        .header("Forwarded", "for=6.6.6.6")
+        .body("a body");
+    let heard = site.client().send(&request).expect(200).text();
+    let lines: Vec<String> = heard.lines().map(str::to_lowercase).collect();
+    assert!(heard.starts_with("PATCH /echo?a=%20b&c HTTP/1.1\r\n"), "{heard}");
+    assert!(heard.ends_with("\r\n\r\na body"), "{heard}");
+    for line in [
+        format!("host: {}", site.address()),
+        "x-own: kept".to_owned(),
+        "content-length: 6".to_owned(),
+        "x-forwarded-for: 127.0.0.1".to_owned(),
+        "x-forwarded-proto: http".to_owned(),
+        format!("x-forwarded-host: {}", site.address()),
+        "via: 1.0 before, 1.1 outboard".to_owned(),
+    ] {
+        assert!(lines.contains(&line), "{line} in {heard}");
+    }
+    for name in ["connection", "x-hop", "keep-alive", "forwarded", "transfer-encoding"] {
+        assert!(!lines.iter().any(|line| line.starts_with(&format!("{name}:"))), "{name}: {heard}");
+    }
+}
+
+#[test]
+fn the_word_of_a_trusted_proxy_about_the_client_is_passed_on() {
+    let backend = Backend::start();
+    let text = Configured::text(&format!(
+        "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{}\"\nkeep_host = false\n",
+        backend.url()
+    ));
+    let text = format!("trusted_proxies = [\"127.0.0.1\"]\n{text}");
+    let site = Configured::start(outboard_e2e::Docroot::of("page_cache"), &text);
+    let request = Request::get("/echo")
+        .header("X-Forwarded-For", "192.0.2.7")
+        .header("X-Forwarded-Proto", "https");
+    let heard = site.client().send(&request).expect(200).text().to_lowercase();
+    for line in ["x-forwarded-for: 192.0.2.7, 127.0.0.1", "x-forwarded-proto: https"] {
+        assert!(heard.contains(&format!("\r\n{line}\r\n")), "{line} in {heard}");
+    }
+    assert!(heard.contains(&format!("\r\nhost: {}\r\n", backend.address())), "{heard}");
+}
+
+#[test]
+fn an_answer_comes_back_as_it_is() {
+    let backend = Backend::start();
+    let site = serving(&backend.url(), "");
+    let found = site.client().send(&Request::get("/to/elsewhere")).expect(302);
+    assert_eq!(found.header("location"), Some("/elsewhere"));
+    assert_eq!(found.header("server"), Some("test-backend"));
+    assert_eq!(found.header("via"), Some("1.1 outboard"));
+    assert_eq!(site.client().get("/status/418").expect(418).text(), "a body of the upstream");
+    assert_eq!(site.client().get("/chunked").expect(200).text(), "from chunks");
+    assert_eq!(site.client().get("/until-close").expect(200).text(), "until the end");
+    let large = site.client().get("/large/3000000").expect(200);
+    assert_eq!((large.body.len(), large.framing), (3_000_000, Framing::Length));
+    // Codings are between the client and the upstream.
+    let coded = Request::get("/gzip").header("Accept-Encoding", "gzip");
+    let coded = site.client().send(&coded).expect(200);
+    assert_eq!(coded.header("content-encoding"), Some("gzip"));
+    assert_eq!(coded.body[..2], [0x1f, 0x8b]);
+    assert_eq!(site.client().send(&Request::new("HEAD", "/text/a")).expect(200).body, b"");
+}
+
+#[test]
+fn a_rewritten_path_is_what_the_upstream_is_asked_for() {
+    let backend = Backend::start();
+    let tables = format!(
+        "[[app.site.rewrite]]\nmatch = '^/old/(.*)$'\nto = \"/text/$1\"\n\
+         [[app.site.proxy]]\npath = \"/text/**\"\nupstream = \"{}/\"\n",
+        backend.url()
+    );
+    let site = Configured::serving("page_cache", &tables);
+    assert_eq!(site.client().get("/old/a%20word?x").expect(200).text(), "a%20word?x");
+    let local = site.client().get("/own.php/a?times=1").status;
+    assert_eq!((local, backend.heard()), (200, vec!["/text/a%20word?x".to_owned()]));
+}
+
+/// A peer for one connection, in the hands of the test.
+struct Peer {
+    listener: TcpListener,
+}
+
+impl Peer {
+    fn new() -> Peer {
+        Peer { listener: TcpListener::bind("127.0.0.1:0").expect("the loopback has free ports") }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.listener.local_addr().expect("it is bound"))
+    }
+
+    fn accept(&self) -> TcpStream {
+        self.listener.accept().expect("the gateway connects").0
+    }
+}
+
+/// Reads until this has come.
+fn hear(stream: &mut TcpStream, end: &str) -> String {
+    let mut heard = Vec::new();
+    while !heard.ends_with(end.as_bytes()) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("the gateway goes on");
+        heard.push(byte[0]);
+    }
+    String::from_utf8(heard).expect("it is text")
+}
+
+#[test]
+fn bodies_go_through_while_they_come_in_both_directions() {
+    let peer = Peer::new();
+    let site = serving(&peer.url(), "");
+    let mut client = Connection::open(site.address());
+    client
+        .send(b"POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+        .unwrap();
+    let mut upstream = peer.accept();
+    let head = hear(&mut upstream, "5\r\nfirst\r\n");
+    assert!(head.to_lowercase().contains("\r\ntransfer-encoding: chunked\r\n"), "{head}");
+    client.send(b"4\r\nlast\r\n0\r\n\r\n").unwrap();
+    hear(&mut upstream, "4\r\nlast\r\n0\r\n\r\n");
+    upstream
+        .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
+        .unwrap();
+    assert_eq!(client.head().unwrap().status, 200);
+    assert_eq!(client.chunk().unwrap().as_deref(), Some(&b"one"[..]));
+    upstream.write_all(b"3\r\ntwo\r\n0\r\n\r\n").unwrap();
+    assert_eq!(client.chunk().unwrap().as_deref(), Some(&b"two"[..]));
+    assert_eq!(client.chunk().unwrap(), None);
+}
+
+#[test]
+fn an_upstream_that_answers_before_it_has_read_the_body_is_heard() {
+    let peer = Peer::new();
+    let site = serving(&peer.url(), "");
+    let mut client = Connection::open(site.address());
+    client.send(b"PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nfirst").unwrap();
+    let mut upstream = peer.accept();
+    hear(&mut upstream, "first");
+    upstream
+        .write_all(b"HTTP/1.1 403 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+        .unwrap();
+    drop(upstream);
+    client.send(b"last").unwrap();
+    assert_eq!(client.response().unwrap().expect(403).text(), "no");
+}
+
+#[test]
+fn when_the_client_goes_the_upstream_is_left() {
+    let peer = Peer::new();
+    let site = serving(&peer.url(), "");
+    let mut client = Connection::open(site.address());
+    client.send(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut upstream = peer.accept();
+    hear(&mut upstream, "\r\n\r\n");
+    drop(client);
+    assert_eq!(upstream.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_failure_has_a_status_and_a_reason_of_its_own() {
+    let backend = Backend::start();
+    let site = serving(&backend.url(), "timeout = \"200ms\"");
+    let nobody = Peer::new();
+    let down = nobody.url();
+    drop(nobody);
+    let dead = serving(&down, "");
+    for (site, target, status, reason) in [
+        (&dead, "/", 502, "upstream_failed"),
+        (&site, "/silent", 504, "upstream_timeout"),
+        (&site, "/both-lengths", 502, "upstream_failed"),
+        (&site, "/reset", 502, "upstream_failed"),
+    ] {
+        let answer = site.client().send(&Request::get(target)).expect(status);
+        assert_eq!(answer.header("x-outboard-reason"), Some(reason), "{target}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_never_whole() {
+    let backend = Backend::start();
+    let site = serving(&backend.url(), "");
+    let mut client = Connection::open(site.address());
+    client.send(&Request::get("/cut").to_bytes("a")).unwrap();
+    assert!(client.response().is_err());
+}
