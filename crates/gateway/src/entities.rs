@@ -63,6 +63,11 @@ impl Entities {
         Ok(Some(Rc::new(Self { store, config: entities.clone(), limits })))
     }
 
+    /// All namespaces.
+    pub(crate) fn namespaces(&self) -> &[Rc<Namespace>] {
+        self.store.namespaces()
+    }
+
     fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
         self.store.namespace(name)
     }

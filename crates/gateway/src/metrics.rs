@@ -4,6 +4,7 @@ use crate::gateway::Gateway;
 use crate::pool::{PoolStatus, RouteStatus};
 use crate::status::{self, UpstreamStatus};
 use crate::tasks::TasksStatus;
+use outboard_entity_store::Stats;
 use outboard_supervisor::worker::life::State;
 use std::fmt::{Display, Write};
 
@@ -34,6 +35,7 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     pools(&mut page, &status.pools);
     tasks(&mut page, &status.tasks);
     page_caches(&mut page, gateway);
+    entities(&mut page, gateway);
     page.text.into_bytes()
 }
 
@@ -78,6 +80,43 @@ fn page_caches(page: &mut Page, gateway: &Gateway) {
     page.metric("outboard_page_cache_bytes", "gauge", "Memory that they take.");
     for (app, cache) in &caches {
         page.sample("outboard_page_cache_bytes", &[("app", app)], cache.size().1 as u64);
+    }
+}
+
+/// A figure of a namespace.
+type NamespaceFigure = fn(&Stats) -> u64;
+
+fn entities(page: &mut Page, gateway: &Gateway) {
+    let generation = gateway.generation();
+    let Some(entities) = &generation.entities else { return };
+    let namespaces: Vec<_> = entities
+        .namespaces()
+        .iter()
+        .map(|namespace| (namespace.name(), namespace.stats()))
+        .collect();
+    let figures: [(&str, &str, &str, NamespaceFigure); 8] = [
+        ("outboard_entities_records", "gauge", "Records, about.", |stats| stats.records),
+        ("outboard_entities_file_bytes", "gauge", "Bytes of files.", |stats| stats.file_bytes),
+        ("outboard_entities_writes_total", "counter", "Writes.", |stats| stats.writes),
+        ("outboard_entities_commits_total", "counter", "Batches of writes.", |stats| stats.commits),
+        ("outboard_entities_disk_reads_total", "counter", "Reads of the disk.", |stats| {
+            stats.reads_from_disk
+        }),
+        ("outboard_entities_refused_total", "counter", "Reads and writes refused.", |stats| {
+            stats.reads_refused + stats.writes_refused
+        }),
+        ("outboard_entities_waiting", "gauge", "Reads and writes that wait.", |stats| {
+            stats.reads_waiting + stats.writes_waiting
+        }),
+        ("outboard_entities_damaged_files", "gauge", "Files that are damaged.", |stats| {
+            stats.damaged.len() as u64
+        }),
+    ];
+    for (name, kind, help, value) in figures {
+        page.metric(name, kind, help);
+        for (namespace, stats) in &namespaces {
+            page.sample(name, &[("namespace", namespace)], value(stats));
+        }
     }
 }
 

@@ -92,7 +92,7 @@ async fn tell(connection: &mut Connection, asked: Asked, status: u16, body: &Val
 }
 
 fn stats(entities: &Entities, named: Option<&str>) -> Value {
-    let namespaces = entities.store.namespaces().iter();
+    let namespaces = entities.namespaces().iter();
     let picked = namespaces.filter(|namespace| named.is_none_or(|name| name == namespace.name()));
     let each = picked.map(|namespace| {
         let stats = namespace.stats();
