@@ -186,8 +186,9 @@ async fn attend(gateway: Rc<Gateway>, development: Rc<Development>) {
 /// Scripts that stay have to be started anew. In classic mode opcache sees the change by itself,
 /// but a configuration is always read again; and what failed to start may start now.
 fn calls_for_reload(gateway: &Gateway, development: &Development, changes: &[Change]) -> bool {
-    let has_resident =
-        gateway.generation().apps.iter().any(|app| app.config.mode != config::Mode::Classic);
+    let generation = gateway.generation();
+    let mut apps = generation.apps.iter().map(|app| &app.config);
+    let has_resident = apps.any(|app| app.mode != config::Mode::Classic || app.tasks.is_some());
     let has_failed = development.failure.borrow().is_some();
     changes.iter().any(|change| match change {
         Change::Configuration => true,

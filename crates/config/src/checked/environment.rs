@@ -61,9 +61,12 @@ pub(super) fn development(raw: &raw::File, apps: &[App], desk: &mut Desk<'_>) ->
 /// Where the files of an app are.
 fn of_app(app: &App, desk: &Desk<'_>) -> Vec<PathBuf> {
     let mut folders = vec![project_of(&app.root, desk)];
-    if let Mode::Worker(worker) = &app.mode {
-        folders.extend(worker.script.parent().map(Path::to_owned));
-    }
+    let worker = match &app.mode {
+        Mode::Worker(worker) => Some(&worker.script),
+        Mode::Classic => None,
+    };
+    let scripts = worker.into_iter().chain(app.tasks.iter().map(|tasks| &tasks.script));
+    folders.extend(scripts.filter_map(|script| script.parent()).map(Path::to_owned));
     folders
 }
 
@@ -91,6 +94,9 @@ fn outermost(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
 pub(super) fn develop(app: &mut App) {
     let pool = &mut app.pool;
     (pool.min, pool.max, pool.spare) = (Count::Fixed(1), Count::Fixed(1), 0);
+    if let Some(tasks) = &mut app.tasks {
+        tasks.workers = 1;
+    }
     app.page_cache = None;
     app.static_files.always_fresh = true;
     app.static_files.cache_control.get_or_insert_with(|| "no-cache".to_owned());

@@ -44,6 +44,27 @@ fn a_root_is_a_whole_configuration() {
 }
 
 #[test]
+fn development_is_one_worker_that_sees_every_change_and_what_is_written_stays() {
+    let production = valid(&format!("{APP}[app.site.pool]\nmax = 8\n"));
+    assert_eq!(production.environment(), Environment::Production);
+    assert_eq!(production.apps[0].pool.max, Count::Fixed(8));
+    assert!(!production.apps[0].static_files.always_fresh);
+    let text = format!(
+        "environment = \"development\"\n{APP}page_cache = \"auto\"\n[app.site.pool]\nmax = 8\n\
+         [app.site.php.ini]\ndisplay_errors = true\n"
+    );
+    let development = valid(&text);
+    assert_eq!(development.environment(), Environment::Development);
+    assert!(!development.development.expect("it is written").watch.is_empty());
+    let app = &development.apps[0];
+    assert_eq!((app.pool.min, app.pool.max), (Count::Fixed(1), Count::Fixed(1)));
+    assert!(app.page_cache.is_none() && app.static_files.always_fresh);
+    assert_eq!(app.php.ini["opcache.revalidate_freq"], "0");
+    assert_eq!(app.php.ini["display_errors"], "1");
+    assert_eq!(app.php.env["OUTBOARD_ENV"], "development");
+}
+
+#[test]
 fn a_file_without_an_app_is_refused() {
     for text in ["", "# nothing\n", "[app]\n"] {
         let all = parse(text).unwrap_err();

@@ -19,19 +19,36 @@ pub(crate) fn run(pick: &Pick, terminal: &Terminal) -> std::process::ExitCode {
 }
 
 /// Starts one; one that runs is left as it is.
-pub(super) fn start(server: &Named) -> Told {
-    match start_locked(server) {
-        Ok(told) => told,
-        Err(message) => Told::failed(message, 1),
-    }
+fn start(server: &Named) -> Told {
+    alone(server, || start_held(server))
 }
 
-fn start_locked(server: &Named) -> Result<Told, String> {
-    make_run_dir(&server.run_dir)?;
+/// Starts one that `stop` has ended. Two restarts at a time come after each other: one would end
+/// what the other is starting.
+pub(super) fn restart(server: &Named, stop: impl FnOnce() -> Told) -> Told {
+    alone(server, || match stop() {
+        told if told.code != 0 => Ok(told),
+        _ => start_held(server),
+    })
+}
+
+/// Waits for other commands that start it, and keeps them waiting.
+fn alone(server: &Named, order: impl FnOnce() -> Result<Told, String>) -> Told {
     let cannot = |error: io::Error| format!("{}: {error}", server.start_lock().display());
-    // Another command that starts it is waited for, and then there is nothing left to do.
-    let lock = File::create(server.start_lock()).map_err(cannot)?;
-    lock.lock().map_err(cannot)?;
+    let lock = make_run_dir(&server.run_dir).and_then(|()| {
+        let lock = File::create(server.start_lock()).map_err(cannot)?;
+        lock.lock().map_err(cannot)?;
+        Ok(lock)
+    });
+    let told = lock.and_then(|lock| {
+        let told = order();
+        drop(lock);
+        told
+    });
+    told.unwrap_or_else(|message| Told::failed(message, 1))
+}
+
+fn start_held(server: &Named) -> Result<Told, String> {
     let presence = server.presence();
     if let Presence::Running(owner) = presence.map_err(|error| error.to_string())? {
         return Ok(Told::done(format!("is running already, pid {}", owner.pid)));

@@ -5,8 +5,7 @@
 
 use super::pid_file::{Owner, PidFile, Presence};
 use super::places::{names_in, run_dirs};
-use super::start::start;
-use super::{Named, Told, order_each, tell_each};
+use super::{Named, Told, order_each, start, tell_each};
 use crate::admin_client::ask;
 use crate::cli::{Pick, ShutdownArguments};
 use crate::terminal::Terminal;
@@ -29,10 +28,7 @@ pub(crate) fn restart(pick: &Pick, terminal: &Terminal) -> ExitCode {
             let text = format!("left as it is:\n{}", diagnostics.render(terminal.color_err));
             return Told::failed(text, 2);
         }
-        match stop(server) {
-            told if told.code != 0 => told,
-            _ => start(server),
-        }
+        start::restart(server, || stop(server))
     })
 }
 
