@@ -236,6 +236,42 @@ fn read(file: &Path) -> Vec<u8> {
 }
 
 #[test]
+fn profiles_of_both_sides_and_their_difference_are_in_the_report() {
+    let (root, out) = (Scratch::new("lab-root"), Scratch::new("lab-profile"));
+    root.file(
+        "index.php",
+        "<?php function work() { return hash('md5', str_repeat('x', 99999)); } work();",
+    );
+    let mut ab = Command::new(Server::binary());
+    ab.args([
+        "lab",
+        "ab",
+        "--a",
+        "outboard",
+        "--b",
+        "outboard",
+        "--path",
+        "/index.php",
+        "--profile",
+    ]);
+    ab.args(["--pairs", "8", "--slice", "0.05", "-c", "4", "--noise", "100", "--root"])
+        .arg(root.path());
+    let output = ab.arg("--out").arg(out.path()).output().expect("the binary is there");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value =
+        serde_json::from_slice(&read(&out.path().join("report.json"))).expect("it is JSON");
+    let profiles = report["profiles"].as_array().expect("a list");
+    for stack in ["A", "B"] {
+        let is_its = |profile: &&Value| profile["stack"] == stack && profile["kind"] == "php";
+        let profile = profiles.iter().find(is_its).unwrap_or_else(|| panic!("none of {stack}"));
+        let stacks = profile["folded"].as_object().expect("stacks and counts");
+        assert!(stacks.keys().any(|stack| stack.ends_with(";work;hash")), "{profile:#}");
+    }
+    let html = String::from_utf8_lossy(&read(&out.path().join("report.html"))).into_owned();
+    assert!(html.contains("PHP functions: from A to B"), "the difference is missing");
+}
+
+#[test]
 fn a_report_is_shown_again_as_it_was() {
     let out = Scratch::new("lab-report");
     let folder = out.path().to_str().expect("it is text");
