@@ -152,6 +152,13 @@ impl PageCache {
     }
 }
 
+/// What is known of a page on disk.
+enum OnDisk {
+    Unknown,
+    /// It was looked at. Memory may have no room for what was there.
+    Read(Option<Shared>),
+}
+
 /// What the cache says about a request.
 enum Consulted {
     /// Answer with this.
@@ -187,9 +194,9 @@ pub(crate) async fn answer(
     origin: Origin,
 ) -> Answered {
     let until_ms = now_ms() + cache.wait_ms;
-    let (mut has_waited, mut may_look) = (false, true);
+    let (mut has_waited, mut disk) = (false, OnDisk::Unknown);
     loop {
-        let wanted = match cache.consult(connection, turn, app, has_waited, may_look) {
+        let wanted = match cache.consult(connection, turn, app, has_waited, &disk) {
             Consulted::Serve { entry, outcome, refresh } => {
                 if let Some(key) = refresh {
                     cache.refresh_behind(connection, turn, app, &origin, key);
@@ -199,14 +206,13 @@ pub(crate) async fn answer(
                 return serve::entry(connection, turn, &entry, outcome).await;
             }
             Consulted::OnDisk { key, file } => {
-                may_look = false;
                 match cache.flights.join(&key) {
-                    Part::Lead(_lead) => cache.unshelve(&key, file).await,
+                    Part::Lead(_lead) => disk = OnDisk::Read(cache.unshelve(&key, file).await),
                     // Whoever flies has it read, or made.
                     Part::Wait(flight) => {
                         wait(connection, &flight, until_ms).await;
                     }
-                    Part::Alone => {}
+                    Part::Alone => disk = OnDisk::Read(None),
                 }
                 continue;
             }
@@ -262,15 +268,14 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
 }
 
 impl PageCache {
-    /// Looks a request up. `has_waited` says that a page was just made for it, `may_look` that disk
-    /// was not looked at yet.
+    /// Looks a request up. `has_waited` says that a page was just made for it.
     fn consult(
         &self,
         connection: &mut Connection,
         turn: &Turn,
         app: &App,
         has_waited: bool,
-        may_look: bool,
+        disk: &OnDisk,
     ) -> Consulted {
         let buffers = connection.buffers();
         let (head, input) = (&buffers.head, &buffers.input);
@@ -292,12 +297,19 @@ impl PageCache {
             entry.audience().admits(&facts).is_ok()
                 && entry.variant().answers(fields, is_silent, &self.guard.cookies)
         };
-        let found = self.store.borrow_mut().find(&key, answers);
-        if may_look
-            && !matches!(found, Found::Entry(_))
-            && let Some(file) = self.on_disk(&key, answers)
-        {
-            return Consulted::OnDisk { key, file };
+        let mut found = self.store.borrow_mut().find(&key, answers);
+        if !matches!(found, Found::Entry(_)) {
+            match disk {
+                OnDisk::Unknown => {
+                    if let Some(file) = self.on_disk(&key, answers) {
+                        return Consulted::OnDisk { key, file };
+                    }
+                }
+                OnDisk::Read(Some(entry)) if answers(entry) => {
+                    found = Found::Entry(entry.clone());
+                }
+                OnDisk::Read(_) => {}
+            }
         }
         let (stale, missed) = match found {
             Found::Nothing => (None, Missed::Uri),

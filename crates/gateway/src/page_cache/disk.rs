@@ -131,17 +131,19 @@ impl PageCache {
         self.disk.as_ref()?.shelf.borrow().find(key, answers)
     }
 
-    /// Reads a file into memory.
-    pub(super) async fn unshelve(&self, key: &Key, file: u64) {
-        let Some(disk) = &self.disk else { return };
+    /// Reads a file, and puts it into memory unless it was purged meanwhile.
+    pub(super) async fn unshelve(&self, key: &Key, file: u64) -> Option<Shared> {
+        let disk = self.disk.as_ref()?;
         let began = self.store.borrow().stamp();
         let read = disk.folder.reader(file);
         let entry = blocking(move || decoded(&read().ok()?)).await;
         match entry.filter(|entry| entry.key() == key) {
-            // Purged meanwhile: it is made anew.
-            Some(entry) => drop(self.store.borrow_mut().insert(entry, began, now_s())),
+            Some(entry) => self.store.borrow_mut().insert(entry, began, now_s()).ok(),
             // Not written yet, or damaged.
-            None => disk.remove(file),
+            None => {
+                disk.remove(file);
+                None
+            }
         }
     }
 }
