@@ -23,10 +23,13 @@ impl MariaDb {
         let scratch = Scratch::new("mariadb");
         let data = scratch.folder("data");
         let socket = scratch.path().join("mariadb.sock");
-        install(&data);
+        // A server that starts removes temporary tables, also of others in the same folder.
+        let temporary = option("tmpdir", &scratch.folder("tmp"));
+        install(&data, &temporary);
         let child = launch("/usr/sbin/mariadbd")
             .arg("--no-defaults")
             .arg(option("datadir", &data))
+            .arg(&temporary)
             .arg(option("socket", &socket))
             .arg(option("pid-file", &scratch.path().join("mariadb.pid")))
             .arg("--skip-networking")
@@ -83,10 +86,11 @@ fn launch(program: &str) -> Launch {
     }
 }
 
-fn install(data: &Path) {
+fn install(data: &Path, temporary: &str) {
     let child = launch("mariadb-install-db")
         .arg("--no-defaults")
         .arg(option("datadir", data))
+        .arg(temporary)
         .arg("--skip-test-db")
         .arg("--auth-root-authentication-method=normal")
         .start();

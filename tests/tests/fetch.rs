@@ -54,6 +54,23 @@ fn an_answer_comes_whole_with_its_head() {
 }
 
 #[test]
+fn a_script_may_wait_before_it_takes_requests() {
+    let backend = Backend::start();
+    for concurrency in [1, 100] {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n\
+             [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
+             [app.site.worker]\nscript = \"www/boot.php\"\nconcurrency = {concurrency}\n\
+             [app.site.php]\nenv = {{ BACKEND = \"{}\" }}\n",
+            backend.url()
+        );
+        let site = Configured::start(Docroot::of("fetch"), &text);
+        let answer = site.client().get("/").expect(200).text();
+        assert_eq!(answer, "found and waited at boot", "{concurrency}");
+    }
+}
+
+#[test]
 fn large_bodies_pass_through_the_ring_both_ways() {
     let backend = Backend::start();
     let site = serving("");

@@ -32,12 +32,14 @@ impl MariaDb {
             let mysql = Command::new("chown").arg("mysql").arg(&folder).output();
             mysql.doing(|| "give the data folder to the user mysql".into())?;
         }
-        install(&data)?;
+        // A server that starts removes temporary tables, also of others in the same folder.
+        let temporary = option("tmpdir", &folder);
+        install(&data, &temporary)?;
         let mut group = Group::new(lab, "mariadb")?;
         let mut command = Command::new(server);
         command.args(["--no-defaults", "--skip-networking", "--max-connections=4000"]);
         command.args(user_option()).args([option("datadir", &data), option("socket", &socket)]);
-        command.arg(option("pid-file", &folder.join("mariadb.pid")));
+        command.arg(option("pid-file", &folder.join("mariadb.pid"))).arg(temporary);
         group.start(lab, &command)?;
         group.await_start(|| UnixStream::connect(&socket).is_ok())?;
         Ok(Self { group, socket })
@@ -51,11 +53,11 @@ impl MariaDb {
     }
 }
 
-fn install(data: &Path) -> Result<()> {
+fn install(data: &Path, temporary: &str) -> Result<()> {
     let binary = program(&["/usr/bin/mariadb-install-db"], "mariadb-server")?;
     let mut command = Command::new(binary);
     command.arg("--no-defaults").arg(option("datadir", data)).args(user_option());
-    command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+    command.args(["--auth-root-authentication-method=normal", "--skip-test-db", temporary]);
     run(&mut command)
 }
 

@@ -24,7 +24,7 @@ static void begin_answering(void)
 	php_output_end_all();
 	/* Forks would each print what is left in it. */
 	fflush(stdout);
-	outboard_visit_startup();
+	outboard_visit_end_boot();
 	outboard_reset_baseline();
 	if (outboard_rs_snapshot(outboard_events)) {
 		one_shot = true;
@@ -237,6 +237,8 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 		outboard_time_limit_prepare();
 		if (php_request_startup() == SUCCESS) {
 			SG(request_info).no_headers = 1;
+			/* The boot is a visit, too: it may wait. */
+			outboard_visit_startup();
 			outboard_coroutine_startup();
 			outboard_in_use_startup();
 			outboard_persistent_startup();

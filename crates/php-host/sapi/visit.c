@@ -48,7 +48,7 @@ static void end_session_of_boot(void)
 	PS(mod_user_class_name) = class;
 }
 
-/* At the first call for a request: what is there now is the script's own. */
+/* Before the script boots: its boot is the first visit. */
 void outboard_visit_startup(void)
 {
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
@@ -58,6 +58,11 @@ void outboard_visit_startup(void)
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
 	outboard_active_visit = &outboard_boot_visit;
+}
+
+/* At the first call for a request: what is there now is the script's own. */
+void outboard_visit_end_boot(void)
+{
 	if (session_module) {
 		end_session_of_boot();
 	}

@@ -62,6 +62,7 @@ extern outboard_visit *outboard_active_visit;
 extern outboard_visit outboard_boot_visit;
 
 void outboard_visit_startup(void);
+void outboard_visit_end_boot(void);
 void outboard_visit_enter(outboard_visit *visit);
 outboard_visit *outboard_visit_begin(const outboard_request *request, void *exchange);
 void outboard_visit_answer(outboard_visit *visit);

@@ -79,7 +79,7 @@ pub(crate) fn submit(
     fill: impl FnOnce(Form) -> Form,
 ) -> Response {
     let html = client.get(page).expect(200).text();
-    let form = fill(Form::find(&html, marker, page));
+    let form = fill(Form::find(&html, marker, &client.url(page)));
     client.send(&form.submit())
 }
 
