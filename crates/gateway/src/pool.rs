@@ -10,6 +10,7 @@ mod keeper;
 mod leases;
 mod members;
 pub(crate) mod operations;
+mod printed;
 mod reports;
 mod routes;
 mod status;

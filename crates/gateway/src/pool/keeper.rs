@@ -11,6 +11,7 @@ mod sizing;
 
 use super::members::Members;
 use super::operations::NoOperations;
+use super::printed;
 use super::routes::Routes;
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings, WorkerId};
@@ -20,7 +21,6 @@ use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadl
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::control;
 use outboard_ring::doorbell::Doorbell;
-use outboard_ring::frame::Tag;
 use outboard_supervisor::plan::backoff::Backoff;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::{Death, State};
@@ -229,10 +229,10 @@ impl Pool {
     fn boot(self: &Rc<Self>) -> Result<Source, String> {
         let spawned = Zygote::spawn(&self.settings.host_binary, self.settings.host.clone());
         let (zygote, output) = spawned.map_err(|error| format!("{error}; {}", error.hint()))?;
-        spawn(relay_output(self.clone(), None, output));
+        spawn(printed::relay(self.clone(), None, output));
         if self.settings.forks_per_request() {
             let (output, output_end) = output_pipe().map_err(|error| error.to_string())?;
-            spawn(relay_output(self.clone(), None, output));
+            spawn(printed::relay(self.clone(), None, output));
             self.keeping.borrow_mut().output = Some(output_end);
         }
         let control = zygote.control_fd().try_clone_to_owned();
@@ -402,28 +402,34 @@ impl Pool {
             None => WorkerProcess::order(zygote, number, capacities, doorbell, now_ms)?,
         };
         let output = process.take_output();
+        let printed = output.as_ref().and_then(|output| output.try_clone().ok());
         let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
         self.members.borrow_mut().add(|slot| {
             let id = WorkerId { pool: self.id, slot, number };
-            Worker::new(id, process, concurrency, resident)
+            Worker::new(id, process, printed, concurrency, resident)
         });
         self.counters.borrow_mut().forks += 1;
         if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
-            spawn(relay_output(pool, Some(number), output));
+            spawn(printed::relay(pool, Some(number), output));
         }
         Ok(number)
     }
 
-    fn with_worker(&self, number: u64, act: impl FnOnce(&mut Worker)) {
+    pub(super) fn with_worker<R>(
+        &self,
+        number: u64,
+        act: impl FnOnce(&mut Worker) -> R,
+    ) -> Option<R> {
         let mut members = self.members.borrow_mut();
-        if let Some(worker) = members.all_mut().find(|worker| worker.process.number == number) {
-            act(worker);
-        }
+        members.all_mut().find(|worker| worker.process.number == number).map(act)
     }
 
     /// A worker was reaped: what it still had said is heard, what it had started fails, what it had
     /// not goes to others.
     pub(super) fn bury(&self, number: u64, code: Option<i32>, how: &str) {
+        if let Some(Some(printed)) = self.with_worker(number, |worker| worker.printed.take()) {
+            printed::log_rest(self, number, &printed);
+        }
         let mut members = self.members.borrow_mut();
         let Some(slot) = members.slot_of(number) else { return };
         self.look_at(&mut members, slot);
@@ -538,48 +544,4 @@ fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
         (Some(code), None) => format!("left with code {code}"),
         (None, None) => "has gone".to_owned(),
     }
-}
-
-/// Logs what a process writes to its standard output and error, line by line.
-async fn relay_output(pool: Rc<Pool>, number: Option<u64>, output: OwnedFd) {
-    let Ok(source) = Source::new(output, Interest::Read) else { return };
-    let mut buffer = Vec::with_capacity(4096);
-    loop {
-        source.readable().await;
-        match rustix::io::read(&source, rustix::buffer::spare_capacity(&mut buffer)) {
-            Ok(0) => break,
-            Ok(_) => log_lines(&pool, number, &mut buffer),
-            Err(rustix::io::Errno::AGAIN) => source.clear_readable(),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => break,
-        }
-    }
-    if !buffer.is_empty() {
-        buffer.push(b'\n');
-        log_lines(&pool, number, &mut buffer);
-    }
-}
-
-fn log_lines(pool: &Pool, number: Option<u64>, buffer: &mut Vec<u8>) {
-    // A line longer than the buffer is cut rather than waited for.
-    let end = match memchr::memrchr(b'\n', buffer) {
-        Some(end) => end + 1,
-        None if buffer.len() == buffer.capacity() => buffer.len(),
-        None => return,
-    };
-    let (mut worker, mut request) = (None, None);
-    if let Some(number) = number {
-        pool.with_worker(number, |found| {
-            worker = found.process.pid;
-            request = found.request_id(Tag::default());
-            found.keep_words(String::from_utf8_lossy(&buffer[..end]).trim_end());
-        });
-    }
-    for line in buffer[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let text = String::from_utf8_lossy(line);
-        let event =
-            LogEvent { app: Some(&pool.settings.app), worker, request, reason: None, text: &text };
-        pool.error_log.write(Level::Warn, event);
-    }
-    buffer.drain(..end);
 }

@@ -86,7 +86,7 @@ impl Fake {
             WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
         let concurrency = pool.settings.concurrency();
         pool.members.borrow_mut().add(|slot| {
-            Worker::new(WorkerId { pool: pool.id, slot, number }, process, concurrency, true)
+            Worker::new(WorkerId { pool: pool.id, slot, number }, process, None, concurrency, true)
         });
         let channel = WorkerChannel::map(&memory).unwrap();
         let mut fake = Fake { number, channel, frame: Vec::new() };
@@ -550,9 +550,9 @@ fn a_worker_that_dies_while_it_starts_is_told_with_what_it_said() {
     in_loop(async {
         let pool = pool(1);
         let (process, memory) = WorkerProcess::prepare(1, Capacities::DEFAULT, now_ms()).unwrap();
-        pool.members
-            .borrow_mut()
-            .add(|slot| Worker::new(WorkerId { pool: pool.id, slot, number: 1 }, process, 1, true));
+        pool.members.borrow_mut().add(|slot| {
+            Worker::new(WorkerId { pool: pool.id, slot, number: 1 }, process, None, 1, true)
+        });
         let channel = WorkerChannel::map(&memory).unwrap();
         let mut fake = Fake { number: 1, channel, frame: Vec::new() };
         fake.says(FrameKind::Log, Tag::default(), b"\x03PHP Fatal error: no such class");

@@ -21,6 +21,7 @@ use outboard_ring::frame::{FrameKind, Tag};
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::State;
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 /// Of what a starting worker says, so much is kept to be told if it does not start.
@@ -56,6 +57,8 @@ pub(crate) struct Worker {
     ring_due: bool,
     /// Whether it broke the protocol.
     is_broken: bool,
+    /// Until it is ready: where it prints, for what is unread when its end is known.
+    pub(super) printed: Option<OwnedFd>,
     /// What it said while it started.
     last_words: String,
     /// Whether the pool's list of workers with room has it.
@@ -69,12 +72,14 @@ impl Worker {
     pub(crate) fn new(
         id: WorkerId,
         process: WorkerProcess,
+        printed: Option<OwnedFd>,
         concurrency: usize,
         is_resident: bool,
     ) -> Self {
         Self {
             id,
             process,
+            printed,
             concurrency,
             is_resident,
             leases: Leases::default(),

@@ -85,6 +85,7 @@ impl Worker {
             FrameKind::Operation => hear(self, tag, Heard::Operation(payload)),
             FrameKind::Ready => {
                 let moved = self.process.life.ready(now_ms);
+                self.printed = None;
                 let news = News { finished: None, then: Then::Free };
                 return Ok((moved == Moved::Yes).then_some(news));
             }
