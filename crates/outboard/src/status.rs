@@ -65,7 +65,8 @@ fn put_server(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Re
         let each = answers.iter().map(|(class, count)| format!("{class} {count}"));
         each.collect::<Vec<_>>().join(", ")
     });
-    writeln!(page, "requests     {} ({answers})", status["requests"])?;
+    let answers = if answers.is_empty() { answers } else { format!(" ({answers})") };
+    writeln!(page, "requests     {}{answers}", status["requests"])?;
     for reason in list(&status["reasons"]) {
         writeln!(
             page,

@@ -57,19 +57,28 @@ static void settle(zend_execute_data *frame, outboard_visit *visit)
 	}
 }
 
-/* Calls PHP; whatever happens in there ends here. */
-void outboard_call(zval *callback, outboard_visit *visit)
+typedef struct {
+	zval *callback;
+	zval result;
+} invocation;
+
+static void invoke(void *arg)
+{
+	invocation *one = arg;
+	zend_fcall_info info;
+	zend_fcall_info_cache cache;
+	if (zend_fcall_info_init(one->callback, 0, &info, &cache, NULL, NULL) == SUCCESS) {
+		info.retval = &one->result;
+		zend_call_function(&info, &cache);
+	}
+}
+
+/* Whatever happens in there ends here. */
+static void contain(void (*step)(void *arg), void *arg, outboard_visit *visit)
 {
 	zend_execute_data *const frame = EG(current_execute_data);
-	zval result;
-	ZVAL_UNDEF(&result);
 	zend_try {
-		zend_fcall_info info;
-		zend_fcall_info_cache cache;
-		if (zend_fcall_info_init(callback, 0, &info, &cache, NULL, NULL) == SUCCESS) {
-			info.retval = &result;
-			zend_call_function(&info, &cache);
-		}
+		step(arg);
 		if (EG(exception)) {
 			report_exception(visit);
 		}
@@ -77,20 +86,31 @@ void outboard_call(zval *callback, outboard_visit *visit)
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
 	settle(frame, visit);
-	zval_ptr_dtor(&result);
+}
+
+/* Calls PHP. */
+void outboard_call(zval *callback, outboard_visit *visit)
+{
+	invocation one = {.callback = callback};
+	ZVAL_UNDEF(&one.result);
+	contain(invoke, &one, visit);
+	zval_ptr_dtor(&one.result);
+}
+
+typedef struct {
+	void (*step)(outboard_visit *visit);
+	outboard_visit *visit;
+} attempt;
+
+static void take_step(void *arg)
+{
+	const attempt *one = arg;
+	one->step(one->visit);
 }
 
 /* A step of a request's end, in which PHP may be called. */
 void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit)
 {
-	zend_execute_data *const frame = EG(current_execute_data);
-	zend_try {
-		step(visit);
-		if (EG(exception)) {
-			report_exception(visit);
-		}
-	} zend_catch {
-		CG(unclean_shutdown) = true;
-	} zend_end_try();
-	settle(frame, visit);
+	attempt one = {step, visit};
+	contain(take_step, &one, visit);
 }

@@ -1,0 +1,110 @@
+//! What becomes of users whose requests come to nothing: connections that end, answers that do not
+//! come in time.
+//!
+//! Called by the worker's loop. Invariant: each request in flight is counted once, as a failure of
+//! one class, and its user goes on.
+
+use super::{Pace, REST_NS, SWEEP_NS, Worker};
+use crate::failures::Failure;
+
+impl Worker<'_> {
+    /// The connection is gone, and with it the requests in flight.
+    pub(super) fn lose(&mut self, index: usize, failure: Failure, now_ns: u64) {
+        let was_leaving = self.connections[index].is_leaving;
+        self.connections[index].close();
+        let (mut is_idle, mut is_awaited) = (true, false);
+        for place in self.users_of(index) {
+            let user = &self.users[place];
+            is_awaited |= was_leaving && user.is_busy && !user.is_sent;
+            if user.is_busy {
+                is_idle = false;
+                if user.is_sent || !was_leaving {
+                    self.lose_request(place, failure, now_ns);
+                }
+            }
+        }
+        let is_refused = matches!(failure, Failure::Connect | Failure::Ports);
+        if is_idle && is_refused {
+            self.recorder.failed(failure);
+        } else if is_idle {
+            // A server may close a connection that waits; who waited in the queue tries again.
+            self.recorder.totals.closed_by_server += 1;
+        }
+        // One that accepts and closes at once is not asked again at once.
+        let is_new = now_ns.saturating_sub(self.connections[index].opening_ns) < REST_NS;
+        let rests = is_refused || (is_idle && is_new);
+        for place in self.users_of(index) {
+            if !self.users[place].is_busy {
+                self.start_again(place, rests, is_idle && !is_refused, now_ns);
+            }
+        }
+        if is_awaited
+            && self.connections[index].is_closed()
+            && let Err(failure) = self.open(index, now_ns)
+        {
+            self.lose(index, failure, now_ns);
+        }
+    }
+
+    /// A user without a connection, and without a request, goes on.
+    fn start_again(&mut self, place: usize, rests: bool, was_idle: bool, now_ns: u64) {
+        if was_idle && matches!(self.pace, Pace::Closed { .. }) {
+            // He thinks, or is done; his next request connects again.
+            return;
+        }
+        self.leave_queue(place);
+        if rests {
+            self.rest(place, now_ns + REST_NS);
+        } else if !self.users[place].is_resting {
+            self.free(place, now_ns);
+        }
+    }
+
+    /// The request in flight of a user comes to nothing.
+    fn lose_request(&mut self, place: usize, failure: Failure, now_ns: u64) {
+        let user = &mut self.users[place];
+        user.is_busy = false;
+        self.wording.start_over(user);
+        self.in_flight -= 1;
+        if failure == Failure::Timeout {
+            // It took at least so long; leaving it out would make the server look faster.
+            self.recorder.ended(now_ns - user.intended_ns, now_ns - user.began_ns);
+        } else {
+            self.recorder.totals.in_flight_ns += u128::from(now_ns - user.began_ns);
+        }
+        self.recorder.failed(failure);
+    }
+
+    /// The connection was closed after the answer to one user: what the others had asked is lost.
+    pub(super) fn lose_others(&mut self, place: usize, now_ns: u64) {
+        for other in self.users_of(place / self.lanes) {
+            if other == place {
+                continue;
+            }
+            let was_busy = self.users[other].is_busy;
+            if was_busy {
+                self.lose_request(other, Failure::Closed, now_ns);
+            }
+            self.start_again(other, false, !was_busy, now_ns);
+        }
+    }
+
+    pub(super) fn sweep(&mut self, now_ns: u64) {
+        self.next_sweep_ns = now_ns + SWEEP_NS;
+        let timeout_ns = self.plan.timeout.as_nanos() as u64;
+        for place in 0..self.users.len() {
+            let user = &self.users[place];
+            if !user.is_busy || now_ns.saturating_sub(user.began_ns) < timeout_ns {
+                continue;
+            }
+            let (index, lane) = (place / self.lanes, place % self.lanes);
+            match self.connections[index].cancel(lane) {
+                true => {
+                    self.lose_request(place, Failure::Timeout, now_ns);
+                    self.free(place, now_ns);
+                }
+                false => self.lose(index, Failure::Timeout, now_ns),
+            }
+        }
+    }
+}
