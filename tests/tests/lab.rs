@@ -64,10 +64,14 @@ fn slow(_: u64, _: &str) -> String {
 }
 
 /// `outboard lab ab` in short slices, with further arguments.
+///
+/// Logs may differ: the servers are threads of this process, so that the labs of the other tests,
+/// and a perf which one of them runs, count as processes of theirs.
 fn ab(a: &str, b: &str, further: &[&str]) -> Output {
     let usual = ["--pairs", "8", "--slice", "0.05", "-c", "4", "--noise", "100", "--gate"];
     let mut command = Command::new(Server::binary());
-    command.args(["lab", "ab", "--a", a, "--b", b]).args(usual).args(further);
+    command.args(["lab", "ab", "--a", a, "--b", b, "--accept", "access log"]);
+    command.args(usual).args(further);
     command.stdin(Stdio::null()).output().expect("the binary is there")
 }
 
