@@ -68,6 +68,28 @@ impl Asked {
         }
     }
 
+    /// The facts of a head under which the gateway's own `Date` and `Server` stand.
+    pub(crate) fn head(&self, status: u16, framing: Framing) -> HeadFacts<'static> {
+        HeadFacts {
+            status,
+            reason: b"",
+            framing,
+            keep_alive: self.keep_alive && framing != Framing::UntilClose,
+            version: self.version,
+            own_date: false,
+            own_server: false,
+        }
+    }
+
+    /// The framing of a body that is at hand.
+    pub(crate) fn framing_of_whole(&self, status: u16, length: u64) -> Framing {
+        match status {
+            // RFC 9110 15.4.5: a length in a 304 would have to be that of the 200.
+            304 => Framing::Bodyless(None),
+            _ => self.framing(status, Some(length)),
+        }
+    }
+
     /// The framing of a body whose length may be known.
     pub(crate) fn framing(&self, status: u16, length: Option<u64>) -> Framing {
         if self.method == Method::Head || matches!(status, 204 | 304) {
@@ -201,16 +223,7 @@ impl Connection {
         body: &[u8],
     ) -> Sent {
         let framing = asked.framing(status, Some(body.len() as u64));
-        let facts = HeadFacts {
-            status,
-            reason: b"",
-            framing,
-            keep_alive: asked.keep_alive,
-            version: asked.version,
-            own_date: false,
-            own_server: false,
-        };
-        self.put_head(facts, &headers.bytes);
+        self.put_head(asked.head(status, framing), &headers.bytes);
         let body = if matches!(framing, Framing::Bodyless(_)) { b"" } else { body };
         if self.flush(body).await {
             Sent::Whole { keep_alive: asked.keep_alive }

@@ -3,7 +3,7 @@
 //! Called by the turn. What to say is decided by `outboard_static_files::plan`; here it is put on
 //! the wire, small bodies in one write with the head, large ones by `sendfile(2)`.
 
-use crate::answer::{Framing, HeadFacts, Sent};
+use crate::answer::{Framing, Sent};
 use crate::app::App;
 use crate::connection::Connection;
 use crate::development::live;
@@ -88,21 +88,8 @@ pub(crate) async fn send(
 ) -> Answered {
     let status = plan.status;
     let length = plan.content_length;
-    let framing = match turn.asked.framing(status, Some(length)) {
-        // RFC 9110 15.4.5: a length in a 304 would have to be that of the 200.
-        Framing::Bodyless(_) if status == 304 => Framing::Bodyless(None),
-        framing => framing,
-    };
-    let facts = HeadFacts {
-        status,
-        reason: b"",
-        framing,
-        keep_alive: turn.asked.keep_alive,
-        version: turn.asked.version,
-        own_date: false,
-        own_server: false,
-    };
-    connection.put_head(facts, headers);
+    let framing = turn.asked.framing_of_whole(status, length);
+    connection.put_head(turn.asked.head(status, framing), headers);
     let parts: &[Part] = if matches!(framing, Framing::Bodyless(_)) { &[] } else { &plan.body };
     if write_parts(connection, parts).await {
         let body_bytes = if parts.is_empty() { 0 } else { length };

@@ -4,6 +4,7 @@
 //! are refused. Hop-by-hop fields (RFC 9110 7.6.1) and the message framing belong to the gateway
 //! and are taken out, as are the orders to the gateway itself (`X-Sendfile`, `X-Accel-*`).
 
+use crate::answer::{Asked, Framing, HeadFacts};
 use crate::header_block::HeaderBlock;
 use outboard_ring::response::ResponseHead;
 
@@ -64,6 +65,16 @@ impl PhpHead {
         }
         wire.lines().try_for_each(|line| head.add_line(line)).ok()?;
         Some(head)
+    }
+
+    /// What goes into the head besides these lines.
+    pub(crate) fn facts(&self, asked: Asked, framing: Framing) -> HeadFacts<'_> {
+        HeadFacts {
+            reason: &self.reason,
+            own_date: self.has_date,
+            own_server: self.has_server,
+            ..asked.head(self.status, framing)
+        }
     }
 
     /// Sorts the head of an upstream's answer: lines `Name: value`, each ended by a newline.

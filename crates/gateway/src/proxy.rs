@@ -163,7 +163,7 @@ impl Begun {
         }
         let status = self.head.status;
         let framing = turn.asked.framing(status, self.head.content_length);
-        let facts = relay::head_facts(turn, &self.head, framing);
+        let facts = self.head.facts(turn.asked, framing);
         connection.put_head(facts, &self.head.headers.bytes);
         let mut sent_bytes = 0;
         loop {
@@ -171,7 +171,7 @@ impl Begun {
                 return Answered::broken(status, sent_bytes);
             }
             if self.response.is_over() {
-                let facts = relay::head_facts(turn, &self.head, framing);
+                let facts = self.head.facts(turn.asked, framing);
                 return relay::finish(connection, facts, sent_bytes).await;
             }
             self.body.clear();

@@ -174,15 +174,7 @@ pub(crate) async fn attempt(
     lines.add(b"Connection", b"upgrade").expect("a constant header");
     lines.add(b"Upgrade", name.as_bytes()).ok()?;
     lines.bytes.extend_from_slice(&headers.bytes);
-    let facts = HeadFacts {
-        status: 101,
-        reason: b"",
-        framing: Framing::Bodyless(None),
-        keep_alive: true,
-        version: turn.asked.version,
-        own_date: false,
-        own_server: false,
-    };
+    let facts = HeadFacts { keep_alive: true, ..turn.asked.head(101, Framing::Bodyless(None)) };
     connection.put_head(facts, &lines.bytes);
     if !connection.flush(b"").await {
         return Some(Answered::broken(101, 0));

@@ -4,7 +4,7 @@
 //! a page that is complete before any of it was sent goes out with its length in one write; what
 //! is broken off cannot be taken for a whole page.
 
-use crate::answer::{Framing, HeadFacts, Sent};
+use crate::answer::{Framing, Sent};
 use crate::connection::Connection;
 use crate::php_head::PhpHead;
 use crate::turn::{Answered, Turn};
@@ -111,15 +111,7 @@ impl Page {
             Framing::Bodyless(_) => Framing::Bodyless(head.content_length),
             framing => framing,
         };
-        let facts = HeadFacts {
-            status: head.status,
-            reason: &head.reason,
-            framing,
-            keep_alive: turn.asked.keep_alive && framing != Framing::UntilClose,
-            version: turn.asked.version,
-            own_date: head.has_date,
-            own_server: head.has_server,
-        };
+        let facts = head.facts(turn.asked, framing);
         connection.put_head(facts, &head.headers.bytes);
         self.framing = Some(framing);
         framing

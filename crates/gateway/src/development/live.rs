@@ -8,7 +8,7 @@
 //! policy with `script-src 'self'` lets it run.
 
 use super::tree::Change;
-use crate::answer::{Framing, HeadFacts, Sent};
+use crate::answer::{Framing, Sent};
 use crate::connection::Connection;
 use crate::gateway::Gateway;
 use crate::header_block::HeaderBlock;
@@ -129,15 +129,7 @@ fn headers(content_type: &str) -> HeaderBlock {
 /// HTML, 9.2: an endless answer, an event at a time.
 async fn stream(connection: &mut Connection, turn: &Turn, news: &News, mut seen: u64) -> Answered {
     let framing = turn.asked.framing(200, None);
-    let facts = HeadFacts {
-        status: 200,
-        reason: b"",
-        framing,
-        keep_alive: turn.asked.keep_alive && framing != Framing::UntilClose,
-        version: turn.asked.version,
-        own_date: false,
-        own_server: false,
-    };
+    let facts = turn.asked.head(200, framing);
     connection.put_head(facts, &headers("text/event-stream").bytes);
     let (body_bytes, ended) = match framing {
         Framing::Bodyless(_) => (0, connection.flush(b"").await),

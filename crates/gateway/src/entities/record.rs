@@ -202,15 +202,7 @@ impl Stream {
     /// Puts the head into the output.
     pub(super) fn begin(connection: &mut Connection, turn: &Turn) -> Self {
         let framing = turn.asked.framing(200, None);
-        let facts = HeadFacts {
-            status: 200,
-            reason: b"",
-            framing,
-            keep_alive: turn.asked.keep_alive && framing != Framing::UntilClose,
-            version: turn.asked.version,
-            own_date: false,
-            own_server: false,
-        };
+        let facts = turn.asked.head(200, framing);
         connection.put_head(facts, b"Content-Type: application/octet-stream\r\n");
         Self { facts, sent_bytes: 0 }
     }

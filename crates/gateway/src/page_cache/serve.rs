@@ -27,20 +27,9 @@ pub(super) async fn entry(
         Answer::Unsatisfiable => (416, &[][..]),
     };
     let lines = lines(entry, chosen, answer, outcome);
-    let framing = match turn.asked.framing(status, Some(body.len() as u64)) {
-        // RFC 9110 15.4.5: a length in a 304 would have to be that of the 200.
-        Framing::Bodyless(_) if status == 304 => Framing::Bodyless(None),
-        framing => framing,
-    };
-    let facts = HeadFacts {
-        status,
-        reason: b"",
-        framing,
-        keep_alive: turn.asked.keep_alive,
-        version: turn.asked.version,
-        own_date: true,
-        own_server: entry.has_server(),
-    };
+    let framing = turn.asked.framing_of_whole(status, body.len() as u64);
+    let own_server = entry.has_server();
+    let facts = HeadFacts { own_date: true, own_server, ..turn.asked.head(status, framing) };
     connection.put_head(facts, &lines);
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
     if connection.flush(body).await {

@@ -192,18 +192,6 @@ async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
     .await
 }
 
-pub(crate) fn head_facts<'a>(turn: &Turn, head: &'a PhpHead, framing: Framing) -> HeadFacts<'a> {
-    HeadFacts {
-        status: head.status,
-        reason: &head.reason,
-        framing,
-        keep_alive: turn.asked.keep_alive && framing != Framing::UntilClose,
-        version: turn.asked.version,
-        own_date: head.has_date,
-        own_server: head.has_server,
-    }
-}
-
 /// A complete answer: its length is known, whatever PHP announced.
 pub(crate) async fn whole(
     connection: &mut Connection,
@@ -217,7 +205,7 @@ pub(crate) async fn whole(
         Framing::Bodyless(_) => turn.asked.framing(head.status, head.content_length),
         framing => framing,
     };
-    let facts = head_facts(turn, head, framing);
+    let facts = head.facts(turn.asked, framing);
     connection.put_head(facts, &head.headers.bytes);
     let body = if matches!(framing, Framing::Bodyless(_)) { b"" } else { body };
     let status = head.status;
@@ -241,7 +229,7 @@ async fn stream(
     let tag = live::tag(&connection.gateway, &head.headers);
     let length = head.content_length.map(|length| length + tag.len() as u64);
     let framing = turn.asked.framing(head.status, length);
-    let facts = head_facts(turn, head, framing);
+    let facts = head.facts(turn.asked, framing);
     connection.put_head(facts, &head.headers.bytes);
     let mut sent_bytes = 0;
     let mut arrived = first;
