@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::request::Request;
 use crate::response::{Body, Deadline, Response, ResponseFacts};
 use crate::tcp;
-use crate::tls::{Trust, Wish};
+use crate::tls::{Sessions, Wish};
 use crate::transport::Transport;
 use crate::upload::{BodyLength, Upload};
 use crate::url::Url;
@@ -65,7 +65,7 @@ pub struct Client {
     settings: Settings,
     hosts: RefCell<HashMap<Box<str>, Rc<Host>>>,
     names: Names,
-    trust: Trust,
+    sessions: Sessions,
     counters: RefCell<Counters>,
     sweeping: Cell<bool>,
 }
@@ -88,7 +88,7 @@ impl Client {
     /// A client without connections.
     pub fn new(settings: Settings) -> Rc<Self> {
         Rc::new(Self {
-            trust: Trust::new(settings.ca_file.clone()),
+            sessions: Sessions::new(settings.ca_file.clone()),
             settings,
             hosts: RefCell::default(),
             names: Names::default(),
@@ -360,7 +360,7 @@ impl Client {
         match wish {
             None => Ok(Transport::Plain(stream)),
             Some(wish) => {
-                let session = self.trust.connect(stream, url.host(), wish);
+                let session = self.sessions.connect(stream, url.host(), wish);
                 let tls = with_deadline(until_ms, session).await;
                 let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
                 Ok(Transport::Tls(Box::new(tls)))

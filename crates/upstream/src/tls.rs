@@ -1,19 +1,14 @@
 //! TLS over a stream of the loop (RFC 8446), by rustls.
 //!
-//! [`Tls`] is one session; [`Trust`] makes the settings of all of them, once for each way of
-//! calling. Invariants: an end of the stream without the peer's `close_notify` is an error and
+//! [`Tls`] is one session; [`Sessions`] keeps the settings of all of them, made once for each way
+//! of calling. Invariants: an end of the stream without the peer's `close_notify` is an error and
 //! never an end of data; certificates are checked unless the call says otherwise.
 
 use crate::error::{Error, Kind};
 use outboard_reactor::{Stream, blocking};
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
-};
+use outboard_tls::Trust;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead, IoSlice, Write};
 use std::path::{Path, PathBuf};
@@ -32,12 +27,12 @@ pub(crate) struct Wish {
 
 /// Settings by wish, made when first needed: reading the system's certificates takes a while.
 #[derive(Debug)]
-pub(crate) struct Trust {
+pub(crate) struct Sessions {
     ca_file: Option<PathBuf>,
     made: RefCell<Vec<(Wish, Arc<ClientConfig>)>>,
 }
 
-impl Trust {
+impl Sessions {
     pub(crate) fn new(ca_file: Option<PathBuf>) -> Self {
         Self { ca_file, made: RefCell::default() }
     }
@@ -74,86 +69,10 @@ impl Trust {
 }
 
 fn make(wish: Wish, ca_file: Option<&Path>) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let mut settings = if wish.verify {
-        let roots = Arc::new(roots(ca_file)?);
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
-        let verifier = verifier.map_err(|error| error.to_string())?;
-        builder.with_webpki_verifier(verifier).with_no_client_auth()
-    } else {
-        let anyone = Arc::new(Anyone { algorithms: provider.signature_verification_algorithms });
-        builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
-    };
-    settings.alpn_protocols = match wish.http2 {
-        true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-        false => vec![b"http/1.1".to_vec()],
-    };
-    Ok(settings)
-}
-
-/// The system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` are obeyed) and those of the
-/// configuration.
-fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(path) = ca_file {
-        let broken = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| broken(&error))? {
-            let certificate = certificate.map_err(|error| broken(&error))?;
-            roots.add(certificate).map_err(|error| broken(&error))?;
-        }
-    }
-    if roots.is_empty() {
-        return Err("no certificate authorities are installed; install ca-certificates or set \
-                    upstream.ca"
-            .to_owned());
-    }
-    Ok(roots)
-}
-
-/// Takes any certificate, as a call with `verify = false` asks; signatures are checked all the
-/// same, so that the peer at least owns the key of what it shows.
-#[derive(Debug)]
-struct Anyone {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    let trust = if wish.verify { Trust::Authorities(ca_file) } else { Trust::Anyone };
+    let protocols: &[&[u8]] = if wish.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+    outboard_tls::client_settings(trust, protocols)
+        .map_err(|why| format!("{why} (see upstream.ca)"))
 }
 
 /// One session over one connection.
