@@ -162,8 +162,9 @@ fn compile(php: &PhpConfig) {
     );
 }
 
-/// Functions of the C library that PHP and its libraries are to find in this program (waiting*.c).
-const EXPORTED: [&str; 25] = [
+/// Functions of the C library that PHP and its libraries are to find in this program (waiting*.c,
+/// opcache_users.c).
+const EXPORTED: [&str; 26] = [
     "poll",
     "__poll_chk",
     "select",
@@ -189,6 +190,7 @@ const EXPORTED: [&str; 25] = [
     "fgets",
     "fread",
     "dlopen",
+    "fcntl",
 ];
 
 fn link(php: &PhpConfig) {

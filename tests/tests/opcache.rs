@@ -42,6 +42,45 @@ fn an_application_may_reset_it_now_and_then() {
     assert_eq!(site.client().get("/reset.php").expect(200).text(), "[false,false]\n");
 }
 
+/// A site with a script that a worker holds, with one that resets the cache, and with one that says
+/// whether a reset is still to come and how many there were.
+fn held_site() -> Configured {
+    let docroot = Docroot::of("supervision");
+    docroot.put("reset.php", "<?php opcache_reset();");
+    let counts = "$s['restart_pending'], $s['opcache_statistics']['manual_restarts']";
+    let code = format!("<?php $s = opcache_get_status(false); echo json_encode([{counts}]);");
+    docroot.put("resets.php", code);
+    let ini = "\"opcache.enable\" = 1\n\"opcache.file_update_protection\" = 0\n";
+    Configured::start(docroot, &Configured::text(&format!("{ini}[app.site.pool]\nmin = 2")))
+}
+
+fn resets(site: &Configured) -> String {
+    site.client().get("/resets.php").expect(200).text().to_owned()
+}
+
+#[test]
+fn a_reset_waits_for_the_requests_that_use_the_cache() {
+    let site = held_site();
+    let (first, second) = (site.hold(), site.hold());
+    site.client().get("/reset.php").expect(200);
+    assert_eq!(resets(&site), "[true,0]");
+    first.finishes();
+    assert_eq!(resets(&site), "[true,0]", "one still uses it");
+    second.finishes();
+    assert_eq!(resets(&site), "[false,1]");
+}
+
+#[test]
+fn a_reset_does_not_wait_for_a_worker_that_was_killed() {
+    let site = held_site();
+    let mut held = site.hold();
+    site.client().get("/reset.php").expect(200);
+    assert_eq!(resets(&site), "[true,0]");
+    held.worker().kill();
+    held.answer().expect(502);
+    assert_eq!(resets(&site), "[false,1]");
+}
+
 #[test]
 fn an_app_without_it_says_so() {
     let docroot = Docroot::of("page_cache");

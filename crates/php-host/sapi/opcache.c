@@ -40,6 +40,7 @@ void outboard_opcache_hook(void)
 	if (!reset) {
 		return;
 	}
+	outboard_opcache_users_startup();
 	void *shared = mmap(NULL, sizeof(*reset_s), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared != MAP_FAILED) {

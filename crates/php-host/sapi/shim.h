@@ -59,6 +59,9 @@ void outboard_opcache_hook(void);
 bool outboard_opcache_asked(const outboard_request *request);
 void outboard_opcache_show(void);
 
+/* opcache_users.c */
+void outboard_opcache_users_startup(void);
+
 /* page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 

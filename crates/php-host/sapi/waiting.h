@@ -5,8 +5,8 @@
 #ifndef OUTBOARD_WAITING_H
 #define OUTBOARD_WAITING_H
 
+#include "stand_in.h"
 #include "visit.h"
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <time.h>
@@ -17,13 +17,6 @@ enum call { POLL, SELECT, SLEEP, CONNECT, RECEIVE, SEND, CHILD, RESOLVE, LOCK };
 
 /* How a wait ended; IMPOSSIBLE: it could not begin. */
 enum waited { CAME, LATE, TAKEN, IMPOSSIBLE };
-
-/* The C library's own function, as `real`. */
-#define REAL(name) \
-	static __typeof__(&name) real; \
-	if (!real) { \
-		real = (__typeof__(&name)) dlsym(RTLD_NEXT, #name); \
-	}
 
 bool outboard_may_wait(void);
 int64_t outboard_now_us(void);

@@ -1,0 +1,182 @@
+/*
+ * Who uses the shared memory of the opcode cache, without system calls. Called by opcache.c.
+ *
+ * Before opcache empties its memory it waits until no process uses it. It knows that by a file: a
+ * request locks its second byte for reading when it takes a script from the memory, and unlocks all
+ * of the file at its end (accel_activate_add, accel_unlock_all in ZendAccelerator.c). These two
+ * calls of fcntl(2) are an eighth of what a cached one-liner costs, and all workers meet at the one
+ * list of locks. Here a process stores its number in a slot of its own instead, and who asks looks
+ * at all slots.
+ *
+ * Invariant: a process that uses the memory is found, and one that was killed while it did is not.
+ * Therefore a slot belongs to the process that has its byte of another file locked, once and for
+ * its life: the kernel ends that with the process. Whoever gets no slot locks opcache's file as ever.
+ */
+#include "shim.h"
+#include "stand_in.h"
+#include "zend_extensions.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SLOTS 1024
+
+/* Alone in its cache line, since two processors seldom share one well. */
+struct slot {
+	_Alignas(64) _Atomic(pid_t) user;
+};
+
+/* Shared with every fork; NULL: there is nothing to stand in for. */
+static struct slot *slots;
+static int claims_fd = -1;
+static void *opcache_base;
+/* opcache's file, once a request has locked it. */
+static int lock_fd = -1;
+/* Whether the process may hold other locks of that file: opcache drops them with the same call. */
+static bool holds_others = true;
+
+static struct slot *own;
+static pid_t own_pid;
+
+static struct flock byte_of(const struct slot *slot)
+{
+	return (struct flock) {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot - slots, .l_len = 1,
+	};
+}
+
+static bool claim(void)
+{
+	REAL(fcntl);
+	own_pid = getpid();
+	for (int tried = 0; tried < SLOTS; tried++) {
+		struct slot *slot = slots + (own_pid + tried) % SLOTS;
+		struct flock byte = byte_of(slot);
+		if (real(claims_fd, F_SETLK, &byte) == 0) {
+			own = slot;
+			return true;
+		}
+	}
+	slots = NULL;
+	return false;
+}
+
+/* The slot is the parent's, and so is its byte (fcntl(2): locks are not inherited). */
+static void in_child(void)
+{
+	own = NULL;
+	holds_others = true;
+}
+
+/* The process that uses the memory by this slot, or 0. What a killed one left there is taken away. */
+static pid_t user_of(struct slot *slot)
+{
+	REAL(fcntl);
+	pid_t user = atomic_load(&slot->user);
+	if (user == 0 || slot == own) {
+		return 0;
+	}
+	struct flock byte = byte_of(slot);
+	if (real(claims_fd, F_GETLK, &byte) == 0 && (byte.l_type == F_UNLCK || byte.l_pid != user)) {
+		atomic_compare_exchange_strong(&slot->user, &user, 0);
+		return 0;
+	}
+	return user;
+}
+
+/* As F_GETLK: a lock of another process that is in the way. */
+static bool find_user(struct flock *lock)
+{
+	for (int at = 0; at < SLOTS; at++) {
+		pid_t user = user_of(slots + at);
+		if (user) {
+			lock->l_type = F_RDLCK;
+			lock->l_pid = user;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The byte that requests lock. */
+static bool is_usage(const struct flock *lock)
+{
+	return lock->l_whence == SEEK_SET && lock->l_start == 1 && lock->l_len == 1;
+}
+
+static bool is_everything(const struct flock *lock)
+{
+	return lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
+}
+
+/* Whether the call is one for opcache's file, which its first reader shows. */
+static bool concerns_opcache(int fd, int command, const struct flock *lock, void *caller)
+{
+	if (!slots || (command != F_SETLK && command != F_SETLKW && command != F_GETLK)) {
+		return false;
+	}
+	if (lock_fd < 0 && command == F_SETLK && lock->l_type == F_RDLCK && is_usage(lock)) {
+		Dl_info from;
+		lock_fd = dladdr(caller, &from) && from.dli_fbase == opcache_base ? fd : -1;
+	}
+	return fd == lock_fd;
+}
+
+/* Whether the kernel need not be asked. */
+static bool stand_in(int command, struct flock *lock)
+{
+	if (command == F_GETLK) {
+		return is_usage(lock) && find_user(lock);
+	}
+	if (lock->l_type != F_UNLCK) {
+		if (is_usage(lock) && (own || claim())) {
+			/* Seen by all before this process reads whether the memory is being emptied. */
+			atomic_store(&own->user, own_pid);
+			return true;
+		}
+		holds_others = true;
+		return false;
+	}
+	if (own && (is_usage(lock) || is_everything(lock))) {
+		atomic_store_explicit(&own->user, 0, memory_order_release);
+		bool kernel_knows = holds_others;
+		holds_others = holds_others && !is_everything(lock);
+		return !kernel_knows;
+	}
+	return false;
+}
+
+int fcntl(int fd, int command, ...)
+{
+	REAL(fcntl);
+	va_list rest;
+	va_start(rest, command);
+	void *argument = va_arg(rest, void *);
+	va_end(rest);
+	if (concerns_opcache(fd, command, argument, __builtin_return_address(0))
+		&& stand_in(command, argument)) {
+		return 0;
+	}
+	return real(fd, command, argument);
+}
+
+/* After start-up, before the first fork. Without memory or a file opcache's own locks go on. */
+void outboard_opcache_users_startup(void)
+{
+	zend_extension *opcache = zend_get_extension("Zend OPcache");
+	Dl_info found;
+	if (!opcache || !dladdr((void *) opcache->startup, &found)) {
+		return;
+	}
+	void *shared = mmap(NULL, SLOTS * sizeof(struct slot), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	claims_fd = memfd_create("opcache users", MFD_CLOEXEC);
+	if (shared != MAP_FAILED && claims_fd >= 0 && pthread_atfork(NULL, NULL, in_child) == 0) {
+		opcache_base = found.dli_fbase;
+		slots = shared;
+	}
+}
