@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot};
+use outboard_e2e::{Configured, Docroot, Process};
 use serde_json::Value;
 
 fn site() -> Configured {
@@ -79,6 +79,33 @@ fn a_reset_does_not_wait_for_a_worker_that_was_killed() {
     held.worker().kill();
     held.answer().expect(502);
     assert_eq!(resets(&site), "[false,1]");
+}
+
+#[test]
+fn a_new_worker_does_not_empty_it_beneath_resident_scripts() {
+    let docroot = Docroot::of("supervision");
+    let code = "<?php while (frankenphp_handle_request(function () {
+        match (strtok($_SERVER['REQUEST_URI'], '?')) {
+            '/gated.php' => require 'gated.php',
+            '/reset' => print opcache_reset() . getmypid(),
+            default => print json_encode(opcache_get_status(false)['restart_pending']),
+        };
+    }));";
+    docroot.put("resident.php", code);
+    let text = "listen = \"127.0.0.1:0\"\n\
+                [php.ini]\n\"opcache.enable\" = 1\n\"opcache.file_update_protection\" = 0\n\
+                [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
+                [app.site.worker]\nscript = \"www/resident.php\"\n\
+                [app.site.pool]\nmin = 2\nmax = 2\n";
+    let site = Configured::start(docroot, text);
+    let held = site.hold();
+    let other = site.client().get("/reset").expect(200).text().to_owned();
+    let other = Process::of(other[1..].parse().expect("a process id"));
+    other.kill();
+    other.wait_until_gone();
+    // Its successor answers, since the first is still held.
+    assert_eq!(site.client().get("/").expect(200).text(), "true");
+    held.finishes();
 }
 
 #[test]

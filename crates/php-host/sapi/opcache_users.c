@@ -34,7 +34,7 @@ struct slot {
 static struct slot *slots;
 static int claims_fd = -1;
 static void *opcache_base;
-/* opcache's file, once a request has locked it. */
+/* opcache's file, once it is known. */
 static int lock_fd = -1;
 /* Whether the process may hold other locks of that file: opcache drops them with the same call. */
 static bool holds_others = true;
@@ -113,13 +113,13 @@ static bool is_everything(const struct flock *lock)
 	return lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
 }
 
-/* Whether the call is one for opcache's file, which its first reader shows. */
+/* Whether the call is one for opcache's file, which opcache's first call for that byte shows. */
 static bool concerns_opcache(int fd, int command, const struct flock *lock, void *caller)
 {
 	if (!slots || (command != F_SETLK && command != F_SETLKW && command != F_GETLK)) {
 		return false;
 	}
-	if (lock_fd < 0 && command == F_SETLK && lock->l_type == F_RDLCK && is_usage(lock)) {
+	if (lock_fd < 0 && is_usage(lock)) {
 		Dl_info from;
 		lock_fd = dladdr(caller, &from) && from.dli_fbase == opcache_base ? fd : -1;
 	}
