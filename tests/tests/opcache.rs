@@ -51,7 +51,10 @@ fn held_site() -> Configured {
     let code = format!("<?php $s = opcache_get_status(false); echo json_encode([{counts}]);");
     docroot.put("resets.php", code);
     let ini = "\"opcache.enable\" = 1\n\"opcache.file_update_protection\" = 0\n";
-    Configured::start(docroot, &Configured::text(&format!("{ini}[app.site.pool]\nmin = 2")))
+    Configured::start(
+        docroot,
+        &Configured::text(&format!("{ini}[app.site.pool]\nmin = 2\nmax = 2")),
+    )
 }
 
 fn resets(site: &Configured) -> String {
@@ -61,12 +64,10 @@ fn resets(site: &Configured) -> String {
 #[test]
 fn a_reset_waits_for_the_requests_that_use_the_cache() {
     let site = held_site();
-    let (first, second) = (site.hold(), site.hold());
+    let held = site.hold();
     site.client().get("/reset.php").expect(200);
     assert_eq!(resets(&site), "[true,0]");
-    first.finishes();
-    assert_eq!(resets(&site), "[true,0]", "one still uses it");
-    second.finishes();
+    held.finishes();
     assert_eq!(resets(&site), "[false,1]");
 }
 
@@ -82,30 +83,37 @@ fn a_reset_does_not_wait_for_a_worker_that_was_killed() {
 }
 
 #[test]
-fn a_new_worker_does_not_empty_it_beneath_resident_scripts() {
-    let docroot = Docroot::of("supervision");
-    let code = "<?php while (frankenphp_handle_request(function () {
-        match (strtok($_SERVER['REQUEST_URI'], '?')) {
-            '/gated.php' => require 'gated.php',
-            '/reset' => print opcache_reset() . getmypid(),
-            default => print json_encode(opcache_get_status(false)['restart_pending']),
-        };
-    }));";
-    docroot.put("resident.php", code);
-    let text = "listen = \"127.0.0.1:0\"\n\
-                [php.ini]\n\"opcache.enable\" = 1\n\"opcache.file_update_protection\" = 0\n\
-                [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
-                [app.site.worker]\nscript = \"www/resident.php\"\n\
-                [app.site.pool]\nmin = 2\nmax = 2\n";
-    let site = Configured::start(docroot, text);
+fn a_worker_that_is_new_waits_for_the_others_too() {
+    let site = held_site();
     let held = site.hold();
-    let other = site.client().get("/reset").expect(200).text().to_owned();
-    let other = Process::of(other[1..].parse().expect("a process id"));
+    site.client().get("/reset.php").expect(200);
+    let pid = site.client().get("/pid.php").expect(200).text().trim().parse();
+    let other = Process::of(pid.expect("a process id"));
     other.kill();
     other.wait_until_gone();
-    // Its successor answers, since the first is still held.
-    assert_eq!(site.client().get("/").expect(200).text(), "true");
+    // Its successor answers, since there are two and one is held.
+    assert_eq!(resets(&site), "[true,0]");
     held.finishes();
+    assert_eq!(resets(&site), "[false,1]");
+}
+
+#[test]
+fn resident_scripts_keep_what_they_run() {
+    let docroot = Docroot::of("supervision");
+    let code = "<?php while (frankenphp_handle_request(function () {
+        echo json_encode([@opcache_reset(), error_get_last()['message']]);
+    }));";
+    docroot.put("resident.php", code);
+    let text = "listen = \"127.0.0.1:0\"\n[php.ini]\n\"opcache.enable\" = 1\n\
+                [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
+                [app.site.worker]\nscript = \"www/resident.php\"\n";
+    let site = Configured::start(docroot, text);
+    let answer = site.client().get("/").expect(200);
+    assert!(
+        answer
+            .text()
+            .starts_with("[false,\"opcache_reset(): cannot empty what resident scripts run")
+    );
 }
 
 #[test]

@@ -28,6 +28,10 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
     if let Some(user) = &php.preload_user {
         fixed_ini.insert("opcache.preload_user".to_owned(), user.clone());
     }
+    if matches!(app.mode, Mode::Worker(_)) {
+        // When its memory is full, opcache would end workers whose scripts stay (`opcache.c`).
+        fixed_ini.insert("opcache.force_restart_timeout".to_owned(), "0".to_owned());
+    }
     Ok(HostSettings {
         app: app.name.clone(),
         document_root: app.root.clone(),

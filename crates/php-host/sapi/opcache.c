@@ -5,6 +5,10 @@
  * All workers share one cache, which a reset empties for all of them: each request then compiles its
  * scripts anew, on every processor at once. Plugins call opcache_reset() whenever something was
  * updated, several times in a row; one in a minute does what they want.
+ *
+ * A resident script runs what is kept there for as long as its worker lives. opcache would wait for
+ * all of them while new workers go without it, and then kill them (force_restart_timeout). So there
+ * is no reset in worker mode: a reload begins anew, one generation after the other.
  */
 #include "shim.h"
 #include <stdatomic.h>
@@ -22,6 +26,11 @@ static _Atomic int64_t *reset_s;
 
 static void reset_now_and_then(INTERNAL_FUNCTION_PARAMETERS)
 {
+	if (outboard_events) {
+		php_error_docref(NULL, E_WARNING,
+			"cannot empty what resident scripts run; `outboard reload` begins anew");
+		RETURN_FALSE;
+	}
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	int64_t now_s = (int64_t) now.tv_sec + RESET_PAUSE_S;
