@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use outboard_load::Processes;
+
 use crate::cgroup::{self, Cgroup};
 use crate::error::{Doing, Error, Result};
 use crate::janitor;
@@ -93,6 +95,16 @@ impl Group {
                 table.tree(roots).into_iter().collect()
             }
         }
+    }
+
+    /// How a load generator finds their CPU time; `None` where they are not known.
+    pub fn processes(&self) -> Option<Processes> {
+        if let Some(cgroup) = &self.cgroup {
+            return Some(Processes::Cgroup(cgroup.directory().to_owned()));
+        }
+        let roots: Vec<Pid> =
+            self.roots.iter().map(Child::id).chain(self.found.iter().copied()).collect();
+        (!roots.is_empty()).then_some(Processes::Trees(roots))
     }
 
     /// User and system time spent by the group since it exists, in µs.

@@ -55,7 +55,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         for connections in [4, CONNECTIONS, 512] {
             let seconds = lab.effort.slice_seconds;
             let rounds = interleave(lab, &stacks, |stack| {
-                generator::load_at(stack.address, ask, connections, seconds, RATE)
+                generator::load_at(stack, ask, connections, seconds, RATE)
             })?;
             report.add_rounds(&format!("{word} 15,000/s c={connections}"), &rounds);
             if connections == CONNECTIONS {
@@ -117,7 +117,7 @@ fn beside_redis(
                 let count = (seconds * 50_000.0) as u64;
                 redis::load(stack, command, CONNECTIONS, count, KEYS, VALUE.len())
             }
-            _ => generator::load(stack.address, ask, CONNECTIONS, seconds),
+            _ => generator::load(stack, ask, CONNECTIONS, seconds),
         })?;
         report.add_rounds(&format!("{word} against Redis c=64"), &rounds);
         let bar = format!("{word}: requests per second of CPU ≥ {part} × Redis");

@@ -5,11 +5,12 @@
 //! server, since it is the generators that are compared.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::ask::Ask;
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::generator;
+use crate::generator::{self, Task};
 use crate::h2load::{self, H2load};
 use crate::lab::Lab;
 use crate::load::Load;
@@ -63,7 +64,7 @@ fn cost(lab: &Lab, report: &mut Report, wrk: &Wrk, stack: &Stack) -> Result<()> 
     let names = [generator::NAME, wrk::NAME];
     let rounds = turns(lab).among(lab, &names, |index| {
         let slice = measure(lab, stack, None, |stack| match index {
-            0 => generator::load(stack.address, &ask, CONNECTIONS, seconds),
+            0 => generator::load(stack, &ask, CONNECTIONS, seconds),
             _ => wrk.run(stack.address, "/", CONNECTIONS, seconds),
         })?;
         Ok(as_the_generators(names[index], slice))
@@ -86,10 +87,10 @@ fn as_the_generators(name: &str, slice: Slice) -> Slice {
 fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
     let backend = Backend::start()?;
     let (path, seconds) = ("/10ms", lab.effort.slice_seconds);
-    let ask = Ask::get(path);
+    let task = Task::get(backend.address(), path, CONNECTIONS);
     let rounds = turns(lab).among(lab, &[generator::NAME, wrk::NAME], |index| {
         let load = match index {
-            0 => generator::load(backend.address(), &ask, CONNECTIONS, seconds)?,
+            0 => generator::run_for(&task, Duration::from_secs_f64(seconds))?.load,
             _ => wrk.run(backend.address(), path, CONNECTIONS, seconds)?,
         };
         Ok(Slice { load, ..Slice::default() })
@@ -110,10 +111,9 @@ fn punctuality(lab: &Lab, report: &mut Report, h2load: &H2load, nginx: &Stack) -
     let ask = Ask::get("/");
     let rounds = turns(lab).among(lab, &[generator::NAME, h2load::NAME], |index| {
         measure(lab, nginx, None, |stack| -> Result<Load> {
-            let (address, seconds_f) = (stack.address, seconds as f64);
             match index {
-                0 => generator::load_at(address, &ask, CONNECTIONS, seconds_f, RATE),
-                _ => h2load.run(address, "/", CONNECTIONS, seconds, RATE),
+                0 => generator::load_at(stack, &ask, CONNECTIONS, seconds as f64, RATE),
+                _ => h2load.run(stack.address, "/", CONNECTIONS, seconds, RATE),
             }
         })
     })?;

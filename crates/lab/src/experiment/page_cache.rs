@@ -58,7 +58,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let turns = Turns { slices: lab.effort.slices.max(PAIRS), beside: Some(&database.group) };
     for (title, path) in PATHS {
         let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
-        let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
+        let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
         report.add_rounds(title, &turns.take(lab, &stacks, load)?);
     }
     if cached.is_none() {

@@ -34,7 +34,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         let title = format!("hello at {rate}/s c={CONNECTIONS}");
         lab.progress(&title);
         let rounds = turns.take(lab, &stacks, |stack| {
-            generator::load_at(stack.address, &ask, CONNECTIONS, seconds, f64::from(rate))
+            generator::load_at(stack, &ask, CONNECTIONS, seconds, f64::from(rate))
         })?;
         report.add_rows(&title, &rounds);
     }

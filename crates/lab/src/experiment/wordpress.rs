@@ -3,6 +3,7 @@
 //! Each slice is a fixed number of requests. The database serves all stacks alike; its CPU is
 //! told apart.
 
+use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::hello::cpu_verdict;
@@ -40,7 +41,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
     let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
     let rounds = turns.take(lab, &stacks, |stack| {
-        let task = Task::get(stack.address, HOME, CONNECTIONS);
+        let task = Task::on(stack, &Ask::get(HOME), CONNECTIONS);
         Ok(generator::run_count(&task, count)?.load)
     })?;
     report.add_rounds("WordPress home c=10", &rounds);

@@ -50,9 +50,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let ask = ask.expecting(length_bytes);
     let seconds = lab.effort.slice_seconds;
     for connections in CROWDS {
-        let rounds = interleave(lab, &stacks, |stack| {
-            generator::load(stack.address, &ask, connections, seconds)
-        })?;
+        let rounds =
+            interleave(lab, &stacks, |stack| generator::load(stack, &ask, connections, seconds))?;
         let title = format!("worker hello c={connections}");
         report.add_rounds(&title, &rounds);
         report.verdicts.extend([
