@@ -75,7 +75,7 @@ pub fn empty(lab: &Lab, command: &str) -> Report {
         command: command.into(),
         began: utc(SystemTime::now()),
         seconds: 0.0,
-        quick: lab.effort.shortening > 1,
+        quick: lab.effort.is_quick(),
     };
     Report::new(run, machine)
 }

@@ -31,8 +31,8 @@ const KEPT: &str = "/sleep.php";
 const CONNECTING: &str = "/connect";
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let database = MariaDb::start(lab)?;
-    database.execute("CREATE DATABASE lab")?;
+    let database = MariaDb::of_run(lab)?;
+    database.execute("CREATE DATABASE IF NOT EXISTS lab")?;
     let socket = database.socket.to_string_lossy().into_owned();
     let fixture = Fixture::unpack(lab, "database", &[("SOCKET", &socket)])?;
     let setup = Setup::worker(&fixture, "worker.php", 1, CONCURRENCY);

@@ -28,11 +28,9 @@ const FORK: &str = "outboard, fork";
 const PAGES_PER_SECOND: f64 = 100.0;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let database = MariaDb::start(lab)?;
-    lab.progress("installing WordPress");
-    let site = WordPress::prepare(lab, &database)?;
+    let database = MariaDb::of_run(lab)?;
+    let site = WordPress::of_run(lab, &database)?;
     let nginx = nginx::with_fpm(lab, &site.root)?;
-    site.install(nginx.address)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let fork = by_fork(lab, &site)?;
     let outboards = outboard.iter().chain(&fork).map(|outboard| &outboard.stack);
