@@ -259,6 +259,7 @@ impl Plan {
         let no_weight = self.scripts.iter().all(|script| script.weight == 0);
         let mistakes = [
             (self.connections == 0, "no connections: at least one is needed"),
+            (self.requests == Some(0), "no requests: at least one is needed"),
             (self.duration.is_zero() || self.interval.is_zero(), "the duration is zero"),
             (
                 self.streams == 0 || (self.streams > 1 && self.target.protocol != Protocol::Http2),

@@ -38,6 +38,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Plan(why) => f.write_str(why),
+            Error::Unreachable { address, error } if error.kind() == io::ErrorKind::InvalidData => {
+                write!(f, "no TLS with {address}: {error}; --insecure takes any certificate")
+            }
             Error::Unreachable { address, error } => {
                 write!(f, "no connection with {address}: {error}; is the server running?")
             }

@@ -113,14 +113,19 @@ impl Worker<'_> {
             self.users[place as usize].is_resting = false;
             self.free(place as usize, now_ns);
         }
+        self.send_to_idle(now_ns);
+        if let Pace::Open { schedule, .. } = &self.pace {
+            self.recorder.backlog(schedule.waiting(now_ns));
+        }
+    }
+
+    /// Gives what is due to those who are free, longest waiting first.
+    pub(super) fn send_to_idle(&mut self, now_ns: u64) {
         while let Some(&place) = self.idle.front() {
             let totals = &mut self.recorder.totals;
             let Some(intended_ns) = self.pace.take_due(now_ns, totals) else { break };
             self.idle.pop_front();
             self.begin(place as usize, intended_ns, self.now_ns());
-        }
-        if let Pace::Open { schedule, .. } = &self.pace {
-            self.recorder.backlog(schedule.waiting(now_ns));
         }
     }
 }

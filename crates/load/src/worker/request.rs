@@ -30,10 +30,10 @@ impl Worker<'_> {
                     self.rest(place, now_ns + REST_NS);
                 }
             }
-            Pace::Open { .. } => match self.pace.take_due(now_ns, &mut self.recorder.totals) {
-                Some(intended_ns) => self.begin(place, intended_ns, now_ns),
-                None => self.idle.push_back(place as u32),
-            },
+            Pace::Open { .. } => {
+                self.idle.push_back(place as u32);
+                self.send_to_idle(now_ns);
+            }
         }
     }
 
