@@ -121,7 +121,7 @@ fn fight(
     let seconds = lab.effort.slice_seconds;
     let load = |stack: &Stack| {
         let ask = if stack.name == stacks[0].name { &asks[0] } else { &asks[1] };
-        generator::load(stack.address, ask, duel.connections, seconds)
+        generator::load(stack, ask, duel.connections, seconds)
     };
     let mut rounds = Rounds::default();
     let mut comparisons = Vec::new();

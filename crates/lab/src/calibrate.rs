@@ -49,7 +49,7 @@ pub fn run(lab: &mut Lab, kind: Kind, times: usize, command: &str) -> Result<Cal
     report.begin_named("calibrate", &format!("{} against itself.", kind.name()));
     for time in 1..=times {
         let turns = Turns { slices: lab.effort.slices, beside: None };
-        let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
+        let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         let title = format!("A against A, {time} of {times}");
         report.add_rows(&title, &rounds);

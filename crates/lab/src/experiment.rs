@@ -126,5 +126,16 @@ impl Experiment {
     }
 }
 
+/// Numbers of connections to measure: all, or the first in a quick run, which then says so.
+fn crowds<'a>(lab: &Lab, report: &mut Report, all: &'a [usize]) -> &'a [usize] {
+    if !lab.effort.is_quick() {
+        return all;
+    }
+    let (measured, left_out) = all.split_at(1);
+    let name = report.sections.last().map_or("", |section| &section.name);
+    report.notes.push(format!("{name}: quick, so c = {measured:?} and not {left_out:?}"));
+    measured
+}
+
 /// What is said of a bar when there is no outboard binary.
 const NOT_BUILT: &str = "OUTBOARD_BIN names no program";

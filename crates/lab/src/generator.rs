@@ -12,13 +12,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use outboard_load::{
-    Arrival, Expect, Failure, Histogram, Load as Pace, Plan, Rate, Run, Script, Step, Summary,
-    Target,
+    Arrival, Expect, Failure, Histogram, Load as Pace, Plan, Processes, Rate, Run, Script, Step,
+    Summary, Target,
 };
 
 use crate::ask::Ask;
 use crate::error::{Error, Result};
 use crate::load::{Failures, Latency, Load, QUANTILES};
+use crate::stack::Stack;
 
 /// The name in tables, beside other generators.
 pub const NAME: &str = "outboard bench";
@@ -44,12 +45,20 @@ pub struct Task {
     pub is_numbered: bool,
     /// Connections, each with one request in flight.
     pub connections: usize,
+    /// The processes whose CPU time is told.
+    pub server: Option<Processes>,
 }
 
 impl Task {
     /// One ask over and over.
     pub fn new(address: SocketAddr, ask: &Ask, connections: usize) -> Self {
-        Self { address, asks: vec![ask.clone()], is_numbered: false, connections }
+        let asks = vec![ask.clone()];
+        Self { address, asks, is_numbered: false, connections, server: None }
+    }
+
+    /// The same to a stack, whose CPU time is told.
+    pub fn on(stack: &Stack, ask: &Ask, connections: usize) -> Self {
+        Self { server: stack.group.processes(), ..Self::new(stack.address, ask, connections) }
     }
 
     /// GETs of one path.
@@ -91,20 +100,20 @@ pub fn run_until(task: &Task, stop: Arc<AtomicBool>, sent: impl Fn(u64)) -> Resu
 }
 
 /// One ask over so many connections for that long, as fast as it is answered.
-pub fn load(address: SocketAddr, ask: &Ask, connections: usize, seconds: f64) -> Result<Load> {
-    let task = Task::new(address, ask, connections);
+pub fn load(stack: &Stack, ask: &Ask, connections: usize, seconds: f64) -> Result<Load> {
+    let task = Task::on(stack, ask, connections);
     Ok(run_for(&task, Duration::from_secs_f64(seconds))?.load)
 }
 
 /// One ask at so many requests a second, whatever the server does.
 pub fn load_at(
-    address: SocketAddr,
+    stack: &Stack,
     ask: &Ask,
     connections: usize,
     seconds: f64,
     rate: f64,
 ) -> Result<Load> {
-    let task = Task::new(address, ask, connections);
+    let task = Task::on(stack, ask, connections);
     let pace = Pace::Open { rate: Rate::Fixed(rate), arrival: Arrival::Even, deadline: None };
     let plan = Plan { load: pace, ..plan(&task, Duration::from_secs_f64(seconds))? };
     Ok(finish(Run::start(plan))?.load)
@@ -124,6 +133,7 @@ fn plan(task: &Task, duration: Duration) -> Result<Plan> {
         duration,
         timeout: PATIENCE,
         drains: true,
+        server: task.server.clone(),
         ..Plan::new(target)
     })
 }
@@ -171,6 +181,7 @@ fn load_of(summary: &Summary) -> Load {
         late_p99_us: offered.map(|_| summary.lag.value_at_quantile(0.99) as f64 / 1e3),
         connections: summary.connections,
         client_us: summary.client_cpu_us,
+        server_us: summary.server.as_ref().map(|server| server.total_us),
     }
 }
 

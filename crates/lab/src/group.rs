@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use outboard_load::Processes;
+
 use crate::cgroup::{self, Cgroup};
 use crate::error::{Doing, Error, Result};
 use crate::janitor;
@@ -20,6 +22,9 @@ use crate::process_table::{self, Pid, Process, ProcessTable};
 
 /// How long a group may take until it accepts connections.
 const START: Duration = Duration::from_secs(30);
+
+/// Processes with the same name whose memory is read at most.
+const READ_ALIKE: usize = 64;
 
 /// A set of root processes and all their descendants.
 pub struct Group {
@@ -95,6 +100,16 @@ impl Group {
         }
     }
 
+    /// How a load generator finds their CPU time; `None` where they are not known.
+    pub fn processes(&self) -> Option<Processes> {
+        if let Some(cgroup) = &self.cgroup {
+            return Some(Processes::Cgroup(cgroup.directory().to_owned()));
+        }
+        let roots: Vec<Pid> =
+            self.roots.iter().map(Child::id).chain(self.found.iter().copied()).collect();
+        (!roots.is_empty()).then_some(Processes::Trees(roots))
+    }
+
     /// User and system time spent by the group since it exists, in µs.
     pub fn cpu_us(&self) -> u64 {
         if let Some(us) = self.cgroup.as_ref().and_then(Cgroup::cpu_us) {
@@ -113,9 +128,14 @@ impl Group {
         by_name
     }
 
-    /// Proportional memory of all its processes, in bytes.
+    /// Proportional memory of all its processes, in bytes. Of many with the same name, a part is
+    /// read for all: the kernel needs a millisecond and more for each.
     pub fn pss_bytes(&self) -> u64 {
-        self.pids().into_iter().map(process_table::pss_bytes).sum()
+        let mut by_name = BTreeMap::<String, Vec<Pid>>::new();
+        for process in self.pids().into_iter().filter_map(Process::read) {
+            by_name.entry(process.name).or_default().push(process.pid);
+        }
+        by_name.values().map(|pids| pss_of_alike(pids)).sum()
     }
 
     /// Waits until `ready` says so; an error when a root process ends before, or takes too long.
@@ -131,6 +151,12 @@ impl Group {
         }
         Ok(())
     }
+}
+
+fn pss_of_alike(pids: &[Pid]) -> u64 {
+    let read = pids.iter().step_by(pids.len().div_ceil(READ_ALIKE));
+    let sum: u64 = read.clone().map(|&pid| process_table::pss_bytes(pid)).sum();
+    sum * pids.len() as u64 / read.len() as u64
 }
 
 impl Drop for Group {

@@ -5,13 +5,16 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Doing, Error, Result};
 use crate::janitor::Janitor;
+use crate::mariadb::MariaDb;
 use crate::php::Php;
+use crate::wordpress::WordPress;
 
 /// Descriptors that the lab and every stack may hold: 10,000 idle connections and room.
 const DESCRIPTORS: u64 = 65_536;
@@ -52,14 +55,23 @@ impl Effort {
         }
     }
 
+    /// Whether this is a look and not a proof.
+    pub fn is_quick(&self) -> bool {
+        self.shortening > 1
+    }
+
     /// The length of slices of which many are taken and no bar hangs on any.
     pub fn short_slice_seconds(&self) -> f64 {
-        self.slice_seconds.min(if self.shortening > 1 { 0.3 } else { 1.0 })
+        self.slice_seconds.min(if self.is_quick() { 0.3 } else { 1.0 })
     }
 }
 
 /// What every stack and experiment gets to see of the run.
 pub struct Lab {
+    /// Started by the first experiment that needs it, for all; ended before the janitor looks.
+    pub(crate) database: Option<Arc<MariaDb>>,
+    /// Installed by the first experiment that needs it, for all.
+    pub(crate) wordpress: Option<Arc<WordPress>>,
     /// Ends everything, whatever happens to the lab.
     pub janitor: Janitor,
     /// The folder of all configurations, logs, sockets and sites of this run.
@@ -83,7 +95,9 @@ impl Lab {
         std::fs::create_dir(&scratch).doing(|| format!("make {}", scratch.display()))?;
         janitor.mind_folder(&scratch)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { janitor, scratch, php: Php::find()?, effort, cores, side: "" })
+        let (database, wordpress) = (None, None);
+        let php = Php::find()?;
+        Ok(Self { database, wordpress, janitor, scratch, php, effort, cores, side: "" })
     }
 
     /// PHP processes per stack: two per core, the same for all.

@@ -136,6 +136,11 @@ pub struct Load {
     pub connections: usize,
     /// What the generator's one thread spent on it, in µs of CPU.
     pub client_us: u64,
+    /// What the stack spent on it, in µs of CPU, from the first request to the last answer: without
+    /// accepting the connections before and closing them after. `None` where the generator does not
+    /// tell.
+    #[serde(default)]
+    pub server_us: Option<u64>,
 }
 
 impl Load {

@@ -1,11 +1,12 @@
 //! MariaDB of its own for one run: a data folder in the scratch folder, a Unix socket, no port.
 //!
 //! Its processes are a group of their own: the database is reported beside the stacks, since
-//! all stacks use the same one.
+//! all stacks use the same one, and so do all experiments, each with tables of its own.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::error::{Doing, Error, Result};
 use crate::group::Group;
@@ -20,13 +21,19 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
+    /// The server of this run, which is started when it is first asked for.
+    pub fn of_run(lab: &mut Lab) -> Result<Arc<Self>> {
+        if lab.database.is_none() {
+            lab.database = Some(Arc::new(Self::start(lab)?));
+        }
+        Ok(Arc::clone(lab.database.as_ref().expect("it was made just now")))
+    }
+
     /// Makes a data folder and starts the server on it, with room for as many connections as
     /// any stack has processes.
-    pub fn start(lab: &mut Lab) -> Result<Self> {
+    fn start(lab: &mut Lab) -> Result<Self> {
         let server = program(&["/usr/sbin/mariadbd"], "mariadb-server")?;
         let folder = lab.folder("mariadb")?;
-        // Experiments one after the other each begin with an empty server.
-        let _ = std::fs::remove_dir_all(folder.join("data"));
         let (data, socket) = (folder.join("data"), folder.join("mariadb.sock"));
         if is_root() {
             let mysql = Command::new("chown").arg("mysql").arg(&folder).output();

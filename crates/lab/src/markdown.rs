@@ -29,6 +29,9 @@ fn put(text: &mut String, report: &Report) -> std::fmt::Result {
         put_section(text, report, section)?;
     }
     put_fairness(text, report)?;
+    if let Some(spent) = report.time_spent() {
+        writeln!(text, "\n## Where the time went\n\n{spent}")?;
+    }
     if !report.notes.is_empty() {
         writeln!(text, "\n## Notes\n")?;
         report.notes.iter().try_for_each(|note| writeln!(text, "* {}", one_line(note)))?;

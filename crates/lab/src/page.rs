@@ -226,6 +226,9 @@ fn put_reproduction(html: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(html, "<li>{}</li>", escape(version))?;
     }
     writeln!(html, "</ul>")?;
+    if let Some(spent) = report.time_spent() {
+        writeln!(html, "<h3>Where the time went</h3><p>{}</p>", escape(&spent))?;
+    }
     if !report.notes.is_empty() {
         writeln!(html, "<h3>Notes</h3><ul>")?;
         report.notes.iter().try_for_each(|note| writeln!(html, "<li>{}</li>", escape(note)))?;

@@ -77,6 +77,9 @@ pub struct Section {
     pub state: State,
     /// What others once measured, to stand beside today's numbers.
     pub published: Option<Published>,
+    /// How long it took, with starting and ending its stacks.
+    #[serde(default)]
+    pub seconds: f64,
 }
 
 /// What became of an experiment.
@@ -146,7 +149,8 @@ impl Report {
     /// What comes now belongs to something of this name.
     pub fn begin_named(&mut self, name: &str, about: &str) {
         let (name, about) = (name.to_owned(), about.to_owned());
-        self.sections.push(Section { name, about, state: State::Measured, published: None });
+        let state = State::Measured;
+        self.sections.push(Section { name, about, state, published: None, seconds: 0.0 });
     }
 
     /// Says what became of the present experiment.
@@ -154,6 +158,23 @@ impl Report {
         if let Some(section) = self.sections.last_mut() {
             section.state = state;
         }
+    }
+
+    /// Says how long the present experiment has taken.
+    pub fn took(&mut self, seconds: f64) {
+        if let Some(section) = self.sections.last_mut() {
+            section.seconds = seconds;
+        }
+    }
+
+    /// Where the time of the run went, in a sentence, the longest first; `None` where that is plain.
+    pub fn time_spent(&self) -> Option<String> {
+        let mut sections: Vec<&Section> = self.sections.iter().collect();
+        sections.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        let words = sections.iter().map(|one| format!("{} {:.0}", one.name, one.seconds));
+        let before = self.run.seconds - sections.iter().map(|one| one.seconds).sum::<f64>();
+        let words: Vec<String> = words.chain([format!("the doctor {before:.0}")]).collect();
+        (sections.len() > 1).then(|| format!("Seconds of each: {}.", words.join(", ")))
     }
 
     /// Adds a row per stack, the comparisons, and a note when rounds were taken again.

@@ -33,6 +33,7 @@ pub fn run(order: &Order, effort: Effort, command: &str) -> Result<Report> {
     for &experiment in &order.experiments {
         eprintln!("{}", experiment.name());
         report.begin(experiment);
+        let began = Instant::now();
         let failure = match &refusal {
             Some(why) => Some(why.clone()),
             None => experiment.run(&mut lab, &mut report).err().map(|error| error.to_string()),
@@ -44,6 +45,7 @@ pub fn run(order: &Order, effort: Effort, command: &str) -> Result<Report> {
             report.notes.push(format!("{}: {why}", experiment.name()));
             report.conclude(State::Failed { why });
         }
+        report.took(began.elapsed().as_secs_f64());
     }
     report.run.seconds = began.elapsed().as_secs_f64();
     Ok(report)
@@ -73,7 +75,7 @@ pub fn empty(lab: &Lab, command: &str) -> Report {
         command: command.into(),
         began: utc(SystemTime::now()),
         seconds: 0.0,
-        quick: lab.effort.shortening > 1,
+        quick: lab.effort.is_quick(),
     };
     Report::new(run, machine)
 }

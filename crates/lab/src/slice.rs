@@ -25,7 +25,8 @@ use crate::statistics::median;
 pub struct Slice {
     /// What the generator saw.
     pub load: Load,
-    /// User and system time of all the stack's processes during the run, in µs.
+    /// User and system time of all the stack's processes during the run, in µs: from the first
+    /// request to the last answer where the generator tells, else from before it connects.
     pub cpu_us: u64,
     /// How that is shared among the stack's processes, by command name; the clocks that tell
     /// are coarser, so only the shares are used.
@@ -67,7 +68,7 @@ pub fn measure(
     let by_name = stack.group.cpu_us_by_name();
     let (ticks, cpu_us, beside_before_us) = (Ticks::now(), stack.group.cpu_us(), beside_us());
     let load = load(stack)?;
-    let cpu_us = stack.group.cpu_us().saturating_sub(cpu_us);
+    let spent_us = stack.group.cpu_us().saturating_sub(cpu_us);
     let beside_us = beside_us().saturating_sub(beside_before_us);
     let passed = Ticks::now().since(&ticks);
     let mut by_process_us = stack.group.cpu_us_by_name();
@@ -75,13 +76,13 @@ pub fn measure(
         *us = us.saturating_sub(by_name.get(name).copied().unwrap_or(0));
     }
     Ok(Slice {
+        cpu_us: load.server_us.unwrap_or(spent_us),
         load,
-        cpu_us,
         by_process_us,
         beside_us,
         pss_bytes: stack.group.pss_bytes(),
         machine_us: passed.total_us(),
-        noise: passed.taken_by_others(cpu_us + beside_us),
+        noise: passed.taken_by_others(spent_us + beside_us),
         noise_limit: lab.effort.noise_limit,
         stolen: passed.stolen(),
         stalled: passed.stalled(lab.cores),

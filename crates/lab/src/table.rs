@@ -76,6 +76,9 @@ fn put_bars(text: &mut String, report: &Report) -> std::fmt::Result {
         }
     }
     report.notes.iter().try_for_each(|note| writeln!(text, "note: {note}"))?;
+    if let Some(spent) = report.time_spent() {
+        writeln!(text, "\n{spent}")?;
+    }
     writeln!(text, "\n{}", headline(report))
 }
 

@@ -8,11 +8,13 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::error::{Doing, Error, Result};
 use crate::http::{self, HOST};
 use crate::lab::{Lab, program, write};
 use crate::mariadb::MariaDb;
+use crate::nginx;
 
 /// The home page.
 pub const HOME: &str = "/";
@@ -27,8 +29,19 @@ pub struct WordPress {
 }
 
 impl WordPress {
+    /// The site of this run, which is installed when it is first asked for.
+    pub fn of_run(lab: &mut Lab, database: &MariaDb) -> Result<Arc<Self>> {
+        if lab.wordpress.is_none() {
+            lab.progress("installing WordPress");
+            let site = Self::prepare(lab, database)?;
+            site.install(nginx::with_fpm(lab, &site.root)?.address)?;
+            lab.wordpress = Some(Arc::new(site));
+        }
+        Ok(Arc::clone(lab.wordpress.as_ref().expect("it was made just now")))
+    }
+
     /// Copies the files, makes the database and writes the configuration.
-    pub fn prepare(lab: &Lab, database: &MariaDb) -> Result<Self> {
+    fn prepare(lab: &Lab, database: &MariaDb) -> Result<Self> {
         program(&["/usr/share/wordpress/wp-load.php"], "wordpress")?;
         let theme = format!("/usr/share/wordpress/wp-content/themes/{THEME}/style.css");
         program(&[&theme], "wordpress-theme-twentytwentythree")?;
@@ -44,7 +57,7 @@ impl WordPress {
     }
 
     /// Runs the installer through a stack that serves the site.
-    pub fn install(&self, address: SocketAddr) -> Result<()> {
+    fn install(&self, address: SocketAddr) -> Result<()> {
         let fields = [
             ("weblog_title", "Bench"),
             ("user_name", "admin"),

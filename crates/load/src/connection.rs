@@ -147,6 +147,11 @@ impl Connection {
         self.out_at = 0;
     }
 
+    /// The socket, if it is open.
+    pub(crate) fn into_socket(self) -> Option<OwnedFd> {
+        self.socket
+    }
+
     /// Sends the bytes of one request, as far as the socket takes them; events send the rest.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.answers[0].clear();

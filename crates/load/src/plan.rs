@@ -179,9 +179,9 @@ pub struct Plan {
     pub duration: Duration,
     /// Ends a closed loop after so many requests, if the duration has not before.
     pub requests: Option<u64>,
-    /// Whether a closed loop waits at its end for the answers that are still to come, and closes
-    /// each connection that has nothing left to send. A slow server then has nothing left to do
-    /// for nobody when the run has ended.
+    /// Whether a closed loop waits at its end for the answers that are still to come. A slow server
+    /// then has nothing left to do for nobody when the run has ended. When none comes for a while,
+    /// connections that have nothing left to send are closed, since others may wait for them.
     pub drains: bool,
     /// Whether a connection carries more than one request.
     pub keep_alive: bool,
@@ -197,7 +197,8 @@ pub struct Plan {
     pub first_byte: bool,
     /// Whether certificates must be trusted by this machine.
     pub verify_tls: bool,
-    /// The server's processes, for its CPU time.
+    /// The server's processes, for its CPU time: what it spends from the first request to the end,
+    /// without that of accepting the first connections and of closing the last.
     pub server: Option<Processes>,
 }
 
@@ -258,6 +259,7 @@ impl Plan {
         let no_weight = self.scripts.iter().all(|script| script.weight == 0);
         let mistakes = [
             (self.connections == 0, "no connections: at least one is needed"),
+            (self.requests == Some(0), "no requests: at least one is needed"),
             (self.duration.is_zero() || self.interval.is_zero(), "the duration is zero"),
             (
                 self.streams == 0 || (self.streams > 1 && self.target.protocol != Protocol::Http2),

@@ -6,6 +6,7 @@
 
 use crate::failures::{Failure, Failures};
 use hdrhistogram::Histogram;
+use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
@@ -120,8 +121,15 @@ impl Totals {
 /// From a thread to the collector.
 #[derive(Debug)]
 pub(crate) enum Note {
-    Slice { index: u64, slice: Box<Slice> },
-    Done(Box<Totals>),
+    Slice {
+        index: u64,
+        slice: Box<Slice>,
+    },
+    /// With its connections, which are closed when nobody needs them any more.
+    Done {
+        totals: Box<Totals>,
+        sockets: Vec<OwnedFd>,
+    },
     Failed(std::io::Error),
 }
 
@@ -212,8 +220,9 @@ impl Recorder {
     }
 
     /// Hands over what is left.
-    pub(crate) fn finish(mut self, in_flight: u64) {
+    pub(crate) fn finish(mut self, in_flight: u64, sockets: Vec<OwnedFd>) {
         self.hand_over(in_flight);
-        let _ = self.notes.send(Note::Done(Box::new(self.totals)));
+        let totals = Box::new(self.totals);
+        let _ = self.notes.send(Note::Done { totals, sockets });
     }
 }

@@ -7,10 +7,11 @@ use crate::server_cpu::Accounts;
 use crate::summary::{Moment, Summary};
 use crate::tls::Tls;
 use crate::worker::{Share, Start, Worker};
+use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::JoinHandle;
 use std::{fmt, io, thread};
 
@@ -37,6 +38,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Plan(why) => f.write_str(why),
+            Error::Unreachable { address, error } if error.kind() == io::ErrorKind::InvalidData => {
+                write!(f, "no TLS with {address}: {error}; --insecure takes any certificate")
+            }
             Error::Unreachable { address, error } => {
                 write!(f, "no connection with {address}: {error}; is the server running?")
             }
@@ -59,6 +63,8 @@ pub struct Run {
     partial: BTreeMap<u64, (usize, Slice)>,
     all: Slice,
     totals: Vec<Totals>,
+    /// What the threads that have ended leave open until the server's accounts are read.
+    sockets: Vec<OwnedFd>,
     moments: Vec<Moment>,
     told: usize,
 }
@@ -85,8 +91,7 @@ impl Run {
         }
         let plan = Arc::new(plan);
         let threads = plan.thread_count();
-        let (barrier, origin) = (Barrier::new(threads + 1), OnceLock::new());
-        let start = Arc::new(Start { barrier, origin, stop });
+        let start = Arc::new(Start::new(threads, stop));
         let (sender, notes) = channel();
         let interval_ns = plan.interval.as_nanos() as u64;
         let is_open = plan.load != Load::Closed;
@@ -98,7 +103,7 @@ impl Run {
                 let outcome = match Worker::new(&plan, tls, Share { thread, threads }, recorder) {
                     Ok(worker) => worker.run(&start),
                     Err(error) => {
-                        start.barrier.wait();
+                        start.take();
                         Err(error)
                     }
                 };
@@ -109,8 +114,11 @@ impl Run {
         };
         let threads = (0..threads).map(spawn).collect::<io::Result<Vec<_>>>();
         let threads = threads.map_err(Error::System)?;
-        start.barrier.wait();
-        let accounts = plan.server.as_ref().map(Accounts::read).transpose();
+        // Between the two, the server has accepted its connections and nothing else to do.
+        let accounts = start.give(|| plan.server.as_ref().map(Accounts::read).transpose());
+        if accounts.is_err() {
+            start.stop.store(true, Ordering::Relaxed);
+        }
         Ok(Self {
             accounts: accounts.map_err(Error::Accounts)?,
             plan,
@@ -119,6 +127,7 @@ impl Run {
             partial: BTreeMap::new(),
             all: Slice::new(),
             totals: Vec::new(),
+            sockets: Vec::new(),
             moments: Vec::new(),
             told: 0,
         })
@@ -138,7 +147,10 @@ impl Run {
     fn take(&mut self, note: Note) -> Result<(), Error> {
         match note {
             Note::Failed(error) => return Err(Error::System(error)),
-            Note::Done(totals) => self.totals.push(*totals),
+            Note::Done { totals, sockets } => {
+                self.totals.push(*totals);
+                self.sockets.extend(sockets);
+            }
             Note::Slice { index, slice } => {
                 self.all.merge(&slice);
                 let (count, merged) =
@@ -180,6 +192,7 @@ impl Run {
             }
             _ => None,
         };
+        drop(self.sockets);
         for thread in self.threads {
             thread.join().expect("a worker does not panic");
         }

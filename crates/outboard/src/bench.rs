@@ -13,7 +13,7 @@ mod old_flags;
 mod old_tools;
 mod outputs;
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, show};
 use arguments::PlanArguments;
 use clap::{Args, Subcommand};
 use live::Live;
@@ -150,7 +150,7 @@ fn bench(arguments: &RequestArguments, terminal: &Terminal) -> Result<u8, Stop> 
     arguments.outputs.write(&summary, terminal)?;
     let broken: Vec<&Promise> = arguments.slo.iter().filter(|slo| !slo.is_kept(&summary)).collect();
     for slo in &broken {
-        println!("\n  not kept: {slo}, measured {}", slo.found(&summary));
+        show(&format!("\n  not kept: {slo}, measured {}\n", slo.found(&summary)));
     }
     Ok(verdict(&summary, has_checks, !broken.is_empty()))
 }

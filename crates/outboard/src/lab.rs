@@ -5,7 +5,7 @@
 
 pub(crate) mod arguments;
 
-use crate::terminal::Terminal;
+use crate::terminal::{self, Terminal};
 use arguments::{Ab, Calibrate, Doctor, Lab, Output, Run, Show, Work};
 use outboard_lab::catalog::Kind;
 use outboard_lab::error::{Error, Result};
@@ -13,7 +13,6 @@ use outboard_lab::experiment::Experiment;
 use outboard_lab::lab::{Effort, Lab as Surroundings};
 use outboard_lab::report::Report;
 use outboard_lab::{ab, calibrate, doctor, janitor, markdown, null, run, table};
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// The exit code for stacks that must not be compared.
@@ -129,8 +128,7 @@ fn deliver(report: &Report, output: &Output) -> Result<ExitCode> {
     Ok(if output.gate { ExitCode::from(report.gate()) } else { ExitCode::SUCCESS })
 }
 
-/// Prints it; a reader that has seen enough (`| head`) is no mistake.
 fn show(page: &str) -> ExitCode {
-    let _ = std::io::stdout().write_all(page.as_bytes());
+    terminal::show(page);
     ExitCode::SUCCESS
 }

@@ -4,7 +4,7 @@
 //! PHP host; the library draws.
 
 use crate::admin_client::{ask, default_socket};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, show};
 use clap::Args;
 use outboard_lab::process_table::{Pid, ProcessTable};
 use outboard_lab::profile::folded::Folded;
@@ -89,8 +89,7 @@ fn take(arguments: &ProfileArguments) -> Result<(), String> {
     if let Some(file) = &arguments.folded {
         write(file, &php.text())?;
     }
-    print!("{}", heaviest(&php));
-    println!("\nflame graph: {}", arguments.output.display());
+    show(&format!("{}\nflame graph: {}\n", heaviest(&php), arguments.output.display()));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What the person at the terminal sees: colour where wanted, plain text otherwise.
 
 use clap::ColorChoice;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Whether and how to decorate output.
@@ -42,4 +42,9 @@ impl Terminal {
         eprintln!("{error}: {}", message.trim_end());
         ExitCode::from(code)
     }
+}
+
+/// Prints it; a reader that has seen enough (`| head`) is no mistake.
+pub(crate) fn show(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }

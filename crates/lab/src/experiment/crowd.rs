@@ -22,9 +22,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
     let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |stack| {
-        generator::load(stack.address, &ask, CONNECTIONS, seconds)
-    })?;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
     report.add_rounds("hello c=1000", &rounds);
     let bar = "hello c=1000: 0 failed requests";
     report.verdicts.push(match rounds.of(outboard::NAME) {

@@ -31,8 +31,8 @@ const KEPT: &str = "/sleep.php";
 const CONNECTING: &str = "/connect";
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let database = MariaDb::start(lab)?;
-    database.execute("CREATE DATABASE lab")?;
+    let database = MariaDb::of_run(lab)?;
+    database.execute("CREATE DATABASE IF NOT EXISTS lab")?;
     let socket = database.socket.to_string_lossy().into_owned();
     let fixture = Fixture::unpack(lab, "database", &[("SOCKET", &socket)])?;
     let setup = Setup::worker(&fixture, "worker.php", 1, CONCURRENCY);
@@ -44,7 +44,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&fpm]).collect();
     let ask = Ask::get(KEPT).expecting(check_same_answers(&stacks, KEPT)?);
-    let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
     let rounds = turns.take(lab, &stacks, load)?;
     report.add_rounds("PDO SLEEP(0.03) c=100", &rounds);
     let bar = "PDO SELECT SLEEP(0.03), one worker, c=100: ≥ 3,000 rps";
@@ -59,7 +59,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 
     let stacks = [&outboard.stack];
     let ask = Ask::get(CONNECTING).expecting(check_same_answers(&stacks, CONNECTING)?);
-    let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
     let rounds = turns.take(lab, &stacks, load)?;
     report.add_rounds("the same, connecting each time", &rounds);
     Ok(())

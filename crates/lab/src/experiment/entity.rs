@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 
 use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::experiment::hello::cpu_verdict;
+use crate::experiment::{NOT_BUILT, crowds};
 use crate::generator::{self, Task};
 use crate::lab::{Lab, free_address};
 use crate::outboard::{self, Outboard, Setup};
@@ -30,6 +30,7 @@ const KEYS: u64 = 10_000;
 const FILLING: u64 = 200_000;
 /// The connections of the bars.
 const CONNECTIONS: usize = 64;
+const CROWDS: [usize; 3] = [CONNECTIONS, 4, 512];
 
 /// At 15,000 values a second, five files in four seconds.
 const SMALL_BUFFER: &str = "buffer = \"4 MiB\"\n";
@@ -51,11 +52,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     for stack in &stacks {
         generator::run_count(&Task::new(stack.address, &put, CONNECTIONS), FILLING)?;
     }
+    let crowds = crowds(lab, report, &CROWDS);
     for (word, ask) in [("PUT", &put), ("GET", &get)] {
-        for connections in [4, CONNECTIONS, 512] {
+        for &connections in crowds {
             let seconds = lab.effort.slice_seconds;
             let rounds = interleave(lab, &stacks, |stack| {
-                generator::load_at(stack.address, ask, connections, seconds, RATE)
+                generator::load_at(stack, ask, connections, seconds, RATE)
             })?;
             report.add_rounds(&format!("{word} 15,000/s c={connections}"), &rounds);
             if connections == CONNECTIONS {
@@ -117,7 +119,7 @@ fn beside_redis(
                 let count = (seconds * 50_000.0) as u64;
                 redis::load(stack, command, CONNECTIONS, count, KEYS, VALUE.len())
             }
-            _ => generator::load(stack.address, ask, CONNECTIONS, seconds),
+            _ => generator::load(stack, ask, CONNECTIONS, seconds),
         })?;
         report.add_rounds(&format!("{word} against Redis c=64"), &rounds);
         let bar = format!("{word}: requests per second of CPU ≥ {part} × Redis");

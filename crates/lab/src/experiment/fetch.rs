@@ -55,9 +55,8 @@ fn by_fetch(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>) -> Resu
     let stacks = [&outboard.stack];
     let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |stack| {
-        generator::load(stack.address, &ask, CONNECTIONS, seconds)
-    })?;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
     report.add_rounds("fetch(), 30 ms, c=500", &rounds);
     let series = &rounds.series[0];
     report.verdicts.push(Verdict::at_least(bars[0], 14_000.0, &series.rates(), "rps"));
@@ -71,9 +70,8 @@ fn by_curl(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>, fpm: &St
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([fpm]).collect();
     let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |stack| {
-        generator::load(stack.address, &ask, CONNECTIONS, seconds)
-    })?;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
     report.add_rounds("curl_exec, 30 ms, c=500", &rounds);
     let least = "unmodified curl_exec, 30 ms, c=500: ≥ 8,000 rps";
     let times = "unmodified curl_exec, 30 ms, c=500: ≥ 50 × php-fpm with 4 children";
@@ -99,9 +97,7 @@ fn whatever_the_latency(lab: &Lab, report: &mut Report, outboard: Option<&Outboa
     let rounds_of = |latency_ms: u64| -> Result<Rounds> {
         let ask = Ask::get(&format!("/fetch?latency={latency_ms}ms"));
         let seconds = lab.effort.slice_seconds;
-        interleave(lab, &[&outboard.stack], |stack| {
-            generator::load(stack.address, &ask, ENOUGH, seconds)
-        })
+        interleave(lab, &[&outboard.stack], |stack| generator::load(stack, &ask, ENOUGH, seconds))
     };
     let mut rates = Vec::new();
     for latency_ms in [1, 10, 30] {

@@ -21,9 +21,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&nginx]).collect();
     let ask = Ask::get(KIBIBYTE).expecting(check_same_answers(&stacks, KIBIBYTE)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |stack| {
-        generator::load(stack.address, &ask, CONNECTIONS, seconds)
-    })?;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
     report.add_rounds("1 KiB file c=100", &rounds);
     let bar = "1 KiB file: CPU per request ≤ 1.2 × nginx";
     report.verdicts.push(cpu_verdict(&rounds, bar, nginx.name, 1.2));

@@ -55,9 +55,8 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboards.iter().map(|o| &o.stack).chain([&fpm]).collect();
     let ask = Ask::get("/").expecting(check_same_answers(&stacks, "/")?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |stack| {
-        generator::load(stack.address, &ask, CONNECTIONS, seconds)
-    })?;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
     report.add_rounds("Symfony page c=10", &rounds);
     let title = "Symfony, isolation = \"fork\"";
     let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
@@ -92,7 +91,7 @@ fn large(lab: &mut Lab, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let seconds = lab.effort.slice_seconds;
-    let load = |stack: &Stack| generator::load(stack.address, &Ask::get("/"), CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack, &Ask::get("/"), CONNECTIONS, seconds);
     let rounds = interleave(lab, &[&outboard.stack], load)?;
     report.add_rounds("30 MB process, fork, c=10", &rounds);
     let series = &rounds.series[0];
@@ -119,8 +118,7 @@ fn break_even(lab: &mut Lab, report: &mut Report) -> Result<()> {
             outboards.extend(Outboard::launch(lab, setup)?);
         }
         let stacks: Vec<&Stack> = outboards.iter().map(|outboard| &outboard.stack).collect();
-        let load =
-            |stack: &Stack| generator::load(stack.address, &Ask::get("/"), CONNECTIONS, seconds);
+        let load = |stack: &Stack| generator::load(stack, &Ask::get("/"), CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         report.add_rounds(&format!("boot of {boot_ms} ms c=10"), &rounds);
         let cpu_us = |name| rounds.of(name).map(|series| median(&series.cpu_us()));

@@ -43,7 +43,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = subjects.chain([&fpm]).collect();
     let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
     let seconds = lab.effort.short_slice_seconds();
-    let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
     let rounds = interleave(lab, &stacks, load)?;
     report.add_rounds(TITLE, &rounds);
     report.verdicts.extend([added_verdict(&rounds), fpm_verdict(&rounds, fpm.name)]);

@@ -5,19 +5,19 @@
 //! server, since it is the generators that are compared.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::ask::Ask;
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::generator;
+use crate::generator::{self, Task};
 use crate::h2load::{self, H2load};
 use crate::lab::Lab;
-use crate::load::Load;
 use crate::report::Report;
 use crate::slice::{Rounds, Series, Slice, Turns, measure};
 use crate::stack::Stack;
-use crate::statistics::paired_ratio;
-use crate::verdict::Verdict;
+use crate::statistics::{Estimate, paired_ratio};
+use crate::verdict::{Outcome, Verdict};
 use crate::wrk::{self, Wrk};
 use crate::{nginx, null};
 
@@ -31,6 +31,9 @@ const RATE: f64 = 15_000.0;
 
 /// How far two generators' measurements of one server may lie apart.
 const AGREEMENT: f64 = 0.02;
+
+/// So many times the usual pairs are taken at most, where fewer do not decide.
+const PATIENCE: usize = 4;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let (null, nginx) = (null::server(lab)?, nginx::with_return(lab)?);
@@ -61,18 +64,17 @@ fn cost(lab: &Lab, report: &mut Report, wrk: &Wrk, stack: &Stack) -> Result<()> 
     let seconds = lab.effort.slice_seconds;
     let ask = Ask::get("/");
     let names = [generator::NAME, wrk::NAME];
-    let rounds = turns(lab).among(lab, &names, |index| {
+    let take = |index: usize| {
         let slice = measure(lab, stack, None, |stack| match index {
-            0 => generator::load(stack.address, &ask, CONNECTIONS, seconds),
+            0 => generator::load(stack, &ask, CONNECTIONS, seconds),
             _ => wrk.run(stack.address, "/", CONNECTIONS, seconds),
         })?;
         Ok(as_the_generators(names[index], slice))
-    })?;
-    report.add_rows(&title, &rounds);
+    };
     let bar = format!("generator: CPU per request on {} ≤ {COST} × wrk's", stack.name);
-    let ratio = paired_ratio(&rounds.series[0].cpu_us(), &rounds.series[1].cpu_us());
-    report.verdicts.push(Verdict::ratio(&bar, COST, ratio));
-    Ok(())
+    until_decided(lab, report, &title, names, take, |rounds| {
+        vec![Verdict::ratio(&bar, COST, ratio(rounds, Series::cpu_us))]
+    })
 }
 
 /// The slice with the generator's CPU in the place of the server's.
@@ -86,20 +88,23 @@ fn as_the_generators(name: &str, slice: Slice) -> Slice {
 fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
     let backend = Backend::start()?;
     let (path, seconds) = ("/10ms", lab.effort.slice_seconds);
-    let ask = Ask::get(path);
-    let rounds = turns(lab).among(lab, &[generator::NAME, wrk::NAME], |index| {
+    let task = Task::get(backend.address(), path, CONNECTIONS);
+    let take = |index| {
         let load = match index {
-            0 => generator::load(backend.address(), &ask, CONNECTIONS, seconds)?,
+            0 => generator::run_for(&task, Duration::from_secs_f64(seconds))?.load,
             _ => wrk.run(backend.address(), path, CONNECTIONS, seconds)?,
         };
         Ok(Slice { load, ..Slice::default() })
-    })?;
-    report.add_rows(&format!("a server of 10 ms c={CONNECTIONS}"), &rounds);
-    let what = "generator: a server of 10 ms:";
-    agrees(report, &rounds, &format!("{what} rate as wrk's ± 2 %"), Series::rates);
-    let p50 = |series: &Series| series.values(|slice| slice.load.latency.p50_us);
-    agrees(report, &rounds, &format!("{what} p50 as wrk's ± 2 %"), p50);
-    Ok(())
+    };
+    let title = format!("a server of 10 ms c={CONNECTIONS}");
+    until_decided(lab, report, &title, [generator::NAME, wrk::NAME], take, |rounds| {
+        let what = "generator: a server of 10 ms:";
+        let p50 = |series: &Series| series.values(|slice| slice.load.latency.p50_us);
+        vec![
+            agrees(rounds, &format!("{what} rate as wrk's ± 2 %"), Series::rates),
+            agrees(rounds, &format!("{what} p50 as wrk's ± 2 %"), p50),
+        ]
+    })
 }
 
 /// By the clock: how much of the schedule is sent, how late, and whether h2load has the same
@@ -108,34 +113,58 @@ fn punctuality(lab: &Lab, report: &mut Report, h2load: &H2load, nginx: &Stack) -
     // h2load knows whole seconds only.
     let seconds = lab.effort.slice_seconds.ceil() as u64;
     let ask = Ask::get("/");
-    let rounds = turns(lab).among(lab, &[generator::NAME, h2load::NAME], |index| {
-        measure(lab, nginx, None, |stack| -> Result<Load> {
-            let (address, seconds_f) = (stack.address, seconds as f64);
-            match index {
-                0 => generator::load_at(address, &ask, CONNECTIONS, seconds_f, RATE),
-                _ => h2load.run(address, "/", CONNECTIONS, seconds, RATE),
-            }
+    let take = |index| {
+        measure(lab, nginx, None, |stack| match index {
+            0 => generator::load_at(stack, &ask, CONNECTIONS, seconds as f64, RATE),
+            _ => h2load.run(stack.address, "/", CONNECTIONS, seconds, RATE),
         })
-    })?;
-    report.add_rows(&format!("{RATE}/s on {} c={CONNECTIONS}", nginx.name), &rounds);
-    let own = &rounds.series[0];
-    let off_percent: Vec<f64> =
-        own.rates().iter().map(|rate| (rate / RATE - 1.0).abs() * 100.0).collect();
-    let late_ms = own.values(|slice| slice.load.late_p99_us.unwrap_or(f64::NAN) / 1e3);
-    let what = format!("generator: {RATE}/s c={CONNECTIONS}:");
-    let bar = format!("{what} achieved rate within 0.5 %");
-    report.verdicts.push(Verdict::at_most(&bar, 0.5, &off_percent, "% off"));
-    let bar = format!("{what} pacing error p99 < 1 ms");
-    report.verdicts.push(Verdict::at_most(&bar, 1.0, &late_ms, "ms"));
-    agrees(report, &rounds, &format!("{what} rate as h2load's ± 2 %"), Series::rates);
-    Ok(())
+    };
+    let title = format!("{RATE}/s on {} c={CONNECTIONS}", nginx.name);
+    until_decided(lab, report, &title, [generator::NAME, h2load::NAME], take, |rounds| {
+        let own = &rounds.series[0];
+        let off = |rate: &f64| (rate / RATE - 1.0).abs() * 100.0;
+        let off_percent: Vec<f64> = own.rates().iter().map(off).collect();
+        let late_ms = own.values(|slice| slice.load.late_p99_us.unwrap_or(f64::NAN) / 1e3);
+        let what = format!("generator: {RATE}/s c={CONNECTIONS}:");
+        let [rate, late, same] =
+            ["achieved rate within 0.5 %", "pacing error p99 < 1 ms", "rate as h2load's ± 2 %"]
+                .map(|bar| format!("{what} {bar}"));
+        vec![
+            Verdict::at_most(&rate, 0.5, &off_percent, "% off"),
+            Verdict::at_most(&late, 1.0, &late_ms, "ms"),
+            agrees(rounds, &same, Series::rates),
+        ]
+    })
 }
 
-fn turns(lab: &Lab) -> Turns<'static> {
-    Turns { slices: lab.effort.slices, beside: None }
+/// Takes as many pairs as a run takes of everything, and as many again while a bar is undecided,
+/// up to a bound. Adds rows and verdicts.
+fn until_decided(
+    lab: &Lab,
+    report: &mut Report,
+    title: &str,
+    names: [&str; 2],
+    mut take: impl FnMut(usize) -> Result<Slice>,
+    judge: impl Fn(&Rounds) -> Vec<Verdict>,
+) -> Result<()> {
+    let turns = Turns { slices: lab.effort.slices, beside: None };
+    let mut rounds = Rounds::default();
+    loop {
+        rounds.extend(turns.among(lab, &names, &mut take)?);
+        let verdicts = judge(&rounds);
+        let is_open = verdicts.iter().any(|verdict| verdict.outcome == Outcome::Undecided);
+        if !is_open || rounds.pairs() >= PATIENCE * turns.slices {
+            report.add_rows(title, &rounds);
+            report.verdicts.extend(verdicts);
+            return Ok(());
+        }
+    }
 }
 
-fn agrees(report: &mut Report, rounds: &Rounds, bar: &str, values: impl Fn(&Series) -> Vec<f64>) {
-    let ratio = paired_ratio(&values(&rounds.series[0]), &values(&rounds.series[1]));
-    report.verdicts.push(Verdict::agreement(bar, AGREEMENT, ratio));
+fn agrees(rounds: &Rounds, bar: &str, values: impl Fn(&Series) -> Vec<f64>) -> Verdict {
+    Verdict::agreement(bar, AGREEMENT, ratio(rounds, values))
+}
+
+fn ratio(rounds: &Rounds, values: impl Fn(&Series) -> Vec<f64>) -> Option<Estimate> {
+    paired_ratio(&values(&rounds.series[0]), &values(&rounds.series[1]))
 }

@@ -27,9 +27,8 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
     let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds = interleave(lab, &stacks, |stack| {
-        generator::load(stack.address, &ask, CONNECTIONS, seconds)
-    })?;
+    let rounds =
+        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
     report.add_rounds("hello c=100", &rounds);
     for (peer, limit, part) in
         [(peers[0].name, 1.0 / 5.0, "1/5"), (peers[1].name, 1.0 / 3.0, "1/3")]

@@ -89,7 +89,7 @@ script = \"/after.php\"
     let judged = latency_ms == JUDGED_MS;
     let effort = lab.effort;
     let seconds = if judged { effort.slice_seconds } else { effort.short_slice_seconds() };
-    interleave(lab, &stacks, |stack| generator::load(stack.address, &ask, CONNECTIONS, seconds))
+    interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))
 }
 
 /// All stacks are bound by 100 connections / 30 ms, so "at least" leaves room for the noise of

@@ -36,14 +36,12 @@ echo str_repeat(\"0123456789abcdef\\n\", 3300);
 ";
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let database = MariaDb::start(lab)?;
-    lab.progress("installing WordPress");
-    let site = WordPress::prepare(lab, &database)?;
+    let database = MariaDb::of_run(lab)?;
+    let site = WordPress::of_run(lab, &database)?;
     let script = site.root.join("phpinfo.php");
     write(&script, PHPINFO)?;
     date_back(&script)?;
     let fpm = nginx::with_fpm(lab, &site.root)?;
-    site.install(fpm.address)?;
     let cached = with_page_cache(lab, &site.root)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let mut peers = vec![fpm, nginx::with_fpm_uncached(lab, &site.root)?];
@@ -58,7 +56,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let turns = Turns { slices: lab.effort.slices.max(PAIRS), beside: Some(&database.group) };
     for (title, path) in PATHS {
         let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
-        let load = |stack: &Stack| generator::load(stack.address, &ask, CONNECTIONS, seconds);
+        let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
         report.add_rounds(title, &turns.take(lab, &stacks, load)?);
     }
     if cached.is_none() {

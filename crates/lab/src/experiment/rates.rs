@@ -29,12 +29,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
     let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
     let seconds = lab.effort.short_slice_seconds();
-    let turns = Turns { slices: if lab.effort.shortening > 1 { 2 } else { 5 }, beside: None };
+    let turns = Turns { slices: if lab.effort.is_quick() { 2 } else { 5 }, beside: None };
     for rate in RATES {
         let title = format!("hello at {rate}/s c={CONNECTIONS}");
         lab.progress(&title);
         let rounds = turns.take(lab, &stacks, |stack| {
-            generator::load_at(stack.address, &ask, CONNECTIONS, seconds, f64::from(rate))
+            generator::load_at(stack, &ask, CONNECTIONS, seconds, f64::from(rate))
         })?;
         report.add_rows(&title, &rounds);
     }

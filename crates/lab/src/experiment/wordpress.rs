@@ -3,6 +3,7 @@
 //! Each slice is a fixed number of requests. The database serves all stacks alike; its CPU is
 //! told apart.
 
+use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::NOT_BUILT;
 use crate::experiment::hello::cpu_verdict;
@@ -27,11 +28,9 @@ const FORK: &str = "outboard, fork";
 const PAGES_PER_SECOND: f64 = 100.0;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let database = MariaDb::start(lab)?;
-    lab.progress("installing WordPress");
-    let site = WordPress::prepare(lab, &database)?;
+    let database = MariaDb::of_run(lab)?;
+    let site = WordPress::of_run(lab, &database)?;
     let nginx = nginx::with_fpm(lab, &site.root)?;
-    site.install(nginx.address)?;
     let outboard = Outboard::start(lab, &site.root)?;
     let fork = by_fork(lab, &site)?;
     let outboards = outboard.iter().chain(&fork).map(|outboard| &outboard.stack);
@@ -40,7 +39,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
     let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
     let rounds = turns.take(lab, &stacks, |stack| {
-        let task = Task::get(stack.address, HOME, CONNECTIONS);
+        let task = Task::on(stack, &Ask::get(HOME), CONNECTIONS);
         Ok(generator::run_count(&task, count)?.load)
     })?;
     report.add_rounds("WordPress home c=10", &rounds);

@@ -5,7 +5,7 @@
 
 use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
+use crate::experiment::{NOT_BUILT, crowds};
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
@@ -49,10 +49,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let length_bytes = check_same(&stacks, "/", &ask)?;
     let ask = ask.expecting(length_bytes);
     let seconds = lab.effort.slice_seconds;
-    for connections in CROWDS {
-        let rounds = interleave(lab, &stacks, |stack| {
-            generator::load(stack.address, &ask, connections, seconds)
-        })?;
+    for &connections in crowds(lab, report, &CROWDS) {
+        let rounds =
+            interleave(lab, &stacks, |stack| generator::load(stack, &ask, connections, seconds))?;
         let title = format!("worker hello c={connections}");
         report.add_rounds(&title, &rounds);
         report.verdicts.extend([

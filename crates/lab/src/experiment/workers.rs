@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
+use crate::experiment::{NOT_BUILT, crowds};
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
@@ -61,7 +61,7 @@ const WORKLOADS: [Workload; 12] = [
 ];
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let database = MariaDb::start(lab)?;
+    let database = MariaDb::of_run(lab)?;
     database.execute(include_str!("../../site/workloads/database.sql"))?;
     let workers = lab.php_processes();
     let fixture = prepare(lab, &database, DATABASE_CONNECTIONS / workers)?;
@@ -74,9 +74,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         nginx::with_fpm_children(lab, &root, FPM_CHILDREN)?,
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
-    let full = lab.effort.shortening == 1;
+    let full = !lab.effort.is_quick();
     let turns = Turns { slices: if full { 3 } else { 1 }, beside: Some(&database.group) };
     let seconds = if full { 1.0 } else { 0.4 };
+    let crowds = crowds(lab, report, &CROWDS);
     let (mut all, mut unequal) = (Vec::new(), Vec::new());
     for workload in WORKLOADS {
         let length_bytes = match check_same_answers(&stacks, workload.path) {
@@ -88,12 +89,11 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
             }
         };
         let ask = Ask::get(workload.path).expecting(length_bytes);
-        for connections in CROWDS {
+        for &connections in crowds {
             let title = format!("{} c={connections}", workload.name);
             lab.progress(&title);
-            let rounds = turns.take(lab, &stacks, |stack| {
-                generator::load(stack.address, &ask, connections, seconds)
-            })?;
+            let rounds = turns
+                .take(lab, &stacks, |stack| generator::load(stack, &ask, connections, seconds))?;
             report.add_rounds(&title, &rounds);
             all.push((title, rounds));
         }

@@ -123,3 +123,13 @@ fn requests_on_a_used_connection_are_told_apart() {
     let account = run_count(&task(address, 4), 100).expect("the server answers");
     assert_eq!(account.load.reused, Some(96));
 }
+
+#[test]
+fn a_connection_with_nothing_left_to_send_makes_room_for_one_that_waits() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback binds");
+    let address = listener.local_addr().expect("it is bound");
+    // One connection after the other, as a process for each does that has no more of them.
+    thread::spawn(move || listener.incoming().flatten().for_each(|one| serve(one, |_| Some(OK))));
+    let account = run_count(&task(address, 3), 30).expect("the server answers");
+    assert_eq!((account.statuses[&200], account.load.failures.total()), (30, 0));
+}

@@ -221,6 +221,10 @@ fn process_shares(row: &Row) -> Vec<(String, f64)> {
     for (name, us) in row.slices.slices.iter().flat_map(|slice| &slice.by_process_us) {
         *sums.entry(kind_of(name)).or_default() += us;
     }
+    if let (1, Some((name, 0))) = (sums.len(), sums.first_key_value()) {
+        // Many processes, each of which was too short for the clock: it can only have been they.
+        return vec![(name.clone(), row.cpu_us)];
+    }
     let total = sums.values().sum::<u64>().max(1) as f64;
     let share = |(name, us): (String, u64)| (name, us as f64 / total * row.cpu_us);
     let mut shares: Vec<(String, f64)> =

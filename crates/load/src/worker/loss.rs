@@ -4,7 +4,8 @@
 //! Called by the worker's loop. Invariant: each request in flight is counted once, as a failure of
 //! one class, and its user goes on.
 
-use super::{Pace, REST_NS, SWEEP_NS, Worker};
+use super::pace::Pace;
+use super::{REST_NS, SWEEP_NS, Worker};
 use crate::failures::Failure;
 
 impl Worker<'_> {
@@ -89,8 +90,16 @@ impl Worker<'_> {
         }
     }
 
+    /// Looks after what no event tells of: time-outs, and connections that others may need.
     pub(super) fn sweep(&mut self, now_ns: u64) {
         self.next_sweep_ns = now_ns + SWEEP_NS;
+        self.give_up_late(now_ns);
+        if !std::mem::take(&mut self.is_moving) && self.plan.drains && self.has_sent_all(now_ns) {
+            self.close_unneeded();
+        }
+    }
+
+    fn give_up_late(&mut self, now_ns: u64) {
         let timeout_ns = self.plan.timeout.as_nanos() as u64;
         for place in 0..self.users.len() {
             let user = &self.users[place];
@@ -104,6 +113,15 @@ impl Worker<'_> {
                     self.free(place, now_ns);
                 }
                 false => self.lose(index, Failure::Timeout, now_ns),
+            }
+        }
+    }
+
+    /// A server with a process for each connection serves those that wait only when others go.
+    fn close_unneeded(&mut self) {
+        for index in 0..self.connections.len() {
+            if self.users_of(index).all(|place| !self.users[place].is_busy) {
+                self.connections[index].close();
             }
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct PlanArguments {
     threads: Option<usize>,
     /// Requests a second, whatever the server does; A:B ramps from A to B. Without it each
     /// connection sends the next request when the last is answered.
-    #[arg(long, short, value_name = "RATE", value_parser = rate)]
+    #[arg(long, short, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
     pub(super) rate: Option<Rate>,
     /// How requests are spread in time around the rate.
     #[arg(long, value_name = "HOW", default_value = "even")]

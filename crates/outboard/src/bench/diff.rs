@@ -4,6 +4,7 @@
 //! in between. `outboard lab ab` takes turns, and judges.
 
 use super::{INVALID, Stop};
+use crate::terminal::show;
 use clap::Args;
 use outboard_load::report;
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub(super) struct DiffArguments {
 
 pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Stop> {
     let [a, b] = [read(&arguments.a)?, read(&arguments.b)?];
-    print!("{}", text(&a, &b));
+    show(&text(&a, &b));
     let is_believed = |result: &Value| result["valid"] == true;
     Ok(if is_believed(&a) && is_believed(&b) { 0 } else { INVALID })
 }

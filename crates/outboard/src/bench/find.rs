@@ -5,6 +5,7 @@
 
 use super::arguments::PlanArguments;
 use super::{BROKEN, INVALID, Stop, outputs};
+use crate::terminal::show;
 use clap::Args;
 use outboard_load::{
     Arrival, Doubt, Load, Plan, Promise, Rate, Run, Search, Summary, parse_duration, report,
@@ -62,13 +63,13 @@ pub(super) fn run(arguments: &FindArguments) -> Result<u8, Stop> {
         let load = Load::Open { rate: Rate::Fixed(rate), arrival: Arrival::Even, deadline: None };
         let summary = Run::start(Plan { load, ..plan.clone() })?.finish()?;
         let trial = Trial::of(&summary, &arguments.slo);
-        println!("{}", line(rate, &summary, &arguments.slo, &trial));
+        show(&format!("{}\n", line(rate, &summary, &arguments.slo, &trial)));
         trials.push(json!({"rate": rate, "trial": trial.word(), "result": report::json(&summary)}));
         match trial {
             Trial::Kept => search.note(rate, true),
             Trial::Broken => search.note(rate, false),
             Trial::Unclear(doubt) if unclear == UNCLEAR_MAX => {
-                println!("\nnot to be believed: {doubt}");
+                show(&format!("\nnot to be believed: {doubt}\n"));
                 return Ok(INVALID);
             }
             Trial::Unclear(_) => {
@@ -87,17 +88,17 @@ pub(super) fn run(arguments: &FindArguments) -> Result<u8, Stop> {
     let promises: Vec<String> = arguments.slo.iter().map(ToString::to_string).collect();
     let promises = promises.join(" and ");
     if kept == 0.0 {
-        println!("\nno rate keeps {promises}");
+        show(&format!("\nno rate keeps {promises}\n"));
         return Ok(BROKEN);
     }
-    println!("\n{kept:.0} requests a second keep {promises}; {broken:.0} do not");
+    show(&format!("\n{kept:.0} requests a second keep {promises}; {broken:.0} do not\n"));
     Ok(0)
 }
 
 /// What the server does at most, by a closed loop.
 fn ceiling(plan: &Plan) -> Result<f64, Stop> {
     let summary = Run::start(plan.clone())?.finish()?;
-    println!("closed loop: {:.0} answers a second", summary.rate());
+    show(&format!("closed loop: {:.0} answers a second\n", summary.rate()));
     Ok((summary.rate() * HEADROOM).max(1.0))
 }
 

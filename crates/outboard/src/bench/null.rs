@@ -1,6 +1,7 @@
 //! `outboard bench null`: what the generator itself costs, and how punctual it is.
 
 use super::{FAILED, INVALID, Stop, outputs};
+use crate::terminal::show;
 use clap::Args;
 use outboard_load::{
     Arrival, Load, NullServer, Plan, Rate, Run, Summary, Target, parse_duration, report,
@@ -35,7 +36,7 @@ pub(super) fn run(arguments: &NullArguments) -> Result<u8, Stop> {
     let rate = Rate::Fixed(arguments.rate);
     plan.load = Load::Open { rate, arrival: Arrival::Even, deadline: None };
     let open = Run::start(plan)?.finish()?;
-    print!("{}", text(&closed, &open, arguments.rate));
+    show(&text(&closed, &open, arguments.rate));
     if let Some(path) = &arguments.json {
         let both = json!({"schema": "outboard.null.v1", "closed": report::json(&closed),
                           "open": report::json(&open)});

@@ -5,6 +5,7 @@
 
 use super::old_flags::{OldFlags, Spelling};
 use super::{INVALID, Stop, outputs};
+use crate::terminal::show;
 use outboard_load::report::{self, Latencies};
 use outboard_load::{
     Arrival, Load, Plan, Rate, Request, Run, Step, Summary, Target, Template, parse_duration,
@@ -31,7 +32,7 @@ const USAGE: &str = "The flags are those of the old tool, and the report has its
 fn helps(words: &[String]) -> bool {
     let is_asked = words.is_empty() || words.iter().any(|word| word == "--help" || word == "-h");
     if is_asked {
-        print!("{USAGE}");
+        show(USAGE);
     }
     is_asked
 }
@@ -67,7 +68,7 @@ pub(super) fn ab(words: &[String]) -> Result<u8, Stop> {
     }
     let target = plan.target.clone();
     let summary = Run::start(plan)?.finish()?;
-    print!("{}", report::ab(&summary, &target));
+    show(&report::ab(&summary, &target));
     for (flag, text) in [('e', report::ab_csv as fn(&Summary) -> String), ('g', report::ab_gnuplot)]
     {
         if let Some(path) = flags.value(flag) {
@@ -153,7 +154,7 @@ pub(super) fn wrk(words: &[String], is_wrk2: bool) -> Result<u8, Stop> {
         (false, true, _) => Latencies::Distribution,
         _ => Latencies::Brief,
     };
-    print!("{}", report::wrk(&summary, latencies));
+    show(&report::wrk(&summary, latencies));
     Ok(doubts(&summary))
 }
 
@@ -197,7 +198,7 @@ pub(super) fn webbench(words: &[String]) -> Result<u8, Stop> {
         header(request, "Pragma", "no-cache");
     }
     let summary = Run::start(plan)?.finish()?;
-    print!("{}", report::webbench(&summary, method));
+    show(&report::webbench(&summary, method));
     Ok(doubts(&summary))
 }
 

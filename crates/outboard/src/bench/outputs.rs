@@ -1,7 +1,7 @@
 //! Where results go: the terminal, and files in whatever form was asked for.
 
 use super::{FAILED, Stop};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, show};
 use clap::Args;
 use outboard_load::{Moment, Summary, report};
 use std::fs::File;
@@ -43,7 +43,7 @@ impl Outputs {
     pub(super) fn write(&self, summary: &Summary, terminal: &Terminal) -> Result<(), Stop> {
         for line in report::text(summary).lines() {
             let is_warning = line.trim_start().starts_with("not to be believed");
-            println!("{}", if is_warning { terminal.bold(line) } else { line.to_owned() });
+            show(&format!("{}\n", if is_warning { terminal.bold(line) } else { line.to_owned() }));
         }
         let files = [
             (&self.json, &(|| format!("{:#}\n", report::json(summary))) as &dyn Fn() -> String),

@@ -1,0 +1,105 @@
+//! Connections that come and go: opened before the clock starts or when somebody needs them, left
+//! when the server takes no more on them.
+//!
+//! Called by the worker's loop. Invariant: whoever waits for a connection is sent on when it is
+//! ready, or told that it is lost.
+
+use super::pace::Pace;
+use super::{EVENTS_A_TURN, Worker};
+use crate::connection::News;
+use crate::failures::Failure;
+use std::io;
+use std::ops::Range;
+
+/// How long connections may take to open before the clock starts without them.
+const OPENING_NS: u64 = 2_000_000_000;
+
+impl Worker<'_> {
+    /// Connects everybody before the clock starts, as users with kept connections are.
+    pub(super) fn open_all(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        for index in 0..self.connections.len() {
+            // One that fails is tried again, and counted, when it is needed.
+            let _ = self.open(index, 0);
+        }
+        let mut open = self.connections.iter().filter(|one| !one.is_closed()).count();
+        let mut events = Vec::with_capacity(EVENTS_A_TURN);
+        while open > 0 && self.now_ns() < OPENING_NS {
+            self.wait(&mut events, OPENING_NS - self.now_ns())?;
+            for event in events.drain(..) {
+                let index = event.data.u64() as u32 as usize;
+                let opened_ns = self.connections[index].opening_ns;
+                match self.connections[index].advance(event.flags, buffer) {
+                    News::Nothing => continue,
+                    News::Ready => {
+                        let took_ns = self.now_ns().saturating_sub(opened_ns);
+                        self.recorder.totals.connect.saturating_record(took_ns);
+                    }
+                    News::Answered | News::Lost(_) => self.connections[index].close(),
+                }
+                open -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to connect.
+    pub(super) fn open(&mut self, index: usize, now_ns: u64) -> Result<(), Failure> {
+        let address = &self.plan.target.address;
+        let connection = &mut self.connections[index];
+        connection.opening_ns = now_ns;
+        connection.open(address, self.tls.as_ref(), &self.epoll, index as u32)
+    }
+
+    /// A connection takes requests from now on.
+    pub(super) fn on_ready(&mut self, index: usize) {
+        let now_ns = self.now_ns();
+        let took_ns = now_ns.saturating_sub(self.connections[index].opening_ns);
+        self.recorder.totals.connect.saturating_record(took_ns);
+        for place in self.users_of(index) {
+            // One who could not send has lost it for all of them.
+            if self.connections[index].is_ready() && !self.users[place].is_resting {
+                self.begin_on_ready(place, now_ns);
+            }
+        }
+    }
+
+    fn begin_on_ready(&mut self, place: usize, now_ns: u64) {
+        let user = &mut self.users[place];
+        if !user.is_busy {
+            return self.free(place, now_ns);
+        }
+        if self.plan.keep_alive && matches!(self.pace, Pace::Closed { .. }) {
+            // Connecting is no part of a request on a kept connection.
+            user.intended_ns = now_ns;
+            user.began_ns = now_ns;
+        }
+        if let Err(failure) = self.send(place) {
+            self.lose(place / self.lanes, failure, now_ns);
+        }
+    }
+
+    /// The server takes no more on a connection: when all that was sent is answered, there is a new
+    /// one for those who wait.
+    pub(super) fn leave(&mut self, index: usize, now_ns: u64) {
+        if self.users_of(index).any(|one| self.users[one].is_busy && self.users[one].is_sent) {
+            return;
+        }
+        self.users_of(index).for_each(|place| self.leave_queue(place));
+        self.connections[index].close();
+        if let Err(failure) = self.open(index, now_ns) {
+            self.lose(index, failure, now_ns);
+        }
+    }
+
+    /// A user waits for his connection and not for the schedule.
+    pub(super) fn leave_queue(&mut self, place: usize) {
+        if let Some(at) = self.idle.iter().position(|&waiting| waiting as usize == place) {
+            self.idle.remove(at);
+        }
+    }
+
+    /// The users of a connection.
+    pub(super) fn users_of(&self, index: usize) -> Range<usize> {
+        index * self.lanes..(index + 1) * self.lanes
+    }
+}
