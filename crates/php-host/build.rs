@@ -104,27 +104,43 @@ impl PhpConfig {
     }
 }
 
-/// The part of the API that is written in PHP becomes an array of the shim: one source, in which
-/// every file begins with its namespace.
+/// The part of the API that is written in PHP becomes arrays of the shim: all of it, and what a
+/// script per request may ask for.
 fn embed_runtime() {
+    let all = [
+        "functions",
+        "Coroutine",
+        "Timer",
+        "Request",
+        "Response",
+        "fetch",
+        "kv",
+        "tasks",
+        "Worker",
+    ];
+    let header = [array("runtime", &all), array("tasks", &["tasks"])].concat();
+    let folder = std::env::var("OUT_DIR").expect("set by cargo");
+    std::fs::write(Path::new(&folder).join("runtime.h"), header).expect("OUT_DIR is writable");
+}
+
+/// One source, in which every file begins with its namespace.
+fn array(name: &str, files: &[&str]) -> String {
     let version = std::env::var("CARGO_PKG_VERSION").expect("set by cargo");
     let mut source = String::new();
-    for name in
-        ["functions", "Coroutine", "Timer", "Request", "Response", "fetch", "kv", "tasks", "Worker"]
-    {
-        let path = format!("runtime/{name}.php");
+    for file in files {
+        let path = format!("runtime/{file}.php");
         let text = std::fs::read_to_string(&path).expect("the crate has a folder runtime");
         source.push_str(text.strip_prefix("<?php").expect("a PHP file begins with its tag"));
     }
-    let bytes: Vec<String> =
-        source.replace("%VERSION%", &version).bytes().map(|byte| byte.to_string()).collect();
-    let header = format!(
-        "static const unsigned char outboard_runtime_php[] = {{{}}};\n\
-         static const size_t outboard_runtime_php_len = sizeof(outboard_runtime_php);\n",
+    let source = source.replace("%VERSION%", &version);
+    let bytes: Vec<String> = source.bytes().map(|byte| byte.to_string()).collect();
+    // Zero-terminated: the engine's scanner looks one byte ahead.
+    format!(
+        "static const unsigned char outboard_{name}_php[] __attribute__((unused)) = {{{},0}};\n\
+         static const size_t outboard_{name}_php_len __attribute__((unused)) = \
+         sizeof(outboard_{name}_php) - 1;\n",
         bytes.join(",")
-    );
-    let folder = std::env::var("OUT_DIR").expect("set by cargo");
-    std::fs::write(Path::new(&folder).join("runtime.h"), header).expect("OUT_DIR is writable");
+    )
 }
 
 fn compile(php: &PhpConfig) {

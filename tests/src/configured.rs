@@ -4,6 +4,7 @@
 
 use crate::site::php_user;
 use crate::{Child, Client, Docroot, Held, Launch, Names, Server, Wire};
+use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -170,6 +171,23 @@ impl Configured {
         found
     }
 
+    /// Kills the gateway at once; what it served is there for the next.
+    pub fn into_killed(self) -> Docroot {
+        self.into_ended(Signal::KILL)
+    }
+
+    /// Stops the server as an operator does, and waits until it has gone.
+    pub fn into_stopped(self) -> Docroot {
+        self.into_ended(Signal::TERM)
+    }
+
+    fn into_ended(self, signal: Signal) -> Docroot {
+        let Configured { child, docroot, .. } = self;
+        child.signal(signal);
+        child.wait();
+        docroot
+    }
+
     /// Starts a request of `gated.php` and returns once a worker has it.
     #[track_caller]
     pub fn hold(&self) -> Held {
@@ -182,9 +200,20 @@ impl Configured {
     }
 }
 
+/// The app's user, not the server's: the gateway stays who the test is, whose folders it works in.
 fn with_user(text: &str) -> String {
-    let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
-    format!("{user}{text}")
+    let Some(user) = php_user().filter(|_| !text.contains("user = ")) else {
+        return text.to_owned();
+    };
+    let is_app = |line: &str| {
+        let name = line.trim().strip_prefix("[app.").and_then(|rest| rest.strip_suffix(']'));
+        name.is_some_and(|name| !name.contains('.'))
+    };
+    let lines = text.lines().map(|line| match is_app(line) {
+        true => format!("{line}\nuser = {user:?}\n"),
+        false => format!("{line}\n"),
+    });
+    lines.collect()
 }
 
 /// The processes that this one has forked (proc(5), `children`).

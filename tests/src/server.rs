@@ -106,11 +106,11 @@ fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
     let user = php_user().map(|user| format!("user = {user:?}\n")).unwrap_or_default();
     let deny: Vec<String> = app.deny.iter().map(|prefix| format!("\"{prefix}**\"")).collect();
     let mut text = format!(
-        "listen = \"127.0.0.1:0\"\ndrain_timeout = \"10m\"\n{user}\n\
+        "listen = \"127.0.0.1:0\"\ndrain_timeout = \"10m\"\n\n\
          [admin]\nsocket = {socket:?}\n\n\
          [io]\nspool = {path:?}\n\n\
          [log.access]\nto = \"off\"\n\n\
-         [app.site]\nroot = {root:?}\ndeny = [{deny}]\n\n\
+         [app.site]\n{user}root = {root:?}\ndeny = [{deny}]\n\n\
          [app.site.pool]\nmin = {workers}\nmax = {workers}\nspare = 0\n\n\
          [app.site.php]\nini_file = {ini_file:?}\nini_scan_dir = {INI_SCAN_DIR:?}\n\n",
         socket = path.join("admin.sock"),

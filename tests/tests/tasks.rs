@@ -5,6 +5,7 @@
 use outboard_e2e::{Configured, Docroot, Fifo, Process, Request};
 use serde_json::Value;
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a test that asks again and again does so.
@@ -137,10 +138,104 @@ fn the_clock_queues_tasks_also_for_an_app_in_classic_mode() {
     let tables = "[app.site.tasks]\nworkers = 1\nscript = \"www/cron.php\"\n\
                   cron = { tick = \"every 100ms\" }\n";
     let site = Configured::start(docroot, &Configured::text(tables));
+    comes_to_say(&site, "/index.php?name=ticked", "NULL\nNULL\n");
+}
+
+const CLASSIC: &str = "[app.site.tasks]\nworkers = 1\nscript = \"www/cron.php\"\n";
+
+/// Asks until the answer is this one.
+#[track_caller]
+fn comes_to_say(site: &Configured, target: &str, text: &str) {
     let begun = Instant::now();
     let mut client = site.client();
-    while client.get("/index.php?name=ticked").expect(200).text() != "NULL\nNULL\n" {
-        assert!(begun.elapsed() < PATIENCE, "the clock stands still");
+    while client.get(target).expect(200).text() != text {
+        assert!(begun.elapsed() < PATIENCE, "{target} does not come to say {text:?}");
+    }
+}
+
+#[test]
+fn a_script_per_request_hands_tasks_over() {
+    let docroot = Docroot::of("tasks");
+    docroot.writable("var");
+    let site = Configured::start(docroot, &Configured::text(CLASSIC));
+    let id = json(&site, "/index.php?dispatch=a", 200)["id"].clone();
+    assert_eq!(id.as_str().map(str::len), Some(16));
+    // More than fits into the ring at once.
+    site.client().get("/index.php?large=3000000").expect(200);
+    json(&site, "/index.php?dispatch=b", 200);
+    comes_to_say(&site, "/index.php?name=ticked", "'a'\n'b'\n");
+    comes_to_say(&site, "/index.php?name=lengths", "3000000\n");
+    site.client().get("/index.php?await=1").expect(200).saying("this needs worker mode");
+}
+
+#[test]
+fn a_script_per_request_is_told_what_is_not_taken() {
+    let site = Configured::serving("tasks", "");
+    let refused = json(&site, "/index.php?dispatch=a", 200);
+    assert_eq!(refused["reason"], "busy");
+    let message = refused["message"].as_str().expect("a sentence");
+    assert!(message.ends_with("the app has no task workers: set workers in its [tasks]"));
+}
+
+/// Tasks that are written down in this folder.
+fn kept_in(folder: &Path, tasks: &str) -> String {
+    let folder = format!("[entities]\nfolder = {folder:?}\n[entities.namespace.tasks]\n");
+    text(&format!("{tasks}\nnamespace = \"tasks\"\n{folder}"))
+}
+
+/// A gateway that dies does so with its processes, but not at once with all of them.
+fn kill(site: Configured) -> Docroot {
+    let processes: Vec<Process> = site.processes().into_iter().filter_map(Process::find).collect();
+    let docroot = site.into_killed();
+    processes.iter().for_each(Process::wait_until_gone);
+    docroot
+}
+
+#[test]
+fn what_was_written_down_is_done_though_the_gateway_is_killed() {
+    let docroot = Docroot::of("tasks");
+    docroot.writable("var");
+    let folder = docroot.beside().folder("entities");
+    let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
+    let mut fifo = gate(&site);
+    json(&site, &format!("/dispatch?name=gate&data={}", fifo.path().display()), 200);
+    site.client().get("/count?from=0&to=20").expect(200).saying("20");
+    json(&site, "/dispatch?name=shout&data=late&delay=0.01", 200);
+    let docroot = kill(site);
+    let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
+    site.logs(&["22 tasks were left by the last gateway"]);
+    fifo.open();
+    assert_eq!(lines(&site, "counted", 20), (0..20).map(|n| n.to_string()).collect::<Vec<_>>());
+    lines(&site, "shouted", 1);
+    // Nothing is left of what is over.
+    until_done(&site, 22);
+    let docroot = site.into_stopped();
+    let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
+    json(&site, "/await?name=shout&data=x", 200);
+    assert_eq!(tasks_of(&site)["done"], 1);
+}
+
+#[test]
+fn what_waits_at_a_stop_is_done_after_the_next_start() {
+    let docroot = Docroot::of("tasks");
+    docroot.writable("var");
+    let folder = docroot.beside().folder("entities");
+    let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
+    json(&site, "/dispatch?name=shout&data=late&delay=1000000", 200);
+    let output = site.command("reload", &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(tasks_of(&site)["waiting"], 1, "a reload takes up nothing twice");
+    let docroot = site.into_stopped();
+    let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
+    site.logs(&["1 tasks were left by the last gateway"]);
+    assert_eq!(tasks_of(&site)["waiting"], 1);
+}
+
+#[track_caller]
+fn until_done(site: &Configured, count: u64) {
+    let begun = Instant::now();
+    while tasks_of(site)["done"].as_u64() < Some(count) {
+        assert!(begun.elapsed() < PATIENCE, "{}", tasks_of(site));
     }
 }
 

@@ -67,7 +67,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// The entity store; `None`: there is none.
     pub entities: Option<Entities>,
-    /// The user that PHP runs as unless an app says otherwise; `None`: the server's own.
+    /// The user that the server goes on as, and PHP runs as unless an app says otherwise; `None`:
+    /// the one that started it.
     pub user: Option<String>,
     /// The group that PHP runs as unless an app says otherwise.
     pub group: Option<String>,
@@ -122,6 +123,8 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
     if is_development {
         apps.iter_mut().for_each(environment::develop);
     }
+    let entities = entities::entities(&raw.entities, desk);
+    tasks::check_namespaces(&apps, entities.as_ref(), desk);
     Config {
         file: desk.file.to_owned(),
         development,
@@ -132,7 +135,7 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         log,
         io: Io { backlog: raw.io.backlog, spool_dir: desk.folder(&["io", "spool"], &raw.io.spool) },
         upstream: compose::upstream(&raw.upstream, desk),
-        entities: entities::entities(&raw.entities, desk),
+        entities,
         user: raw.user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),
         drain_timeout_ms: raw.drain_timeout.0,

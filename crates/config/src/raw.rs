@@ -54,11 +54,12 @@ pub(crate) struct File {
     /// Which `X-Forwarded-*` headers are believed from trusted proxies.
     #[schemars(extend("x-alias" = ["real_ip_header"]))]
     pub(crate) forwarded_headers: Vec<ForwardedHeader>,
-    /// The user that PHP runs as when the server is started by root; absent: the one that started
-    /// the server.
+    /// The user that a server which was started by root goes on as, once its addresses are bound,
+    /// and that PHP runs as; absent: the one that started the server. With apps that run as
+    /// different users the gateway stays root.
     #[schemars(extend("x-alias" = ["User"]))]
     pub(crate) user: Option<PlainText>,
-    /// The group that PHP runs as; absent: the user's own.
+    /// The group of both; absent: the user's own.
     #[schemars(extend("x-alias" = ["Group"]))]
     pub(crate) group: Option<PlainText>,
     /// How long requests may still run after a reload or a stop was asked for.

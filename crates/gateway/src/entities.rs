@@ -68,7 +68,8 @@ impl Entities {
         self.store.namespaces()
     }
 
-    fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
+    /// One of them.
+    pub(crate) fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
         self.store.namespace(name)
     }
 

@@ -31,6 +31,7 @@ mod files;
 mod gateway;
 mod generation;
 mod header_block;
+mod identity;
 pub mod life;
 mod listener;
 mod log;
@@ -52,5 +53,6 @@ mod status;
 mod tasks;
 mod turn;
 pub mod upgrade;
+mod users;
 
 pub use reason::Reason;

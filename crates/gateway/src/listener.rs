@@ -177,15 +177,44 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
 /// A socket with this address that was bound for us. It stays open beside the one that is
 /// returned: after a reload that drops the address, another may want it again.
 fn handed_over(sockets: &[OwnedFd], address: &ListenAddress) -> Option<io::Result<OwnedFd>> {
-    let is_it = |socket: &&OwnedFd| {
-        let Ok(name) = net::getsockname(socket) else { return false };
-        match address {
-            ListenAddress::Tcp(wanted) => SocketAddr::try_from(name).is_ok_and(|at| at == *wanted),
-            ListenAddress::Unix { path, .. } => net::SocketAddrUnix::try_from(name)
-                .is_ok_and(|at| at.path_bytes() == Some(path.as_os_str().as_encoded_bytes())),
-        }
-    };
-    sockets.iter().find(is_it).map(OwnedFd::try_clone)
+    sockets.iter().find(|socket| is_at(socket, address)).map(OwnedFd::try_clone)
+}
+
+/// Whether one of them has this address.
+pub(crate) fn is_among(sockets: &[OwnedFd], address: &ListenAddress) -> bool {
+    sockets.iter().any(|socket| is_at(socket, address))
+}
+
+fn is_at(socket: &OwnedFd, address: &ListenAddress) -> bool {
+    let Ok(name) = net::getsockname(socket) else { return false };
+    match address {
+        ListenAddress::Tcp(wanted) => SocketAddr::try_from(name).is_ok_and(|at| at == *wanted),
+        ListenAddress::Unix { path, .. } => net::SocketAddrUnix::try_from(name)
+            .is_ok_and(|at| at.path_bytes() == Some(path.as_os_str().as_encoded_bytes())),
+    }
+}
+
+/// A socket from before the server was who it is now, and its path.
+pub(crate) struct Prebound {
+    pub(crate) socket: OwnedFd,
+    pub(crate) path: Option<std::path::PathBuf>,
+}
+
+/// Binds an address for [`Bound::start`] to find; nothing when any free port will do, which takes
+/// no rights.
+///
+/// # Errors
+/// That it cannot be listened on.
+pub(crate) fn bind_before(
+    address: &ListenAddress,
+    backlog: u32,
+) -> Result<Option<Prebound>, BindError> {
+    if matches!(address, ListenAddress::Tcp(address) if address.port() == 0) {
+        return Ok(None);
+    }
+    let failed = |source| BindError { address: address.clone(), source };
+    let (socket, path) = bind(address, backlog).map_err(failed)?;
+    Ok(Some(Prebound { socket, path }))
 }
 
 fn bind(

@@ -1,8 +1,9 @@
 //! From an app's configuration to what its PHP host is told.
 
+use crate::users;
 use outboard_config::{self as config, App, Mode};
 use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 use std::collections::BTreeMap;
 
 /// What php-fpm calls itself: opcache serves it and applications know what to expect of it
@@ -91,35 +92,17 @@ fn environment(app: &App) -> BTreeMap<String, String> {
     env
 }
 
-/// Numbers of the configured user and group.
+/// Numbers of the user and group that the host has to become.
 fn run_as(app: &App) -> Result<Option<(u32, u32)>, String> {
-    let Some(user) = &app.user else {
+    let Some(name) = &app.user else {
         return match &app.group {
-            Some(group) => Ok(Some((geteuid().as_raw(), group_id(group)?))),
+            Some(group) => Ok(Some((geteuid().as_raw(), users::group_id(group)?.as_raw()))),
             None => Ok(None),
         };
     };
-    let line = find("/etc/passwd", user)
-        .ok_or_else(|| format!("app {}: there is no user {user} on this machine", app.name))?;
-    let number = |index: usize| line.get(index).and_then(|text| text.parse().ok());
-    let (Some(uid), Some(own_gid)) = (number(2), number(3)) else {
-        return Err(format!("app {}: the entry of user {user} cannot be read", app.name));
-    };
-    let gid = app.group.as_deref().map_or(Ok(own_gid), group_id)?;
-    Ok(Some((uid, gid)))
-}
-
-fn group_id(group: &str) -> Result<u32, String> {
-    find("/etc/group", group)
-        .and_then(|line| line.get(2)?.parse().ok())
-        .ok_or_else(|| format!("there is no group {group} on this machine"))
-}
-
-/// The fields of the line of `path` that begins with `name`. Users of remote directories are
-/// given by number.
-fn find(path: &str, name: &str) -> Option<Vec<String>> {
-    let text = std::fs::read_to_string(path).ok()?;
-    text.lines()
-        .map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>())
-        .find(|fields| fields.first().is_some_and(|first| first == name))
+    let user = users::user(name, app.group.as_deref())
+        .map_err(|message| format!("app {}: {message}", app.name))?;
+    // A server that has become this user has nothing to give up.
+    let is_already = (geteuid(), getegid()) == (user.uid, user.gid);
+    Ok((!is_already).then_some((user.uid.as_raw(), user.gid.as_raw())))
 }

@@ -9,18 +9,21 @@ use crate::entities::Entities;
 use crate::fetch::Fetches;
 use crate::gateway::{Gateway, Rings};
 use crate::generation::{self, Generation, Logs, Sinks, memory_budget_bytes};
+use crate::identity;
 use crate::life::{self, Life, Ready};
 use crate::listener::{BindError, Bound, ListenerFacts, Serves};
 use crate::log::Level;
 use crate::page_cache::Purges;
 use crate::php_settings;
 use crate::pool::{Pool, PoolSettings, StartError};
+use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
 use crate::upgrade::Protocol;
 use outboard_config::{Config, Count, Diagnostics, Forwarding, ListenAddress, Metrics};
 use outboard_reactor::{self as reactor, Interest, Signals, Source, blocking, now_ms, spawn};
 use outboard_ring::doorbell::Doorbell;
 use outboard_supervisor::memory;
+use rustix::process::geteuid;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -99,7 +102,9 @@ impl From<BindError> for ServerError {
 ///
 /// # Errors
 /// Why it did not start.
-pub fn serve(config: Config, options: Options) -> Result<(), ServerError> {
+pub fn serve(config: Config, mut options: Options) -> Result<(), ServerError> {
+    let as_root = identity::assume(&config, options.admin_socket.as_ref(), &options.sockets)?;
+    options.sockets.extend(as_root);
     reactor::run(serve_on_loop(config, options)).map_err(ServerError::Io)?
 }
 
@@ -112,6 +117,7 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     let (generation, sinks) = open_generation(1, config, None, &doorbell, &kit)?;
     let gateway = Gateway::new(generation, sinks, doorbell, options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
+    tell_who_serves(&gateway);
     reactor::watch_memory(Rings(gateway.clone()));
     let admin_socket = listen_first(&gateway, options.admin_socket)?;
     if let Some(unstarted) = wait_ready_or_stop(&gateway, &signals).await {
@@ -171,7 +177,7 @@ fn open_generation(
             Some(tasks) => {
                 let settings = task_pool_settings(app, tasks, &settings)?;
                 let pool = start_pool(settings, doorbell, &logs)?;
-                Some(Tasks::start(&app.name, tasks.clone(), pool, logs.error.clone()))
+                Some(start_tasks(app, tasks, pool, entities.as_deref(), predecessor, &logs))
             }
         };
         let pool = start_pool(settings, doorbell, &logs)?;
@@ -256,6 +262,27 @@ fn task_pool_settings(
     })
 }
 
+/// The tasks of an app; those that the last gateway has left come first.
+fn start_tasks(
+    app: &outboard_config::App,
+    config: &outboard_config::Tasks,
+    pool: Rc<Pool>,
+    entities: Option<&Entities>,
+    predecessor: Option<&Generation>,
+    logs: &Logs,
+) -> Rc<Tasks> {
+    let name = config.namespace.as_deref();
+    let namespace = name.and_then(|name| entities?.namespace(name).cloned());
+    let keep = namespace.map(|namespace| Keep::new(namespace, &app.name));
+    let tasks = Tasks::start(&app.name, config.clone(), pool, keep, logs.error.clone());
+    let before = predecessor.and_then(|before| {
+        let found = before.tasks().find(|before| before.app() == app.name);
+        found.cloned()
+    });
+    tasks.resume(before.as_ref());
+    tasks
+}
+
 fn start_pool(
     settings: PoolSettings,
     doorbell: &Doorbell,
@@ -305,6 +332,22 @@ fn wanted(config: &Config) -> Vec<(ListenAddress, ListenerFacts)> {
     let entities =
         entities.map(|address| (address, facts(Serves::Entities, Forwarding::default())));
     apps.chain(metrics).chain(entities).collect()
+}
+
+/// The addresses that a configuration wants.
+pub(crate) fn addresses(config: &Config) -> Vec<ListenAddress> {
+    wanted(config).into_iter().map(|(address, _)| address).collect()
+}
+
+/// Who has configured a user does not expect root.
+fn tell_who_serves(gateway: &Gateway) {
+    let generation = gateway.generation();
+    let config = &generation.config;
+    if geteuid().is_root() && config.user.is_some() && identity::is_of_several_users(config) {
+        let text =
+            "the gateway stays root: apps run as different users, which root alone can start";
+        gateway.note(Level::Warn, text);
+    }
 }
 
 /// Binds everything at start.
@@ -533,9 +576,11 @@ async fn drain(gateway: &Rc<Gateway>) {
     for pool in gateway.pools.borrow().iter() {
         pool.retire(until_ms.saturating_sub(now_ms()));
     }
-    while gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
-        && now_ms() < until_ms + KILL_GRACE_MS
-    {
+    let is_busy = || {
+        gateway.pools.borrow().iter().any(|pool| !pool.is_gone())
+            || gateway.generation().tasks().any(|tasks| tasks.is_writing())
+    };
+    while is_busy() && now_ms() < until_ms + KILL_GRACE_MS {
         reactor::sleep(10).await;
     }
     gateway.note(Level::Info, "stopped");

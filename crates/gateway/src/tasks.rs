@@ -9,12 +9,14 @@
 
 mod attempt;
 mod clock;
+pub(crate) mod keep;
 mod queue;
 
 use crate::log::{ErrorLog, Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
 use crate::pool::operations::{Asker, NoOperations, Operations, PIECE_BYTES, WorkerId};
 use attempt::Outcome;
+use keep::Keep;
 use outboard_config as config;
 use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
@@ -43,6 +45,8 @@ pub(crate) struct Tasks {
     /// The workers of tasks.
     pub(crate) pool: Rc<Pool>,
     queue: RefCell<Queue>,
+    /// Where tasks are written down, when they are.
+    keep: Option<Rc<Keep>>,
     /// Who waits for a task's result, by the task's id.
     awaited: RefCell<HashMap<u64, (Asker, Tag)>>,
     /// Tasks whose data are still coming.
@@ -107,11 +111,13 @@ pub(crate) struct TasksStatus {
 }
 
 impl Tasks {
-    /// Begins to work off what is queued, and to queue what the clock says.
+    /// Begins to work off what is queued, and to queue what the clock says. What an earlier gateway
+    /// has left in `keep` is [`Tasks::resume`]d.
     pub(crate) fn start(
         app: &str,
         config: config::Tasks,
         pool: Rc<Pool>,
+        keep: Option<Keep>,
         log: Rc<ErrorLog>,
     ) -> Rc<Self> {
         let limits = Limits {
@@ -125,6 +131,7 @@ impl Tasks {
             config,
             pool,
             queue: RefCell::new(Queue::new(limits)),
+            keep: keep.map(Rc::new),
             awaited: RefCell::default(),
             coming: RefCell::default(),
             changed: Event::default(),
@@ -140,6 +147,39 @@ impl Tasks {
             spawn(clock::queue_when_due(tasks.me.clone(), name, schedule));
         }
         tasks
+    }
+
+    /// Takes up what the last gateway did not finish, unless `before` has it.
+    pub(crate) fn resume(self: &Rc<Self>, before: Option<&Rc<Self>>) {
+        let Some(keep) = self.keep.clone() else { return };
+        let had = before.and_then(|before| before.keep.clone());
+        if had.is_some_and(|had| had.is_same(&keep)) {
+            return;
+        }
+        let tasks = self.clone();
+        spawn(async move {
+            match keep.found().await {
+                Ok((found, strange)) => tasks.present().take_up(found, strange),
+                Err(error) => {
+                    tasks.say(Level::Error, &format!("the tasks that were kept: {error}"));
+                }
+            }
+        });
+    }
+
+    fn take_up(&self, found: Vec<keep::Found>, strange: usize) {
+        let (count, wall_ms) = (found.len(), Wall::now().unix_us / 1000);
+        for (task, due_ms) in found {
+            self.next_id.set(self.next_id.get().max(task.id + 1));
+            self.queue.borrow_mut().put(task, now_ms() + due_ms.saturating_sub(wall_ms));
+        }
+        if count > 0 {
+            self.say(Level::Info, &format!("{count} tasks were left by the last gateway"));
+        }
+        if strange > 0 {
+            self.say(Level::Error, &format!("{strange} records among the tasks are none"));
+        }
+        self.changed.set();
     }
 
     /// What waits here goes to `successor`, as does all that comes; what runs is finished here.
@@ -172,7 +212,11 @@ impl Tasks {
             }
         }
         if !left.is_empty() {
-            self.say(Level::Warn, &format!("{} tasks were not begun, and are lost", left.len()));
+            let (level, fate) = match self.keep {
+                Some(_) => (Level::Info, "wait for the next start"),
+                None => (Level::Warn, "are lost"),
+            };
+            self.say(level, &format!("{} tasks were not begun, and {fate}", left.len()));
         }
         self.changed.set();
     }
@@ -252,33 +296,71 @@ impl Tasks {
 
     fn accept(&self, operation: Tag, coming: Coming) {
         let Coming { asker, name, data, delay_ms, is_awaited, retries, .. } = coming;
-        match self.push(&name, data, delay_ms, retries) {
-            None => {
-                let why = if self.stopped.get() { STOPPING } else { "the queue of tasks is full" };
-                fail(&asker, operation, Failure::Busy, why);
-            }
-            Some(task) if is_awaited => {
-                self.awaited.borrow_mut().insert(task, (asker, operation));
-            }
-            Some(task) => tell(&asker, operation, format!("{task:016x}").as_bytes()),
+        let task = self.make(&name, data, retries);
+        let id = task.id;
+        // Who waits for a result is gone with the gateway, and so is the wish for it.
+        if let Some(keep) = self.keep.clone().filter(|_| !is_awaited) {
+            return self.write_down(keep, task, delay_ms, asker, operation);
+        }
+        if !self.push(task, delay_ms) {
+            return self.refuse(&asker, operation);
+        }
+        match is_awaited {
+            true => drop(self.awaited.borrow_mut().insert(id, (asker, operation))),
+            false => tell(&asker, operation, format!("{id:016x}").as_bytes()),
         }
     }
 
-    /// Queues a task; its id, or `None` without room for it.
-    fn push(&self, name: &[u8], data: Vec<u8>, delay_ms: u64, retries: Option<u8>) -> Option<u64> {
+    /// Accepts a task once it has been written down.
+    fn write_down(&self, keep: Rc<Keep>, task: Task, delay_ms: u64, asker: Asker, operation: Tag) {
+        if self.stopped.get() || self.queue.borrow_mut().expect(&task).is_err() {
+            self.counters.borrow_mut().refused += 1;
+            return self.refuse(&asker, operation);
+        }
+        let tasks = self.me.upgrade().expect("whoever calls holds it");
+        spawn(async move {
+            let (id, written) = (task.id, keep.put(&task, delay_ms).await);
+            tasks.queue.borrow_mut().arrive(&task);
+            // A reload may have come meanwhile.
+            let present = tasks.present();
+            if let Err(error) = written {
+                present.counters.borrow_mut().refused += 1;
+                let why = format!("it cannot be written down: {error}");
+                return fail(&asker, operation, Failure::Busy, &why);
+            }
+            present.queue.borrow_mut().put(task, now_ms().saturating_add(delay_ms));
+            present.counters.borrow_mut().accepted += 1;
+            present.changed.set();
+            tell(&asker, operation, format!("{id:016x}").as_bytes());
+            if present.stopped.get() {
+                present.stop();
+            }
+        });
+    }
+
+    fn refuse(&self, asker: &Asker, operation: Tag) {
+        let why = if self.stopped.get() { STOPPING } else { "the queue of tasks is full" };
+        fail(asker, operation, Failure::Busy, why);
+    }
+
+    fn make(&self, name: &[u8], data: Vec<u8>, retries: Option<u8>) -> Task {
         let id = self.next_id.get();
-        let task = Task::new(id, name, data, retries.unwrap_or(self.config.retries));
+        self.next_id.set(id + 1);
+        Task::new(id, name, data, retries.unwrap_or(self.config.retries))
+    }
+
+    /// Queues a task; false without room for it.
+    fn push(&self, task: Task, delay_ms: u64) -> bool {
         let due_ms = now_ms().saturating_add(delay_ms);
         let accepted = !self.stopped.get() && self.queue.borrow_mut().accept(task, due_ms).is_ok();
         let mut counters = self.counters.borrow_mut();
-        if !accepted {
+        if accepted {
+            counters.accepted += 1;
+            self.changed.set();
+        } else {
             counters.refused += 1;
-            return None;
         }
-        counters.accepted += 1;
-        self.next_id.set(id + 1);
-        self.changed.set();
-        Some(id)
+        accepted
     }
 
     /// As many as the workers have room for.
@@ -317,9 +399,26 @@ impl Tasks {
             }
         } else {
             let awaited = self.present().awaited.borrow_mut().remove(&task.id);
+            self.forget_kept(task.id);
             self.answer(task, settled, awaited, &text);
         }
         self.changed.set();
+    }
+
+    /// A task is over.
+    fn forget_kept(&self, id: u64) {
+        let Some(keep) = self.keep.clone() else { return };
+        let log = self.log.clone();
+        spawn(async move {
+            if let Err(error) = keep.remove(id).await {
+                log.note(Level::Error, &format!("task {id:016x} is over and stays kept: {error}"));
+            }
+        });
+    }
+
+    /// Whether what is over is still being told to the store.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.keep.as_ref().is_some_and(|keep| keep.leaving() > 0)
     }
 
     fn answer(&self, task: &Task, settled: Settled, awaited: Option<(Asker, Tag)>, text: &[u8]) {

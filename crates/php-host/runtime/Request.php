@@ -30,8 +30,8 @@ final class Request
     public function path(): string
     {
         $target = $this->target();
-        $end = strpos($target, '?');
-        return $end === false ? $target : substr($target, 0, $end);
+        $end = \strpos($target, '?');
+        return $end === false ? $target : \substr($target, 0, $end);
     }
 
     public function target(): string

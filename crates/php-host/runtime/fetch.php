@@ -64,11 +64,6 @@ const NO_OPTIONS = [
     'http2' => true,
 ];
 
-/** By the numbers of ring's Failure. */
-const FAILURES = [
-    1 => 'bad_call', 'resolve', 'connect', 'tls', 'timeout', 'protocol', 'redirects', 'too_large', 'busy', 'task',
-];
-
 function fetch_as(string $url, array $options): \Outboard\FetchResponse
 {
     if (count($options) !== count(NO_OPTIONS)) {

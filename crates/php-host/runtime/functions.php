@@ -4,13 +4,6 @@ namespace Outboard;
 
 const VERSION = '%VERSION%';
 
-function serve(callable $handler): void
-{
-    Engine\attend(static function () use ($handler): void {
-        Engine\send($handler(new Request()));
-    });
-}
-
 function request(): ?Request
 {
     return Engine\visit() === 0 ? null : new Request();

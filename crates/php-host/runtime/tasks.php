@@ -2,16 +2,6 @@
 
 namespace Outboard;
 
-function dispatch(string $name, mixed $data = null, float $delay = 0, ?int $retries = null): string
-{
-    return Engine\queue($name, $data, $delay, $retries, false);
-}
-
-function task(string $name, mixed $data = null, ?int $retries = null): mixed
-{
-    return unserialize(Engine\queue($name, $data, 0, $retries, true));
-}
-
 function on_task(string $name, callable $handler): void
 {
     Engine\Handlers::$byName[$name] = $handler;
@@ -51,6 +41,23 @@ final class Handlers
     public static array $byName = [];
     /** @var callable|null gets what none of the above does */
     public static $other = null;
+}
+
+/** By the numbers of ring's Failure. */
+const FAILURES = [
+    1 => 'bad_call', 'resolve', 'connect', 'tls', 'timeout', 'protocol', 'redirects', 'too_large', 'busy', 'task',
+];
+
+/** Outboard\dispatch() */
+function dispatch(string $name, mixed $data, float $delay, ?int $retries): string
+{
+    return queue($name, $data, $delay, $retries, false);
+}
+
+/** Outboard\task() */
+function await_task(string $name, mixed $data, ?int $retries): mixed
+{
+    return unserialize(queue($name, $data, 0, $retries, true));
 }
 
 /** Hands a task to the gateway: its id, or, awaited, what became of it. */

@@ -74,7 +74,7 @@ static void invoke(void *arg)
 }
 
 /* Whatever happens in there ends here. */
-static void contain(void (*step)(void *arg), void *arg, outboard_visit *visit)
+void outboard_contain(void (*step)(void *arg), void *arg, outboard_visit *visit)
 {
 	zend_execute_data *const frame = EG(current_execute_data);
 	zend_try {
@@ -93,7 +93,7 @@ void outboard_call(zval *callback, outboard_visit *visit)
 {
 	invocation one = {.callback = callback};
 	ZVAL_UNDEF(&one.result);
-	contain(invoke, &one, visit);
+	outboard_contain(invoke, &one, visit);
 	zval_ptr_dtor(&one.result);
 }
 
@@ -112,5 +112,5 @@ static void take_step(void *arg)
 void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit)
 {
 	attempt one = {step, visit};
-	contain(take_step, &one, visit);
+	outboard_contain(take_step, &one, visit);
 }

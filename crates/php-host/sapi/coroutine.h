@@ -46,6 +46,11 @@ void outboard_loop(void);
 /* Whether the engine can bring what it has to an end and no more. */
 extern bool outboard_broken;
 
+void outboard_contain(void (*step)(void *arg), void *arg, outboard_visit *visit);
 void outboard_call(zval *callback, outboard_visit *visit);
+
+/* serve.c */
+void outboard_serve_startup(void);
+void outboard_serve(zval *handler, outboard_visit *visit);
 
 #endif

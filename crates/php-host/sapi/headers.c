@@ -4,9 +4,11 @@
  */
 #include "shim.h"
 
+/* Most lines differ in their first letter. */
 static bool has_name(const sapi_header_struct *line, const char *name, size_t len)
 {
-	return line->header_len > len && strncasecmp(line->header, name, len) == 0;
+	return line->header_len > len && (line->header[0] | 0x20) == (name[0] | 0x20)
+		&& strncasecmp(line->header, name, len) == 0;
 }
 
 #define HAS_NAME(line, name) has_name(line, name, sizeof(name) - 1)

@@ -101,7 +101,9 @@ static void answer(const outboard_event *event)
 	if (outboard_concurrency == 1) {
 		outboard_time_limit_begin();
 	}
-	if (!outboard_broken) {
+	if (!outboard_broken && way == OUTBOARD_SERVED) {
+		outboard_serve(handler, visit);
+	} else if (!outboard_broken) {
 		outboard_call(handler, visit);
 	}
 	outboard_visit_answer(visit);
@@ -325,6 +327,9 @@ bool outboard_attend(zval *callback, enum outboard_way how)
 	}
 	answered = false;
 	ZVAL_COPY(&copy, callback);
+	if (how == OUTBOARD_SERVED) {
+		outboard_serve_startup();
+	}
 	handler = &copy;
 	way = how;
 	outboard_suspend();

@@ -84,6 +84,7 @@ static PHP_MINIT_FUNCTION(outboard)
 	outboard_script_hook();
 	outboard_backtrace_hook();
 	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
+	zend_register_functions(NULL, outboard_task_functions, NULL, type);
 	zend_register_functions(NULL, outboard_resident_functions, NULL, type);
 	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
 	zend_class_entry in_use;

@@ -167,6 +167,9 @@ size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 /* `kinds` has a letter for each text: u(rl), p(refix), t(ag), a(ll). */
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
+/* Of a script per request, which waits for the answer; it lives until the next call. */
+bool outboard_rs_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,
+	int retries, outboard_fetched *answer);
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
 /* The calls of a resident script's worker; `events` is what outboard_resident_run was given. */
 void outboard_rs_ready(void *events);

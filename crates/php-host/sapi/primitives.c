@@ -409,7 +409,15 @@ PHP_FUNCTION(outboard_engine_task)
 		Z_PARAM_LONG(retries)
 		Z_PARAM_BOOL(is_awaited)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!outside()) {
+	if (!outboard_events && !is_awaited && SG(server_context)) {
+		outboard_fetched fetched;
+		if (outboard_rs_dispatch(SG(server_context), string_of(name), string_of(data),
+			(uint64_t) delay_ms, (int) retries, &fetched)) {
+			give(return_value, &fetched);
+		} else {
+			zend_throw_exception(spl_ce_RuntimeException, "the gateway has gone", 0);
+		}
+	} else if (!outside()) {
 		answer(return_value, outboard_rs_task(outboard_events, SG(server_context), outboard_waiter(),
 			string_of(name), string_of(data), (uint64_t) delay_ms, (int) retries, is_awaited));
 	}

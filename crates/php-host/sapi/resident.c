@@ -57,7 +57,7 @@ static bool attend(zval *handler, enum outboard_way way)
 		return outboard_attend(handler, way);
 	}
 	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
-	goes_on = outboard_attend(&perform, way);
+	goes_on = outboard_attend(&perform, way == OUTBOARD_SERVED ? OUTBOARD_ALL : way);
 	zval_ptr_dtor(&perform);
 	return goes_on;
 }
@@ -80,12 +80,12 @@ PHP_FUNCTION(outboard_handle_request)
 	}
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_attend, 0, 1, IS_VOID, 0)
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_serve, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
 
-/* Answers all requests, until the worker is to leave. */
-PHP_FUNCTION(outboard_engine_attend)
+/* Answers all requests with what the handler returns, until the worker is to leave. */
+PHP_FUNCTION(outboard_serve)
 {
 	zend_fcall_info info;
 	zend_fcall_info_cache cache;
@@ -94,7 +94,7 @@ PHP_FUNCTION(outboard_engine_attend)
 	ZEND_PARSE_PARAMETERS_END();
 	if (is_resident()) {
 		begin_answering();
-		while (attend(&info.function_name, OUTBOARD_ALL)) {
+		while (attend(&info.function_name, OUTBOARD_SERVED)) {
 		}
 	}
 }
@@ -134,7 +134,7 @@ const zend_function_entry outboard_resident_functions[] = {
 	ZEND_NS_FENTRY("Outboard", handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
 	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_nothing, 0)
 	ZEND_NS_FENTRY("Outboard", is_worker, ZEND_FN(outboard_is_worker), arginfo_is_worker, 0)
-	ZEND_NS_FENTRY("Outboard\\Engine", attend, ZEND_FN(outboard_engine_attend), arginfo_attend, 0)
+	ZEND_NS_FENTRY("Outboard", serve, ZEND_FN(outboard_serve), arginfo_serve, 0)
 	PHP_FE_END
 };
 

@@ -65,6 +65,9 @@ void outboard_opcache_users_startup(void);
 /* page_cache.c */
 extern const zend_function_entry outboard_page_cache_functions[];
 
+/* tasks.c */
+extern const zend_function_entry outboard_task_functions[];
+
 /* resident.c: NULL but in a worker whose script stays. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;

@@ -68,10 +68,31 @@ void outboard_visit_end_boot(void)
 	}
 }
 
+/*
+ * Where it is in the symbol table, or NULL. It stays in its bucket once it was made, until the
+ * table grows or is packed, which the bucket's key tells.
+ */
+static zval *place_of(int i)
+{
+	static uint32_t buckets[OUTBOARD_SUPERGLOBALS];
+	const HashTable *table = &EG(symbol_table);
+	if (buckets[i] < table->nNumUsed) {
+		Bucket *bucket = table->arData + buckets[i];
+		if (bucket->key == names[i] && Z_TYPE(bucket->val) != IS_UNDEF) {
+			return &bucket->val;
+		}
+	}
+	zval *place = zend_hash_find_known_hash(table, names[i]);
+	if (place) {
+		buckets[i] = (uint32_t) ((Bucket *) place - table->arData);
+	}
+	return place;
+}
+
 static void exchange_superglobals(zval *saved, const zval *wanted)
 {
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		zval *place = zend_hash_find_known_hash(&EG(symbol_table), names[i]);
+		zval *place = place_of(i);
 		if (place) {
 			ZVAL_COPY_VALUE(&saved[i], place);
 			if (Z_ISUNDEF(wanted[i])) {
@@ -211,6 +232,42 @@ static void prepare(outboard_visit *visit)
 	state->result = &visit->result;
 }
 
+/* The first of `spelled`. */
+enum { GET, POST, COOKIE, FILES };
+static const int tracked[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE, TRACK_VARS_FILES};
+
+static bool is_empty(int i)
+{
+	switch (i) {
+	case GET:
+		return !SG(request_info).query_string || !*SG(request_info).query_string;
+	case COOKIE:
+		return !SG(request_info).cookie_data;
+	case POST:
+	case FILES:
+		return strcasecmp(SG(request_info).request_method, "POST") != 0;
+	default:
+		return false;
+	}
+}
+
+/* What would be an empty array is the engine's one, which nobody has to make and free. */
+static bool import_nothing(int i)
+{
+	if (!is_empty(i)) {
+		return false;
+	}
+	zval *place = place_of(i);
+	ZVAL_EMPTY_ARRAY(&PG(http_globals)[tracked[i]]);
+	if (place) {
+		ZVAL_EMPTY_ARRAY(place);
+	} else {
+		zend_hash_add_new(&EG(symbol_table), names[i], &PG(http_globals)[tracked[i]]);
+	}
+	importers[i]->armed = false;
+	return true;
+}
+
 /*
  * As php_hash_environment: the importers read the request and write PG(http_globals) and the
  * symbol table. $_SERVER and $_REQUEST are made only if some script has ever mentioned them
@@ -220,8 +277,8 @@ static void import_superglobals(void)
 {
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
 		bool asked_for = !importers[i]->jit
-			|| zend_hash_find_known_hash(&EG(symbol_table), names[i]);
-		if (asked_for) {
+			|| place_of(i);
+		if (asked_for && !import_nothing(i)) {
 			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
 		} else {
 			importers[i]->armed = true;
@@ -311,7 +368,7 @@ static void free_state(void)
 		ZVAL_UNDEF(&PG(http_globals)[i]);
 	}
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		zval *place = zend_hash_find_known_hash(&EG(symbol_table), names[i]);
+		zval *place = place_of(i);
 		if (place) {
 			zval old;
 			ZVAL_COPY_VALUE(&old, place);
@@ -339,10 +396,8 @@ static void free_state(void)
 static void call_shutdown_functions(outboard_visit *visit)
 {
 	(void) visit;
-	if (BG(user_shutdown_function_names)) {
-		php_call_shutdown_functions();
-		php_free_shutdown_functions();
-	}
+	php_call_shutdown_functions();
+	php_free_shutdown_functions();
 }
 
 /* One at a time: after an error in a callback, what the outer ones hold is not the answer. */
@@ -397,7 +452,9 @@ void outboard_visit_answer(outboard_visit *visit)
 		return;
 	}
 	visit->answered = true;
-	outboard_attempt(call_shutdown_functions, visit);
+	if (BG(user_shutdown_function_names)) {
+		outboard_attempt(call_shutdown_functions, visit);
+	}
 	outboard_attempt(end_buffers, visit);
 	outboard_attempt(end_session, visit);
 	outboard_attempt(send_head, visit);

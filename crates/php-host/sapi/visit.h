@@ -104,6 +104,7 @@ void outboard_throw_if_cancelled(void);
 enum outboard_way {
 	OUTBOARD_ONE, /* the script gets the turn back after each request */
 	OUTBOARD_ALL, /* it gets it back when the worker is to leave */
+	OUTBOARD_SERVED, /* the same, and what the handler returns is the answer */
 };
 
 void outboard_loop_startup(void);

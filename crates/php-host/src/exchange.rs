@@ -6,13 +6,16 @@
 //! answer is published once, together with its `Done`. A broken ring is remembered and ends the
 //! worker after the request.
 
+use crate::fetches::Fetched;
 use crate::link::{Link, Unsent};
 use crate::purge;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::{FrameKind, Tag};
+use outboard_ring::operation::Call;
 use outboard_ring::purge::PurgeCall;
 use outboard_ring::response::{Done, ResponseHead};
 use outboard_ring::spsc::Corrupt;
+use outboard_ring::task::TaskCall;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -42,6 +45,8 @@ pub(crate) struct Exchange {
     body: Body,
     /// The coroutine that waits for the client to take what there is.
     waiter: Option<u64>,
+    /// What the gateway said last to a script that waited for it.
+    completion: Vec<u8>,
     panicked: bool,
 }
 
@@ -64,6 +69,7 @@ impl Exchange {
             output: Vec::new(),
             body: Body::default(),
             waiter: None,
+            completion: Vec::new(),
             panicked: false,
         }
     }
@@ -193,6 +199,20 @@ impl Exchange {
     /// Purges pages of the app's cache; how many, or `None` when that could not be said.
     pub(crate) fn purge(&mut self, call: &PurgeCall<'_>) -> Option<u64> {
         purge::through(&mut self.link.borrow_mut(), self.tag, call)
+    }
+
+    /// Hands a task to the gateway and waits until it is accepted, or refused; `None` when the ring
+    /// is broken.
+    pub(crate) fn dispatch(&mut self, call: TaskCall<'_>, data: &[u8]) -> Option<Fetched<'_>> {
+        let mut link = self.link.borrow_mut();
+        match link.call(self.tag, Call::Task(call), data) {
+            Ok(completion) => self.completion = completion,
+            Err(corrupt) => {
+                link.note_broken(corrupt);
+                return None;
+            }
+        }
+        Fetched::read(&self.completion)
     }
 
     /// Copies unread body over `target`; fewer bytes than it holds mean that the body ended.

@@ -27,6 +27,17 @@ pub(crate) enum Fetched<'a> {
     Failed(Failure, &'a [u8]),
 }
 
+impl<'a> Fetched<'a> {
+    /// A completion that is a whole answer; `None` if it is none.
+    pub(crate) fn read(completion: &'a [u8]) -> Option<Self> {
+        match Completion::decode(completion).ok()?.part {
+            Part::Whole(head, body) => Some(Self::Answer(head, body)),
+            Part::Failed { failure, message } => Some(Self::Failed(failure, message.as_bytes())),
+            _ => None,
+        }
+    }
+}
+
 impl Answer {
     fn view(&self) -> Option<Fetched<'_>> {
         if let Some(failure) = self.failure {

@@ -165,14 +165,25 @@ impl Link {
     }
 
     /// Has an operation carried out and waits for its completion, holding the worker meanwhile: for
-    /// what takes the gateway no time. Its call fits into [`Link::largest_piece_bytes`].
-    pub(crate) fn call(&mut self, request: Tag, call: Call<'_>) -> Result<Vec<u8>, Corrupt> {
+    /// what takes the gateway no time. Its call fits into [`Link::largest_piece_bytes`]; the body
+    /// follows in pieces.
+    pub(crate) fn call(
+        &mut self,
+        request: Tag,
+        call: Call<'_>,
+        body: &[u8],
+    ) -> Result<Vec<u8>, Corrupt> {
         self.check()?;
         self.calls = self.calls.wrapping_add(1);
         let id = Tag { slot: CALLS_SLOT, generation: self.calls };
         let mut payload = Vec::new();
         Operation { id, call }.encode(&mut payload);
         self.send_always(FrameKind::Operation, request, &[&payload])?;
+        for piece in body.chunks(self.largest_piece_bytes / 2) {
+            payload.clear();
+            Operation { id, call: Call::FetchBody(piece) }.encode(&mut payload);
+            self.send_always(FrameKind::Operation, request, &[&payload])?;
+        }
         self.publish();
         loop {
             let mut frame = Vec::new();

@@ -30,7 +30,7 @@ fn purge(link: &mut Link, request: Tag, call: &PurgeCall<'_>) -> Result<Option<u
             return Ok(None);
         }
         let batch = PurgeCall { is_soft: call.is_soft, selected: batch.to_vec() };
-        let completion = link.call(request, Call::Purge(batch))?;
+        let completion = link.call(request, Call::Purge(batch), &[])?;
         match Completion::decode(&completion)?.part {
             Part::Purged(count) => purged += u64::from(count),
             _ => return Ok(None),

@@ -1,6 +1,6 @@
 //! The task workers of an app, and the queue before them.
 
-use super::{Desk, Mode};
+use super::{App, Desk, Durability, Entities, Mode};
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, Schedule};
@@ -25,6 +25,8 @@ pub struct Tasks {
     pub backoff_ms: u64,
     /// How long an attempt may take.
     pub timeout_ms: u64,
+    /// Where tasks are kept; one of the entity store's, on disk.
+    pub namespace: Option<String>,
     /// What is queued by the clock, by the name of the task.
     pub cron: Vec<(String, Schedule)>,
 }
@@ -64,6 +66,31 @@ pub(super) fn tasks(
         retries: u8::try_from(raw.retries).unwrap_or(u8::MAX - 1),
         backoff_ms: raw.backoff.0,
         timeout_ms: raw.timeout.0,
+        namespace: raw.namespace.clone(),
         cron: raw.cron.iter().map(|(name, schedule)| (name.clone(), schedule.clone())).collect(),
     })
+}
+
+/// Tasks can be kept only where records outlive the gateway.
+pub(super) fn check_namespaces(apps: &[App], entities: Option<&Entities>, desk: &mut Desk<'_>) {
+    for app in apps {
+        let Some(name) = app.tasks.as_ref().and_then(|tasks| tasks.namespace.as_deref()) else {
+            continue;
+        };
+        let found = entities.and_then(|entities| {
+            entities.storage.namespaces.iter().find(|namespace| namespace.name == name)
+        });
+        let fault = match found {
+            None if entities.is_none() => Fault::new("there is no entity store to keep tasks in")
+                .hint("[entities] with folder = \"/var/lib/outboard/entities\""),
+            None => Fault::new(format!("the entity store has no namespace `{name}`"))
+                .hint(format!("add [entities.namespace.{name}]")),
+            Some(found) if found.durability == Durability::Memory => {
+                Fault::new(format!("the namespace `{name}` is in memory and ends with the gateway"))
+                    .hint("durability = \"always\" or \"interval\"")
+            }
+            Some(_) => continue,
+        };
+        desk.value(&["app", &app.name, "tasks", "namespace"], Kind::Conflict, fault);
+    }
 }

@@ -31,6 +31,10 @@ pub(crate) struct Tasks {
     /// How long an attempt may take.
     #[schemars(extend("x-minimum" = "10ms"))]
     pub(crate) timeout: Period,
+    /// The namespace of the entity store in which tasks wait, so that they outlive the gateway;
+    /// absent: they wait in memory.
+    #[schemars(extend("x-alias" = ["persist", "store"]))]
+    pub(crate) namespace: Option<String>,
     /// When tasks are queued by the clock, in UTC, by the name of the task.
     #[schemars(extend("x-alias" = ["schedule", "timers"]))]
     pub(crate) cron: BTreeMap<String, Schedule>,
@@ -47,6 +51,7 @@ impl Default for Tasks {
             retries: 3,
             backoff: Period(1_000),
             timeout: Period(300_000),
+            namespace: None,
             cron: BTreeMap::new(),
         }
     }

@@ -23,7 +23,7 @@ pub(super) async fn queue_when_due(tasks: Weak<Tasks>, name: String, schedule: S
             outboard_reactor::sleep((due_ms - wall_ms).min(LONGEST_SLEEP_MS)).await;
         }
         let Some(tasks) = tasks.upgrade().filter(|tasks| !tasks.is_over()) else { return };
-        if tasks.push(name.as_bytes(), NULL.to_vec(), 0, None).is_none() {
+        if !tasks.push(tasks.make(name.as_bytes(), NULL.to_vec(), None), 0) {
             tasks.say(Level::Warn, &format!("task {name} is due and finds the queue full"));
         }
         // What was missed while the machine slept is not made up for.

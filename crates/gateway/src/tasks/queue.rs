@@ -2,8 +2,7 @@
 //!
 //! Used by [`super::Tasks`] alone; pure, with the time passed in. Invariants: a task is waiting or
 //! running from [`Queue::accept`] until [`Queue::settle`] says that it is over, and counts against
-//! the bounds all that time; what was accepted is never refused again. A store that outlives the
-//! process has to hear of these two calls and of no other.
+//! the bounds all that time; what was accepted is never refused again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -84,6 +83,8 @@ pub(super) struct Queue {
     limits: Limits,
     /// By time and by order of acceptance.
     waiting: BTreeMap<(u64, u64), Task>,
+    /// Tasks that have room and are not here yet.
+    expected: usize,
     running: HashMap<u64, Task>,
     bytes: u64,
     accepted: u64,
@@ -92,7 +93,7 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn new(limits: Limits) -> Self {
         let (waiting, running) = (BTreeMap::new(), HashMap::new());
-        Self { limits, waiting, running, bytes: 0, accepted: 0 }
+        Self { limits, waiting, expected: 0, running, bytes: 0, accepted: 0 }
     }
 
     /// Takes a task that is due at `due_ms`.
@@ -100,12 +101,30 @@ impl Queue {
     /// # Errors
     /// [`Full`]: it was not taken.
     pub(super) fn accept(&mut self, task: Task, due_ms: u64) -> Result<(), Full> {
+        self.expect(&task)?;
+        self.arrive(&task);
+        self.put(task, due_ms);
+        Ok(())
+    }
+
+    /// Keeps room for a task that has to be written down first.
+    ///
+    /// # Errors
+    /// [`Full`]: there is none.
+    pub(super) fn expect(&mut self, task: &Task) -> Result<(), Full> {
         let is_full = self.len() >= self.limits.length;
         if is_full || self.bytes.saturating_add(task.bytes()) > self.limits.bytes {
             return Err(Full);
         }
-        self.put(task, due_ms);
+        self.expected += 1;
+        self.bytes += task.bytes();
         Ok(())
+    }
+
+    /// Gives back the room that was kept: the task comes, or does not.
+    pub(super) fn arrive(&mut self, task: &Task) {
+        self.expected -= 1;
+        self.bytes -= task.bytes();
     }
 
     /// The first that is due; it counts as running.
@@ -154,7 +173,8 @@ impl Queue {
         doubled.min(LONGEST_BACKOFF_MS.max(self.limits.backoff_ms))
     }
 
-    fn put(&mut self, task: Task, due_ms: u64) {
+    /// Takes a task that was accepted before, beyond the bounds if need be.
+    pub(super) fn put(&mut self, task: Task, due_ms: u64) {
         self.bytes += task.bytes();
         self.accepted += 1;
         self.waiting.insert((due_ms, self.accepted), task);
@@ -193,7 +213,7 @@ impl Queue {
     }
 
     fn len(&self) -> usize {
-        self.waiting.len() + self.running.len()
+        self.waiting.len() + self.expected + self.running.len()
     }
 }
 

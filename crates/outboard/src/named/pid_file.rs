@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct PidFile {
     /// Keeps the lock.
-    _file: File,
+    file: File,
     path: PathBuf,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Presence {
     Running(Owner),
     /// Nobody: the server was killed.
     Dead,
-    /// There is no such file: it was stopped, or never started.
+    /// There is no such file, or nothing in it: it was stopped, or never started.
     Stopped,
 }
 
@@ -68,15 +68,18 @@ impl PidFile {
             }
             file.set_len(0)?;
             writeln!(file, "{}", std::process::id())?;
-            return Ok(Some(Self { _file: file, path: path.to_owned() }));
+            return Ok(Some(Self { file, path: path.to_owned() }));
         }
     }
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Before the lock goes; it may have been removed by hand.
-        let _ = std::fs::remove_file(&self.path);
+        // Before the lock goes; it may have been removed by hand. A server that has given up root
+        // cannot remove it from root's folder: empty, it says as much.
+        if std::fs::remove_file(&self.path).is_err() {
+            let _ = self.file.set_len(0);
+        }
     }
 }
 
@@ -92,7 +95,8 @@ pub(crate) fn look(path: &Path) -> io::Result<Presence> {
         };
         let Some(pid) = holder(&file)? else {
             if is_at(&file, path) {
-                return Ok(Presence::Dead);
+                let was_stopped = file.metadata()?.len() == 0;
+                return Ok(if was_stopped { Presence::Stopped } else { Presence::Dead });
             }
             continue;
         };

@@ -9,6 +9,7 @@ mod log;
 mod output;
 mod purge;
 mod resident;
+mod task;
 
 use crate::exchange::Exchange;
 use std::ffi::c_void;
