@@ -320,6 +320,19 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_run_is_told_by_experiment_the_longest_first() {
+        let mut report = Report::default();
+        report.begin(Experiment::Hello);
+        report.took(12.0);
+        assert_eq!(report.time_spent(), None);
+        report.begin(Experiment::Workers);
+        report.took(60.0);
+        report.run.seconds = 75.0;
+        let spent = "Seconds of each: workers 60, hello 12, the doctor 3.";
+        assert_eq!(report.time_spent().as_deref(), Some(spent));
+    }
+
+    #[test]
     fn what_is_written_down_is_read_again() {
         let mut report = with_classes(&[Class::Undecided { more_pairs: Some(7) }]);
         report.begin(Experiment::Offload);

@@ -1,24 +1,24 @@
 //! [`Connection`]: one socket, what is to be written to it, and the answers coming out of it.
 //!
 //! Driven by the worker: it opens, sends one request at a time in each lane (HTTP/2 has as many as
-//! there are streams, all else has one), and says after each event what came of it. Registered once in the worker's epoll, edge-triggered (epoll(7)): everything is
-//! read and written until the kernel has no more, and no system call is spent on interest.
+//! there are streams, all else has one), and says after each event what came of it. Registered once
+//! in the worker's epoll, edge-triggered (epoll(7)): everything is read and written until the
+//! kernel has no more, and no system call is spent on interest.
 
 use crate::answer::Answer;
 use crate::codec::{Came, Codec};
 use crate::failures::Failure;
 use crate::http2::Unsent;
 use crate::message::Message;
+use crate::socket::{connect, failure_of};
 use crate::target::Address;
 use crate::tls::Tls;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, ipproto, socket_with, sockopt,
-};
+use rustix::net::sockopt;
 use rustls::ClientConnection;
-use std::io::{self, BufRead, Write};
+use std::io::{BufRead, Write};
 use std::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -385,47 +385,4 @@ impl Connection {
         self.phase = Phase::Ready;
         News::Ready
     }
-}
-
-/// A socket that is connecting, or connected at once.
-fn connect(address: &Address) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let (socket, connected) = match address {
-        Address::Tcp(address) => {
-            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-            let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-            sockopt::set_tcp_nodelay(&socket, true)?;
-            let connected = rustix::net::connect(&socket, address);
-            (socket, connected)
-        }
-        Address::Unix(path) => {
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            let connected = rustix::net::connect(&socket, &SocketAddrUnix::new(path)?);
-            (socket, connected)
-        }
-    };
-    match connected {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(error) => Err(error),
-    }
-}
-
-fn failure_of(error: Errno) -> Failure {
-    if error == Errno::ADDRNOTAVAIL { Failure::Ports } else { Failure::Connect }
-}
-
-/// Connects once and waits for it, to learn whether anybody is there, and speaks TLS as wanted.
-pub(crate) fn probe(address: &Address, tls: Option<&Tls>) -> io::Result<()> {
-    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
-    let address = match address {
-        Address::Tcp(address) => address,
-        Address::Unix(path) => return std::os::unix::net::UnixStream::connect(path).map(drop),
-    };
-    let mut stream = std::net::TcpStream::connect_timeout(address, PATIENCE)?;
-    let Some(mut session) = tls.and_then(Tls::session) else { return Ok(()) };
-    stream.set_read_timeout(Some(PATIENCE))?;
-    while session.is_handshaking() {
-        session.complete_io(&mut stream)?;
-    }
-    Ok(())
 }

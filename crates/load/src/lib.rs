@@ -28,7 +28,7 @@
 //! | `schedule`, `random` | due times of an open loop |
 //! | `run`, `worker` | threads, their loop, the collecting |
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
-//! | `connection`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
+//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
 //! | `recorder`, `failures`, `server_cpu` | what is counted |
 //! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
 //! | `null` | a server that costs next to nothing, to measure the generator itself |
@@ -55,6 +55,7 @@ mod scenario;
 mod schedule;
 mod search;
 mod server_cpu;
+mod socket;
 mod summary;
 mod target;
 mod template;

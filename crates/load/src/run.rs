@@ -1,9 +1,9 @@
 //! [`Run`]: a plan being carried out, and the collecting of what its threads count.
 
-use crate::connection::probe;
 use crate::plan::{Load, Plan};
 use crate::recorder::{Note, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
+use crate::socket::probe;
 use crate::summary::{Moment, Summary};
 use crate::tls::Tls;
 use crate::worker::{Share, Start, Worker};
