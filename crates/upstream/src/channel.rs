@@ -1,6 +1,7 @@
 //! [`Channel`]: a connection that speaks something other than HTTP.
 //!
-//! Given by [`crate::Client::dial`]; whoever has it owns the protocol.
+//! Given by [`crate::Client::dial`], and by a [`crate::Response`] that switched protocols; whoever has
+//! it owns what is said.
 
 use crate::transport::Transport;
 use std::io;
@@ -21,11 +22,13 @@ pub struct Destination {
 #[derive(Debug)]
 pub struct Channel {
     transport: Transport,
+    /// What came before it was one.
+    ahead: Vec<u8>,
 }
 
 impl Channel {
-    pub(crate) fn new(transport: Transport) -> Self {
-        Self { transport }
+    pub(crate) fn new(transport: Transport, ahead: Vec<u8>) -> Self {
+        Self { transport, ahead }
     }
 
     /// Appends what has come; 0 at the end of the stream. The current task is woken for more.
@@ -33,7 +36,33 @@ impl Channel {
     /// # Errors
     /// What `read(2)` or TLS reports.
     pub fn poll_read(&mut self, out: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        self.transport.poll_read(out)
+        if self.ahead.is_empty() {
+            return self.transport.poll_read(out);
+        }
+        let ahead = std::mem::take(&mut self.ahead);
+        out.extend_from_slice(&ahead);
+        Poll::Ready(Ok(ahead.len()))
+    }
+
+    /// Takes bytes to send, as many as there is room for.
+    ///
+    /// # Errors
+    /// What `write(2)` or TLS reports.
+    pub fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.transport.poll_write(bytes)
+    }
+
+    /// Hands over what [`Self::poll_write`] took.
+    ///
+    /// # Errors
+    /// What `write(2)` or TLS reports.
+    pub fn poll_flush(&mut self) -> Poll<io::Result<()>> {
+        self.transport.poll_flush()
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn end(&mut self) {
+        self.transport.end();
     }
 
     /// Writes all of `bytes`.

@@ -236,8 +236,8 @@ impl Client {
         may_pool: bool,
         deadline: Deadline,
     ) -> Result<(ResponseFacts, Body), Failed> {
-        let wish =
-            request.url.is_https().then_some(Wish { verify: request.verify, http2: request.http2 });
+        let http2 = request.http2 && request.switch_to.is_none();
+        let wish = request.url.is_https().then_some(Wish { verify: request.verify, http2 });
         let way = match self.known_way(host, wish, may_pool) {
             Some(way) => way,
             // Rare, and much larger than the rest: not a part of every call.
@@ -354,7 +354,7 @@ impl Client {
         let wish = to.tls_verified.map(|verify| Wish { verify, http2: false });
         let name = format!("{}:{}", to.host, to.port);
         match self.reach(&to.host, to.port, &name, wish, until_ms).await {
-            Ok(transport) => Ok(Channel::new(transport)),
+            Ok(transport) => Ok(Channel::new(transport, Vec::new())),
             Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
         }
     }
