@@ -14,6 +14,7 @@
 
 mod backend;
 mod browser;
+mod cable;
 mod child;
 mod client;
 mod configured;
@@ -47,6 +48,7 @@ mod wordpress;
 
 pub use backend::Backend;
 pub use browser::Browser;
+pub use cable::Cable;
 pub use child::{Child, Launch};
 pub use client::Client;
 pub use configured::Configured;

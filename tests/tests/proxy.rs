@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Connection, Framing, Request};
+use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -84,6 +84,52 @@ fn an_answer_comes_back_as_it_is() {
     assert_eq!(coded.header("content-encoding"), Some("gzip"));
     assert_eq!(coded.body[..2], [0x1f, 0x8b]);
     assert_eq!(site.client().send(&Request::new("HEAD", "/text/a")).expect(200).body, b"");
+}
+
+#[test]
+fn a_script_may_order_what_another_server_has() {
+    let backend = Backend::start();
+    let docroot = Docroot::of("page_cache");
+    docroot.writable("state");
+    let tables = format!(
+        "[[app.site.proxy]]\npath = \"/inner/**\"\nupstream = \"{}\"\ninternal = true\n",
+        backend.url()
+    );
+    let site = Configured::start(docroot, &Configured::text(&tables));
+    let order = |to: &str| {
+        format!("/page.php?header[]=X-Accel-Redirect:{to}&header[]=Content-Disposition:inline")
+    };
+    // Its path is the script's word, and the body was the script's.
+    let post = Request::new("POST", &order("/inner/../echo%3Fa")).body("x=1");
+    assert_eq!(site.client().send(&post).status, 404, "there is no such way out");
+    let post = Request::new("POST", &order("/inner/echo%3Fa")).body("x=1");
+    let heard = site.client().send(&post).expect(404);
+    assert_eq!(heard.header("content-disposition"), None, "an error is no file");
+    assert_eq!(backend.heard(), ["/inner/echo?a"]);
+    // No URL of a client leads there.
+    assert_eq!(site.client().get("/inner/echo").status, 404);
+    assert_eq!(backend.heard().len(), 1);
+}
+
+#[test]
+fn the_order_of_a_script_is_a_get_with_the_scripts_own_fields() {
+    let backend = Backend::start();
+    let docroot = Docroot::of("page_cache");
+    docroot.writable("state");
+    let url = backend.url();
+    let tables = format!("[[app.site.proxy]]\npath = \"/echo\"\nupstream = \"{url}\"\n");
+    let site = Configured::start(docroot, &Configured::text(&tables));
+    let target = "/page.php?header[]=X-Accel-Redirect:/echo%3Fb\
+        &header[]=Content-Disposition:attachment&header[]=X-Other:lost";
+    let post = Request::new("POST", target).header("X-Own", "kept").body("x=1");
+    let answer = site.client().send(&post).expect(200);
+    assert_eq!(answer.header("content-disposition"), Some("attachment"));
+    assert_eq!(answer.header("content-type"), Some("text/plain"));
+    assert_eq!(answer.header("x-other"), None);
+    let heard = answer.text();
+    assert!(heard.starts_with("GET /echo?b HTTP/1.1\r\n"), "{heard}");
+    assert!(heard.ends_with("\r\n\r\n") && heard.contains("X-Own: kept"), "{heard}");
+    assert!(!heard.to_lowercase().contains("content-"), "{heard}");
 }
 
 #[test]

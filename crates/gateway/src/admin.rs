@@ -40,8 +40,9 @@ pub(crate) async fn answer(connection: &mut Connection) -> Sent {
         }
         (Get | Post, [b'/', b'c', b'a', b'c', b'h', b'e', b'/', verb @ ..]) => {
             let buffers = connection.buffers();
-            let query = buffers.head.query(&buffers.input).unwrap_or_default();
-            let (code, value) = page_cache::operate(&gateway, asked.method == Post, verb, query);
+            let query = buffers.head.query(&buffers.input).unwrap_or_default().to_vec();
+            let is_post = asked.method == Post;
+            let (code, value) = page_cache::operate(&gateway, is_post, verb, &query).await;
             (code, JSON, json_body(&value))
         }
         (Post, b"/reload") => match gateway.wishes.reload_and_hear().await {

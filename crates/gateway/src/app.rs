@@ -94,7 +94,8 @@ impl App {
             config::Mode::Worker(worker) => Some(worker_script(worker, &config.root)),
         };
         let sendfile = SendfileRoots { disk, accel };
-        let page_cache = PageCache::open(&config, is_first).unwrap_or_else(|error| {
+        let page_cache = PageCache::open(&config, is_first, &upstream, &logs);
+        let page_cache = page_cache.unwrap_or_else(|error| {
             let text = format!("no page cache: its folder on disk cannot be used: {error}");
             let event = Event { app: Some(&config.name), text: &text, ..Event::default() };
             logs.error.write(Level::Error, event);

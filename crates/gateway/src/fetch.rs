@@ -165,6 +165,7 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
         verify: call.options.verify,
         decompress: call.options.decompress,
         http2: call.options.http2,
+        switch_to: None,
     })
 }
 

@@ -9,6 +9,7 @@
 //! one, so that no page of an old release outlives it.
 
 mod audit;
+mod commons;
 mod compressor;
 mod disk;
 mod flights;
@@ -19,12 +20,14 @@ mod serve;
 
 use crate::app::App;
 use crate::connection::Connection;
+use crate::generation::Logs;
 use crate::log::Wall;
 use crate::origin::Origin;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn, refuse};
 use audit::Audit;
+use commons::Commons;
 use compressor::Compressor;
 use disk::Disk;
 use flights::{Flight, Flights, Part};
@@ -35,7 +38,8 @@ use outboard_page_cache::{
     Preset, Purge, Request, RequestDirectives, RequestFacts, Response, Reuse, Selector, Shared,
     Store, Target, Visitor,
 };
-use outboard_reactor::{now_ms, with_deadline};
+use outboard_reactor::{now_ms, spawn, with_deadline};
+use outboard_upstream::Client;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
@@ -60,6 +64,7 @@ pub(crate) struct PageCache {
     flights: Rc<Flights>,
     compressor: Compressor,
     disk: Option<Disk>,
+    commons: Option<Rc<Commons>>,
     audit: Audit,
     counts: Counts,
     /// The cache of the same app after a reload.
@@ -85,7 +90,12 @@ impl PageCache {
     ///
     /// # Errors
     /// The folder on disk cannot be used.
-    pub(crate) fn open(app: &config::App, is_first: bool) -> io::Result<Option<Rc<Self>>> {
+    pub(crate) fn open(
+        app: &config::App,
+        is_first: bool,
+        upstream: &Rc<Client>,
+        logs: &Rc<Logs>,
+    ) -> io::Result<Option<Rc<Self>>> {
         let Some(configured) = &app.page_cache else { return Ok(None) };
         let presets: Vec<&'static Preset> = match &configured.presets {
             None => Preset::recognised(|file| app.root.join(file).exists()).collect(),
@@ -112,7 +122,11 @@ impl PageCache {
             body_max_bytes: bytes(configured.body_max_bytes),
             ..Policy::STANDARD
         };
-        Ok(Some(Rc::new(Self {
+        let shared = configured.shared.as_ref();
+        // What was purged since is known to the others alone.
+        let disk = Disk::open(app, is_first && shared.is_none())?;
+        let commons = shared.map(|shared| Commons::new(shared, &app.name, upstream, logs));
+        let cache = Rc::new(Self {
             policy,
             guard,
             presets: presets.iter().map(|preset| preset.name).collect(),
@@ -122,11 +136,16 @@ impl PageCache {
             store: RefCell::new(Store::new(bytes(configured.budget_bytes))),
             flights: Rc::default(),
             compressor: Compressor::default(),
-            disk: Disk::open(app, is_first)?,
+            disk,
+            commons: commons.clone(),
             audit: Audit::of(configured.audit_ppm),
             counts: Counts::default(),
             successor: RefCell::default(),
-        })))
+        });
+        if let Some(commons) = commons {
+            spawn(commons.run(Rc::downgrade(&cache)));
+        }
+        Ok(Some(cache))
     }
 
     /// How often it had what to do with an answer, since the generation began.
@@ -152,19 +171,19 @@ impl PageCache {
     }
 }
 
-/// What is known of a page on disk.
-enum OnDisk {
+/// What is known of a page in the places behind memory: the disk, and what is shared.
+enum Behind {
     Unknown,
-    /// It was looked at. Memory may have no room for what was there.
-    Read(Option<Shared>),
+    /// It was looked for. Memory may have no room for what was there.
+    Found(Vec<Shared>),
 }
 
 /// What the cache says about a request.
 enum Consulted {
     /// Answer with this.
     Serve { entry: Shared, outcome: Outcome, refresh: Option<Key> },
-    /// This file may have it.
-    OnDisk { key: Key, file: u64 },
+    /// This file may have it, or those with whom pages are shared.
+    Behind { key: Key, file: Option<u64> },
     /// It is not the cache's business.
     Bypass(rules::Reason),
     /// Have it made.
@@ -194,25 +213,29 @@ pub(crate) async fn answer(
     origin: Origin,
 ) -> Answered {
     let until_ms = now_ms() + cache.wait_ms;
-    let (mut has_waited, mut disk) = (false, OnDisk::Unknown);
+    let (mut has_waited, mut behind) = (false, Behind::Unknown);
     loop {
-        let wanted = match cache.consult(connection, turn, app, has_waited, &disk) {
+        let wanted = match cache.consult(connection, turn, app, has_waited, &behind) {
             Consulted::Serve { entry, outcome, refresh } => {
                 if let Some(key) = refresh {
-                    cache.refresh_behind(connection, turn, app, &origin, key);
+                    cache.refresh_behind(connection, turn, app, &origin, key, &entry);
                 }
                 cache.count(outcome);
                 cache.note_hit(connection, turn, app, &origin, &entry);
                 return serve::entry(connection, turn, &entry, outcome).await;
             }
-            Consulted::OnDisk { key, file } => {
+            Consulted::Behind { key, file } => {
                 match cache.flights.join(&key) {
-                    Part::Lead(_lead) => disk = OnDisk::Read(cache.unshelve(&key, file).await),
+                    Part::Lead(_lead) => {
+                        behind = Behind::Found(cache.look_behind(&key, file).await);
+                    }
                     // Whoever flies has it read, or made.
                     Part::Wait(flight) => {
-                        wait(connection, &flight, until_ms).await;
+                        if let Waited::TooLong = wait(connection, &flight, until_ms).await {
+                            behind = Behind::Found(Vec::new());
+                        }
                     }
-                    Part::Alone => disk = OnDisk::Read(None),
+                    Part::Alone => behind = Behind::Found(Vec::new()),
                 }
                 continue;
             }
@@ -275,7 +298,7 @@ impl PageCache {
         turn: &Turn,
         app: &App,
         has_waited: bool,
-        disk: &OnDisk,
+        behind: &Behind,
     ) -> Consulted {
         let buffers = connection.buffers();
         let (head, input) = (&buffers.head, &buffers.input);
@@ -298,17 +321,20 @@ impl PageCache {
                 && entry.variant().answers(fields, is_silent, &self.guard.cookies)
         };
         let mut found = self.store.borrow_mut().find(&key, answers);
+        let may_be_behind = matches!(behind, Behind::Unknown);
+        let is_shared = self.commons.as_ref().is_some_and(|commons| commons.is_there());
         if !matches!(found, Found::Entry(_)) {
-            match disk {
-                OnDisk::Unknown => {
-                    if let Some(file) = self.on_disk(&key, answers) {
-                        return Consulted::OnDisk { key, file };
+            match behind {
+                Behind::Unknown => {
+                    let file = self.on_disk(&key, answers);
+                    if file.is_some() || is_shared {
+                        return Consulted::Behind { key, file };
                     }
                 }
-                OnDisk::Read(Some(entry)) if answers(entry) => {
-                    found = Found::Entry(entry.clone());
+                Behind::Found(entries) => {
+                    let entry = entries.iter().find(|entry| answers(entry));
+                    found = entry.map_or(found, |entry| Found::Entry(entry.clone()));
                 }
-                OnDisk::Read(_) => {}
             }
         }
         let (stale, missed) = match found {
@@ -328,6 +354,9 @@ impl PageCache {
                     return Consulted::Serve { entry, outcome, refresh };
                 }
                 Reuse::Stale { .. } | Reuse::Validate(rules::Forward::Stale) => {
+                    if may_be_behind && is_shared {
+                        return Consulted::Behind { key, file: None };
+                    }
                     (Some(entry), Missed::Stale)
                 }
                 Reuse::Validate(rules::Forward::Request) if has_waited => {
@@ -365,12 +394,46 @@ impl PageCache {
         })
     }
 
+    /// Looks for a page on disk, or else among what is shared, and puts it into memory.
+    async fn look_behind(&self, key: &Key, file: Option<u64>) -> Vec<Shared> {
+        if let Some(file) = file
+            && let Some(entry) = self.unshelve(key, file).await
+        {
+            return vec![entry];
+        }
+        let Some(commons) = &self.commons else { return Vec::new() };
+        let began = self.store.borrow().stamp();
+        let entries = commons.take(self, key).await;
+        let mut store = self.store.borrow_mut();
+        let now_s = now_s();
+        entries.into_iter().filter_map(|entry| store.insert(entry, began, now_s).ok()).collect()
+    }
+
+    /// Waits until the purges so far are known to all with whom pages are shared; false if they
+    /// are not yet.
+    async fn settle(&self) -> bool {
+        match &self.commons {
+            Some(commons) => commons.settle().await,
+            None => true,
+        }
+    }
+
     fn forget(&self, key: &Key) {
         self.purge(Selector::Url(key.bytes().to_vec()), Purge::Hard);
     }
 
-    /// Purges in memory and on disk; gives how many entries memory had.
+    /// Purges here, and tells those with whom pages are shared; gives how many entries memory had.
     fn purge(&self, selector: Selector, purge: Purge) -> usize {
+        if let Some(commons) = &self.commons
+            && self.successor.borrow().strong_count() == 0
+        {
+            commons.broadcast(&selector, matches!(purge, Purge::Soft { .. }));
+        }
+        self.purge_here(selector, purge)
+    }
+
+    /// Purges in memory and on disk; gives how many entries memory had.
+    fn purge_here(&self, selector: Selector, purge: Purge) -> usize {
         if let Some(disk) = &self.disk {
             disk.purge(&selector);
         }

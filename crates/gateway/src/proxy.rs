@@ -6,6 +6,7 @@
 //! a failure breaks the connection instead of pretending a whole answer.
 
 mod fields;
+pub(crate) mod switch;
 
 use crate::app::App;
 use crate::connection::Connection;
@@ -15,6 +16,7 @@ use crate::reason::Reason;
 use crate::receive::Pieces;
 use crate::script::{ForCache, relay};
 use crate::turn::{Answered, Turn};
+use outboard_http1::Method;
 use outboard_page_cache::{Field, Fields};
 use outboard_upstream::{BodyLength, Error, Kind, Request, Response, Url};
 use std::future::poll_fn;
@@ -29,6 +31,8 @@ pub(crate) struct Proxied {
     pub(crate) number: usize,
     /// Path and query after a rewrite; `None` for those of the request as they were received.
     pub(crate) rewritten: Option<Vec<u8>>,
+    /// Whether a script ordered it: then it is a GET or HEAD, whatever the client asked.
+    pub(crate) is_ordered: bool,
 }
 
 /// An answer whose head has come.
@@ -57,7 +61,11 @@ pub(crate) async fn begin(
     let request = request(connection, turn, app, proxied, for_cache);
     let request = request.map_err(|error| told(app, turn.request_id, &error))?;
     let timeout_ms = request.timeout_ms;
-    let pieces = Pieces::of(connection, &app.config.limits).await?;
+    let pieces = match proxied.is_ordered {
+        // The script had it.
+        true => None,
+        false => Pieces::of(connection, &app.config.limits).await?,
+    };
     let asked = match pieces {
         None => until_hangup(connection, app.upstream.send(request)).await?,
         Some(pieces) => upload(connection, app, request, pieces).await?,
@@ -200,14 +208,19 @@ fn request(
 ) -> Result<Request, Error> {
     let to = &app.config.proxies[proxied.number];
     let conditions = for_cache.map(|wish| &wish.conditions[..]);
-    let headers = fields::of(connection, turn, to, conditions)?;
+    let mut headers = fields::of(connection, turn, to, conditions)?;
+    if proxied.is_ordered {
+        headers.remove(|name| name[..name.len().min(8)].eq_ignore_ascii_case(b"content-"));
+    }
     let buffers = connection.buffers();
     let target = match &proxied.rewritten {
         Some(target) => target.clone(),
         None => buffers.head.origin_form(&buffers.input).into_owned(),
     };
     let mut request = Request::get(Url::parse(&[to.upstream.as_bytes(), &target].concat())?);
-    request.method = buffers.head.method(&buffers.input).to_vec();
+    if !proxied.is_ordered || turn.asked.method == Method::Head {
+        request.method = buffers.head.method(&buffers.input).to_vec();
+    }
     request.headers = headers;
     request.connect_timeout_ms = to.connect_timeout_ms;
     request.timeout_ms = to.timeout_ms;

@@ -136,8 +136,9 @@ fn applies(app: &App, rule: &Rewrite, path: &[u8], now_ms: u64) -> bool {
 }
 
 fn resolve(app: &App, below: &[u8], asked: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
-    if let Some(number) = app.config.proxies.iter().position(|proxy| proxy.path.matches(below)) {
-        return Route::Upstream(Proxied { number, rewritten: None });
+    let mut proxies = app.config.proxies.iter();
+    if let Some(number) = proxies.position(|to| !to.is_internal && to.path.matches(below)) {
+        return Route::Upstream(Proxied { number, rewritten: None, is_ordered: false });
     }
     if let Some(page) = app.config.compose.iter().position(|page| page.path.matches(below)) {
         return Route::Page(Composed { page, path: below.to_vec(), query: None });

@@ -14,6 +14,7 @@ use crate::header_block::HeaderBlock;
 use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::origin::Origin;
+use crate::proxy::switch;
 use crate::reason::Reason;
 use crate::route::{self, Route};
 use crate::{compose, entities, files, origin, page_cache, upgrade};
@@ -166,7 +167,12 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
         Route::Script(script) => made(connection, turn, app, Origin::Script(script)).await,
-        Route::Upstream(proxied) => made(connection, turn, app, Origin::Upstream(proxied)).await,
+        Route::Upstream(proxied) => {
+            match Box::pin(switch::attempt(connection, turn, app, &proxied)).await {
+                Some(answered) => answered,
+                None => made(connection, turn, app, Origin::Upstream(proxied)).await,
+            }
+        }
         Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
             if let Some(hint) = hint {

@@ -16,6 +16,7 @@ use crate::reason::Reason;
 use crate::turn::{Answered, Turn};
 use outboard_http1::{BodyFraming, InvalidHeader};
 use outboard_reactor::Stream;
+use rustix::net::sockopt;
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -123,21 +124,42 @@ impl Upgraded {
     /// # Errors
     /// What `read(2)` reports.
     pub async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        std::future::poll_fn(|_| self.poll_read(into)).await
+    }
+
+    pub(crate) fn poll_read(&mut self, into: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         if !self.read_ahead.is_empty() {
             let ahead = std::mem::take(&mut self.read_ahead);
             into.extend_from_slice(&ahead);
-            return Ok(ahead.len());
+            return Poll::Ready(Ok(ahead.len()));
         }
         into.reserve(READ_BYTES);
-        std::future::poll_fn(|_| {
-            while self.stream.source().poll_readable().is_ready() {
-                if let Some(read) = self.stream.try_read(into).transpose() {
-                    return Poll::Ready(read);
-                }
+        while self.stream.source().poll_readable().is_ready() {
+            if let Some(read) = self.stream.try_read(into).transpose() {
+                return Poll::Ready(read);
             }
-            Poll::Pending
-        })
-        .await
+        }
+        Poll::Pending
+    }
+
+    pub(crate) fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            if let Some(written) = self.stream.try_write(&[IoSlice::new(bytes)]).transpose() {
+                return Poll::Ready(written);
+            }
+            std::task::ready!(self.stream.source().poll_writable());
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn end(&mut self) {
+        self.stream.shutdown_write();
+    }
+
+    /// Has a peer noticed that is gone without a word.
+    pub(crate) fn keep_alive(&self) {
+        // Without it the connection is only freed later.
+        let _ = sockopt::set_socket_keepalive(&self.stream, true);
     }
 
     /// Writes all.

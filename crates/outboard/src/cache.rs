@@ -141,8 +141,30 @@ fn stats(body: &Value) -> Result<String, fmt::Error> {
             let (entries, bytes) = (count("disk_entries"), count("disk_bytes"));
             writeln!(page, "  on disk   {entries} in {} KiB", bytes / 1024)?;
         }
+        if stats["shared"].is_object() {
+            page.push_str(&shared(&stats["shared"])?);
+        }
         writeln!(page, "  presets   {}", presets.join(", "))?;
     }
+    Ok(page)
+}
+
+fn shared(shared: &Value) -> Result<String, fmt::Error> {
+    let mut page = String::new();
+    let text = |name: &str| shared[name].as_str().unwrap_or_default().to_owned();
+    match shared["away"].as_str() {
+        Some(why) => writeln!(page, "  shared    not now: {why}")?,
+        None => writeln!(page, "  shared    as {} by {}", text("name"), text("server"))?,
+    }
+    writeln!(
+        page,
+        "            {} pages taken, {} put; purges: {} sent, {} heard, {} not confirmed yet",
+        shared["taken"],
+        shared["put"],
+        shared["purges_sent"],
+        shared["purges_heard"],
+        shared["purges_unconfirmed"]
+    )?;
     Ok(page)
 }
 
@@ -180,5 +202,9 @@ fn get(body: &Value) -> Result<String, fmt::Error> {
 }
 
 fn purged(body: &Value) -> Result<String, fmt::Error> {
-    Ok(format!("{} purged\n", body["purged"]))
+    let others = match body["others_told"].as_bool() {
+        Some(false) => "; the shared server is away: others hear of it when it is back",
+        _ => "",
+    };
+    Ok(format!("{} purged{others}\n", body["purged"]))
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// What a response is stored under: `scheme://authority/path?query`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
-    pub(crate) bytes: Box<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     pub(crate) path_start: u32,
 }
 
@@ -267,7 +267,7 @@ impl Entry {
             representations.map(|one| shared(one.head.len()) + shared(one.body.len())).sum();
         let list = allocated(self.coded.capacity() * size_of::<Representation>());
         let taken = shared(size_of::<Self>())
-            + allocated(self.key.bytes.len())
+            + shared(self.key.bytes.len())
             + allocated(self.tags.len() * 8)
             + self.variant.allocated_bytes()
             + bodies

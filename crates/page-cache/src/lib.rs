@@ -19,7 +19,8 @@
 //! | `conditions`, `range`, `validators` | 304 and 206 to clients |
 //! | `validation`, `invalidation` | what the origin confirms, and what it changed |
 //! | `entry`, `coding`, `compress` | a stored response and the codings of its body |
-//! | `store`, `purge`, `tags` | the entries in memory, and how they are purged |
+//! | `store` | the entries in memory |
+//! | `purge`, `tags`, `purge_index`, `purge_log` | what is purged, which entries that are, and what was purged lately |
 //! | `record`, `shelf` | an entry as bytes, and what of them lies on disk |
 //! | `difference` | what two visitors' copies of a page differ in |
 //! | `cache_status`, `reason` | what is said about it |
@@ -42,6 +43,8 @@ mod pattern;
 mod policy;
 mod preset;
 mod purge;
+mod purge_index;
+mod purge_log;
 mod range;
 mod reason;
 mod record;
@@ -72,7 +75,8 @@ pub use message::{Exchanged, Field, Fields, Request, Response};
 pub use pattern::NamePattern;
 pub use policy::Policy;
 pub use preset::{PRESETS, Preset};
-pub use purge::{Selector, Stamp};
+pub use purge::Selector;
+pub use purge_log::PurgeLog;
 pub use range::Ranged;
 pub use reason::Reason;
 pub use record::{decoded, encoded};
@@ -80,7 +84,7 @@ pub use request_facts::{Guard, RequestFacts};
 pub use reuse::{Forward, Reuse, is_error, reuse, stands_in};
 pub use shelf::Shelf;
 pub use storage::{Audience, Storable, kept_fields, may_be_kept, storable};
-pub use store::{Counts, Found, Purge, Store};
+pub use store::{Counts, Found, Purge, Stamp, Store};
 pub use tags::tags;
 pub use targeted::{Control, TARGETED};
 pub use validation::{

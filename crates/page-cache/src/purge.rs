@@ -1,10 +1,6 @@
-//! What a purge is about, and the memory of recent ones.
-//!
-//! Invariant: an answer that began to be made before a purge that is about it is never stored
-//! after it, however long it takes: the log knows every purge since it began, or it is refused.
+//! What a purge is about, and how that is written down.
 
 use crate::entry::{Entry, Key};
-use std::collections::VecDeque;
 
 /// Which stored responses a purge is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,41 +84,5 @@ fn normalised(text: &[u8]) -> Vec<u8> {
     };
     let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
     let path: &[u8] = if end == rest.len() { b"/" } else { &rest[end..] };
-    Key::new(is_https, &rest[..end], path).bytes.into()
-}
-
-/// A moment between two purges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp(u64);
-
-/// How many purges are remembered; an answer that outlasts more is not stored.
-const REMEMBERED: usize = 1024;
-
-/// The latest purges.
-#[derive(Debug, Default)]
-pub(crate) struct PurgeLog {
-    /// How many purges there were in all.
-    count: u64,
-    latest: VecDeque<Selector>,
-}
-
-impl PurgeLog {
-    pub(crate) fn now(&self) -> Stamp {
-        Stamp(self.count)
-    }
-
-    pub(crate) fn note(&mut self, selector: Selector) {
-        if self.latest.len() == REMEMBERED {
-            self.latest.pop_front();
-        }
-        self.latest.push_back(selector);
-        self.count += 1;
-    }
-
-    /// Whether a purge since `began` was about this response, or may have been.
-    pub(crate) fn concerns(&self, began: Stamp, entry: &Entry) -> bool {
-        let since = usize::try_from(self.count - began.0).unwrap_or(usize::MAX);
-        since > self.latest.len()
-            || self.latest.iter().rev().take(since).any(|purge| purge.selects_entry(entry))
-    }
+    Key::new(is_https, &rest[..end], path).bytes().to_vec()
 }

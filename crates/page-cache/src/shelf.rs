@@ -6,7 +6,9 @@
 
 use crate::entry::{Entry, Key, Shared};
 use crate::purge::Selector;
+use crate::purge_index::PurgeIndex;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug)]
@@ -14,7 +16,8 @@ pub struct Shelf {
     budget_bytes: u64,
     used_bytes: u64,
     files: HashMap<u64, Shelved>,
-    by_key: HashMap<Box<[u8]>, Vec<u64>>,
+    by_key: HashMap<Arc<[u8]>, Vec<u64>>,
+    purge_index: PurgeIndex<u64>,
     /// Oldest first; numbers that are gone are passed over.
     order: VecDeque<u64>,
 }
@@ -34,6 +37,7 @@ impl Shelf {
             used_bytes: 0,
             files: HashMap::new(),
             by_key: HashMap::new(),
+            purge_index: PurgeIndex::default(),
             order: VecDeque::new(),
         }
     }
@@ -79,6 +83,7 @@ impl Shelf {
         }
         let shelved = Shelved { entry: entry.without_bodies().into(), bytes };
         self.by_key.entry(entry.key().bytes.clone()).or_default().push(file);
+        self.purge_index.add(entry, file);
         self.files.insert(file, shelved);
         self.order.push_back(file);
         self.used_bytes += bytes;
@@ -102,6 +107,7 @@ impl Shelf {
     pub fn remove(&mut self, file: u64) -> bool {
         let Some(shelved) = self.files.remove(&file) else { return false };
         self.used_bytes -= shelved.bytes;
+        self.purge_index.remove(&shelved.entry, file);
         let key = shelved.entry.key().bytes();
         if let Some(files) = self.by_key.get_mut(key) {
             files.retain(|&other| other != file);
@@ -119,8 +125,7 @@ impl Shelf {
 
     /// Forgets what is selected; gives the files.
     pub fn purge(&mut self, selector: &Selector) -> Vec<u64> {
-        let selected = self.files.iter().filter(|(_, one)| selector.selects_entry(&one.entry));
-        let selected: Vec<u64> = selected.map(|(&file, _)| file).collect();
+        let selected = self.purge_index.selected(selector);
         for &file in &selected {
             self.remove(file);
         }

@@ -17,7 +17,9 @@ mod queue;
 use crate::entry::{Entry, Key, Shared};
 use crate::freshness::Freshness;
 use crate::message::Fields;
-use crate::purge::{PurgeLog, Selector, Stamp};
+use crate::purge::Selector;
+use crate::purge_index::PurgeIndex;
+use crate::purge_log::PurgeLog;
 use crate::reason::Reason;
 use crate::tags;
 use ghost::Ghost;
@@ -36,6 +38,7 @@ pub struct Store {
     /// The first slot of the entries with a hash; they are chained.
     index: HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>,
     slots: Slots,
+    purge_index: PurgeIndex<u32>,
     small: Queue,
     main: Queue,
     ghost: Ghost,
@@ -43,6 +46,10 @@ pub struct Store {
     hasher: RandomState,
     counts: Counts,
 }
+
+/// A moment between two purges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(u64);
 
 /// What happened to entries since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,6 +95,7 @@ impl Store {
             entries_bytes: 0,
             index: HashMap::default(),
             slots: Slots::default(),
+            purge_index: PurgeIndex::default(),
             small: Queue::default(),
             main: Queue::default(),
             ghost: Ghost::new(budget_bytes),
@@ -108,7 +116,11 @@ impl Store {
         // A hash table has eight buckets for seven entries, and a byte of control for each.
         let buckets = self.index.capacity().div_ceil(7) * 8;
         let index = buckets * (size_of::<(u64, u32)>() + 1);
-        self.entries_bytes + index + self.slots.allocated_bytes() + self.ghost.allocated_bytes()
+        self.entries_bytes
+            + index
+            + self.purge_index.allocated_bytes()
+            + self.slots.allocated_bytes()
+            + self.ghost.allocated_bytes()
     }
 
     /// The budget in bytes.
@@ -133,7 +145,7 @@ impl Store {
 
     /// The moment that an answer begins to be made, for [`Self::insert`].
     pub fn stamp(&self) -> Stamp {
-        self.purges.now()
+        Stamp(self.purges.latest())
     }
 
     /// The entry under `key` for which `answers` holds; of several the latest (RFC 9111 4).
@@ -183,7 +195,7 @@ impl Store {
     /// # Errors
     /// It is too large, or was purged while it was made.
     pub fn insert(&mut self, entry: Entry, began: Stamp, now_s: u64) -> Result<Shared, Reason> {
-        if self.purges.concerns(began, &entry) {
+        if self.purges.concerns(began.0, &entry) {
             return Err(Reason::PurgedMeanwhile);
         }
         // One entry shall not push out most of the others.
@@ -200,6 +212,7 @@ impl Store {
         let queue = if slot.is_main { &mut self.main } else { &mut self.small };
         let number = self.slots.add(slot);
         self.index.insert(hash, number);
+        self.purge_index.add(&entry, number);
         self.entries_bytes += cost_bytes;
         queue.push(&mut self.slots, number, cost_bytes);
         self.counts.stored += 1;
@@ -217,21 +230,7 @@ impl Store {
 
     /// Purges what is selected; gives how many entries that were.
     pub fn purge(&mut self, selector: Selector, purge: Purge) -> usize {
-        let selected: Vec<u32> = match &selector {
-            Selector::Url(url) if !url.starts_with(b"/") => {
-                let hash = self.hasher.hash_one(&url[..]);
-                let chain = self.chain(hash);
-                chain
-                    .filter(|&number| selector.selects_entry(&self.slots.get(number).entry))
-                    .collect()
-            }
-            _ => {
-                let all = self.slots.iter();
-                all.filter(|(_, slot)| selector.selects_entry(&slot.entry))
-                    .map(|(at, _)| at)
-                    .collect()
-            }
-        };
+        let selected = self.purge_index.selected(&selector);
         for &number in &selected {
             match purge {
                 Purge::Hard => self.remove(number),
@@ -241,14 +240,14 @@ impl Store {
                 }
             }
         }
-        self.purges.note(selector);
+        self.purges.note(self.purges.latest() + 1, selector);
         self.counts.purged += selected.len() as u64;
         selected.len()
     }
 
     /// Whether a purge since `began` was about this entry, or may have been.
     pub fn was_purged(&self, began: Stamp, entry: &Entry) -> bool {
-        self.purges.concerns(began, entry)
+        self.purges.concerns(began.0, entry)
     }
 
     /// All entries, in no order.
@@ -269,6 +268,8 @@ impl Store {
     fn put_in_place(&mut self, number: u32, entry: Entry) -> Shared {
         let entry = Shared::new(entry);
         let slot = self.slots.get_mut(number);
+        self.purge_index.remove(&slot.entry, number);
+        self.purge_index.add(&entry, number);
         let (old_bytes, new_bytes) = (slot.entry.cost_bytes(), entry.cost_bytes());
         slot.entry = entry.clone();
         let queue = if slot.is_main { &mut self.main } else { &mut self.small };
@@ -307,8 +308,10 @@ impl Store {
                 self.index.remove(&hash);
             }
         }
-        let cost_bytes = self.slots.get(number).entry.cost_bytes();
-        let queue = if self.slots.get(number).is_main { &mut self.main } else { &mut self.small };
+        let slot = self.slots.get(number);
+        let cost_bytes = slot.entry.cost_bytes();
+        self.purge_index.remove(&slot.entry, number);
+        let queue = if slot.is_main { &mut self.main } else { &mut self.small };
         queue.unlink(&mut self.slots, number, cost_bytes);
         self.entries_bytes -= cost_bytes;
         self.slots.free(number);

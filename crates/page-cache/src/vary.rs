@@ -9,6 +9,7 @@ use crate::cookies::{self, CookieRules};
 use crate::entry::allocated;
 use crate::list;
 use crate::message::Fields;
+use crate::tags;
 
 /// The fields that a response varies by and what its request said in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,7 +94,11 @@ impl Variant {
         *values == *self.values
     }
 
-    /// What it takes beside its own size, in bytes.
+    /// A number for it that is the same in every process.
+    pub fn hash(&self) -> u64 {
+        tags::hash(&self.raw().join(&0))
+    }
+
     /// Names, values and overrides, for a record of it.
     pub(crate) fn raw(&self) -> [&[u8]; 3] {
         [self.names.as_bytes(), &self.values, &self.overrides]
@@ -105,6 +110,7 @@ impl Variant {
         Some(Self { names, values: values.into(), overrides: overrides.into() })
     }
 
+    /// What it takes beside its own size, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         allocated(self.names.len()) + allocated(self.values.len()) + allocated(self.overrides.len())
     }

@@ -103,6 +103,9 @@ fn purges_reach_what_they_name_and_nothing_else() {
         (Selector::url(b"http://b.test/"), vec![]),
         (Selector::prefix(b"/news/"), vec!["/news/1", "/news/2?p=1"]),
         (Selector::prefix(b"http://a.test/news"), vec!["/news/1", "/news/2?p=1", "/newsletter"]),
+        (Selector::prefix(b"http://a.test"), urls.to_vec()),
+        (Selector::prefix(b"http://b.test"), vec![]),
+        (Selector::prefix(b"https:"), vec![]),
         (Selector::All, urls.to_vec()),
     ] {
         let mut store = Store::new(1 << 20);
@@ -134,6 +137,31 @@ fn tags_of_all_three_fields_are_purged_by() {
     assert_eq!(store.purge(selector, Purge::Hard), 1);
     assert!(has(&mut store, "/4"));
     assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn what_was_replaced_or_thrown_away_is_no_more_purged_by_its_old_tags() {
+    let mut store = Store::new(1 << 20);
+    let tag = |name: &[u8]| Selector::Tags(vec![Store::new(1 << 20).tag(name)]);
+    put(&mut store, "/1", &format!("{KEEP}\nCache-Tag: old"));
+    put(&mut store, "/1", &format!("{KEEP}\nCache-Tag: new"));
+    assert_eq!(store.purge(tag(b"old"), Purge::Hard), 0);
+    let soft = Purge::Soft { now_s: NOW_S, grace_s: 60 };
+    assert_eq!(store.purge(tag(b"new"), soft), 1);
+    assert_eq!(store.purge(tag(b"new"), Purge::Hard), 1, "a soft purge leaves it in the index");
+    assert_eq!(store.purge(tag(b"new"), Purge::Hard), 0);
+    assert_eq!(store.purge(Selector::All, Purge::Hard), 0);
+}
+
+#[test]
+fn a_purge_that_is_repeated_pushes_no_other_out_of_memory() {
+    let mut store = Store::new(1 << 20);
+    let began = store.stamp();
+    for _ in 0..10_000 {
+        store.purge(Selector::url(b"/other"), Purge::Hard);
+    }
+    let made = entry(&store, "/page", "", KEEP, 10);
+    assert!(store.insert(made, began, NOW_S).is_ok());
 }
 
 #[test]
@@ -189,7 +217,7 @@ fn a_tag_purge_reaches_a_page_that_is_being_rendered_too() {
 fn a_render_that_outlasts_the_memory_of_purges_is_not_stored() {
     let mut store = Store::new(1 << 20);
     let began = store.stamp();
-    for number in 0..2000 {
+    for number in 0..5000 {
         store.purge(Selector::url(format!("/{number}").as_bytes()), Purge::Hard);
     }
     let made = entry(&store, "/page", "", KEEP, 10);

@@ -4,6 +4,7 @@
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
 //! time-out, whatever the peer does.
 
+use crate::channel::{Channel, Destination};
 use crate::connection::{self, Broken, Connection};
 use crate::counters::Counters;
 use crate::error::{Error, Kind};
@@ -235,8 +236,8 @@ impl Client {
         may_pool: bool,
         deadline: Deadline,
     ) -> Result<(ResponseFacts, Body), Failed> {
-        let wish =
-            request.url.is_https().then_some(Wish { verify: request.verify, http2: request.http2 });
+        let http2 = request.http2 && request.switch_to.is_none();
+        let wish = request.url.is_https().then_some(Wish { verify: request.verify, http2 });
         let way = match self.known_way(host, wish, may_pool) {
             Some(way) => way,
             // Rare, and much larger than the rest: not a part of every call.
@@ -342,17 +343,42 @@ impl Client {
     ) -> Result<Transport, Failed> {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
+        self.reach(url.host(), url.port(), url.origin(), wish, until_ms).await
+    }
+
+    /// Connects for another protocol than HTTP, until `until_ms` (monotonic).
+    ///
+    /// # Errors
+    /// No connection came about.
+    pub async fn dial(&self, to: &Destination, until_ms: u64) -> Result<Channel, Error> {
+        let wish = to.tls_verified.map(|verify| Wish { verify, http2: false });
+        let name = format!("{}:{}", to.host, to.port);
+        match self.reach(&to.host, to.port, &name, wish, until_ms).await {
+            Ok(transport) => Ok(Channel::new(transport, Vec::new())),
+            Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
+        }
+    }
+
+    /// `name` is for messages.
+    async fn reach(
+        &self,
+        host: &str,
+        port: u16,
+        name: &str,
+        wish: Option<Wish>,
+        until_ms: u64,
+    ) -> Result<Transport, Failed> {
         let late = || {
-            let message = format!("no connection to {} in time", url.origin());
+            let message = format!("no connection to {name} in time");
             Failed::Finally(Error::new(Kind::Timeout, message))
         };
-        let addresses = with_deadline(until_ms, self.names.resolve(url.host())).await;
+        let addresses = with_deadline(until_ms, self.names.resolve(host)).await;
         let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
-        let stream = tcp::connect(&addresses, url.port(), until_ms).await.map_err(|error| {
+        let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
             if error.kind() == io::ErrorKind::TimedOut {
                 return late();
             }
-            let message = format!("no connection to {}: {error}", url.origin());
+            let message = format!("no connection to {name}: {error}");
             let error = Error::new(Kind::Connect, message);
             Failed::Connection { error, was_pooled: false }
         })?;
@@ -360,7 +386,7 @@ impl Client {
         match wish {
             None => Ok(Transport::Plain(stream)),
             Some(wish) => {
-                let session = self.sessions.connect(stream, url.host(), wish);
+                let session = self.sessions.connect(stream, host, wish);
                 let tls = with_deadline(until_ms, session).await;
                 let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
                 Ok(Transport::Tls(Box::new(tls)))

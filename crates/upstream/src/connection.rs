@@ -5,6 +5,7 @@
 //! never used again; what could be read in two ways is refused (RFC 9112 6.3, 11.2), because it
 //! would let one answer be taken for another's.
 
+use crate::channel::Channel;
 use crate::error::{Error, Kind};
 use crate::request::Request;
 use crate::tls::Wish;
@@ -138,6 +139,9 @@ impl Connection {
                 self.read_more(request).await?;
                 continue;
             };
+            if self.parser.status() == 101 && request.switch_to.is_some() {
+                return Ok(Head { len: head_len, body: ResponseBody::None, keep_alive: false });
+            }
             if self.parser.status() == 101 {
                 return Err(broken("a switch of protocols that nobody asked for"));
             }
@@ -245,6 +249,13 @@ impl Body {
     pub(crate) fn into_idle(self) -> Option<Box<Connection>> {
         let clean = self.keep_alive && self.is_over() && self.at == self.connection.input.len();
         clean.then_some(self.connection)
+    }
+
+    /// The connection and what came behind the head, when it speaks something else from now on.
+    pub(crate) fn into_channel(self) -> Channel {
+        let Connection { transport, mut input, .. } = *self.connection;
+        input.drain(..self.at);
+        Channel::new(transport, input)
     }
 
     /// Waits for more of it and appends that to `out`.

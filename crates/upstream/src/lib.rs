@@ -12,6 +12,7 @@
 //! | `upload` | [`Upload`]: a request whose body is still coming |
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
 //! | `http2` | exchanges that share a connection |
+//! | `channel` | [`Channel`]: a connection that speaks something else |
 //! | `host` | what is under way to one origin, and what is idle |
 //! | `names`, `tcp`, `tls`, `transport` | from a name to bytes |
 //! | `decode` | content codings |
@@ -19,6 +20,7 @@
 //! | `url`, `error`, `counters` | what their names say |
 #![forbid(unsafe_code)]
 
+mod channel;
 mod client;
 mod connection;
 mod counters;
@@ -36,6 +38,7 @@ mod transport;
 mod upload;
 mod url;
 
+pub use channel::{Channel, Destination};
 pub use client::{Client, Settings};
 pub use counters::Counters;
 pub use error::{Error, Kind};

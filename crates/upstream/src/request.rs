@@ -39,6 +39,8 @@ pub struct Request {
     pub decompress: bool,
     /// Offer HTTP/2 to `https` servers.
     pub http2: bool,
+    /// The protocol that the connection is to be switched to (RFC 9110 7.8); `101` is an answer then.
+    pub switch_to: Option<Vec<u8>>,
 }
 
 impl Request {
@@ -57,6 +59,7 @@ impl Request {
             verify: true,
             decompress: true,
             http2: true,
+            switch_to: None,
         }
     }
 
@@ -94,6 +97,11 @@ impl Request {
             out.extend_from_slice(b": ");
             out.extend_from_slice(value);
             out.extend_from_slice(b"\r\n");
+        }
+        if let Some(protocol) = &self.switch_to {
+            write_header(out, b"Connection", b"upgrade")
+                .and_then(|()| write_header(out, b"Upgrade", protocol))
+                .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()))?;
         }
         // RFC 9110 8.6: a method that has a meaning for a body says that there is none.
         let says_none = matches!(method, b"POST" | b"PUT" | b"PATCH");
@@ -188,7 +196,8 @@ impl RequestHeaders {
         self.iter().any(|(theirs, _)| theirs.eq_ignore_ascii_case(name))
     }
 
-    fn remove(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
+    /// Takes out the fields whose names are `unwanted`.
+    pub fn remove(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
         let lines = self.lines.split_inclusive(|&byte| byte == b'\n');
         let kept = lines.filter(|line| !split_line(line).is_some_and(|(name, _)| unwanted(name)));
         self.lines = kept.collect::<Vec<_>>().concat();

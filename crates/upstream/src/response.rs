@@ -4,6 +4,7 @@
 //! decoding; the connection goes back to its host when the body has been read to its end, and is
 //! closed when the response is dropped before.
 
+use crate::channel::Channel;
 use crate::client::Client;
 use crate::connection::{self, Connection};
 use crate::decode::Decoder;
@@ -18,7 +19,7 @@ use std::rc::Rc;
 /// An answer.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status, 200 to 999.
+    /// Its status, 200 to 999; 101 if the request wished to switch protocols.
     pub status: u16,
     /// Major version of HTTP that was spoken.
     pub http_version: u8,
@@ -124,8 +125,19 @@ impl Response {
             headers: head.headers,
             content,
         };
-        response.content.settle();
+        // A connection that was switched goes to whoever asked for that.
+        if response.status != 101 {
+            response.content.settle();
+        }
         Ok(response)
+    }
+
+    /// The connection, if it was switched to another protocol.
+    pub fn into_channel(self) -> Option<Channel> {
+        match self.content.under_way {
+            Some((Body::Http1(body), _)) if self.status == 101 => Some(body.into_channel()),
+            _ => None,
+        }
     }
 
     /// Waits for more of the body and appends it to `out`. False when this was the last of it.

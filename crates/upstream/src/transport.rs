@@ -60,6 +60,35 @@ impl Transport {
         }
     }
 
+    /// Takes bytes to send, as many as there is room for.
+    pub(crate) fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tls(tls) => tls.poll_write(bytes),
+            Self::Plain(stream) => loop {
+                if let Some(count) = stream.try_write(&[IoSlice::new(bytes)])? {
+                    return Poll::Ready(Ok(count));
+                }
+                ready!(stream.source().poll_writable());
+            },
+        }
+    }
+
+    /// Hands over what [`Self::poll_write`] took.
+    pub(crate) fn poll_flush(&mut self) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tls(tls) => tls.poll_flush(),
+            Self::Plain(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Ends the sending side, as far as the socket takes that at once.
+    pub(crate) fn end(&mut self) {
+        match self {
+            Self::Tls(tls) => tls.close(),
+            Self::Plain(stream) => stream.shutdown_write(),
+        }
+    }
+
     /// Whether an idle connection can take a request: the peer has neither closed it nor sent
     /// anything that nobody asked for.
     pub(crate) fn is_quiet(&mut self) -> bool {

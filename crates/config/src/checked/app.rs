@@ -144,7 +144,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),
         rewrites: rewrites(raw, &at("rewrite"), desk),
         headers: raw.headers.iter().map(headers::rule).collect(),
-        page_cache: page_cache::page_cache(&raw.page_cache, &at("page_cache"), desk),
+        page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), desk),
         deny: raw.deny.clone(),
         error_pages: error_pages(raw, &root, &at("error_pages"), desk),
         static_files: static_files(&raw.static_files, &at("static"), desk),

@@ -3,6 +3,7 @@
 use super::Desk;
 use super::Forwarding;
 use super::listen;
+use super::page_cache_shared::{PageCacheShared, shared};
 use crate::diagnostic::Kind;
 use crate::raw::{self, PageCacheEntry, PageCacheMode};
 use crate::scalar::{Fault, PlainText};
@@ -15,6 +16,8 @@ pub struct PageCache {
     pub budget_bytes: u64,
     /// Where it is kept as well; `None`: in memory alone.
     pub disk: Option<PageCacheDisk>,
+    /// Where it is shared among machines; `None`: each gateway has its own.
+    pub shared: Option<PageCacheShared>,
     /// How many of a million hits are examined by themselves.
     pub audit_ppm: u32,
     /// How long an anonymous answer is kept that says nothing; 0 for not at all.
@@ -57,6 +60,7 @@ pub const PRESET_NAMES: [&str; 8] =
 /// `None` when it is off.
 pub(super) fn page_cache(
     raw: &PageCacheEntry,
+    app: &str,
     place: &[&str],
     desk: &mut Desk<'_>,
 ) -> Option<PageCache> {
@@ -80,6 +84,7 @@ pub(super) fn page_cache(
     Some(PageCache {
         budget_bytes: table.budget.0,
         disk,
+        shared: shared(table.shared.as_ref(), app, place, desk),
         audit_ppm: table.audit.0,
         silent_s: seconds(silent_ms),
         stale_while_revalidate_s: seconds(

@@ -13,6 +13,8 @@ pub struct Proxy {
     /// What goes before the request's path: scheme, host, port and maybe a path, without a slash
     /// at its end.
     pub upstream: String,
+    /// Whether only scripts lead there.
+    pub is_internal: bool,
     /// Whether the server is told the client's `Host`.
     pub keeps_host: bool,
     /// How long a connection to it may take.
@@ -33,6 +35,7 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Ve
         all.push(Proxy {
             path: one.path.clone(),
             upstream: one.upstream.0.trim_end_matches('/').to_owned(),
+            is_internal: one.internal,
             keeps_host: one.keep_host,
             connect_timeout_ms: one.connect_timeout.0,
             timeout_ms: one.timeout.0,

@@ -1,6 +1,6 @@
 //! `page_cache` of an app: answers that are kept.
 
-use crate::scalar::{ByteSize, FilePath, Peer, Period, PlainText, Portion};
+use crate::scalar::{AppName, ByteSize, FilePath, Peer, Period, PlainText, Portion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,8 @@ pub(crate) struct PageCache {
     /// What that may hold.
     #[schemars(extend("x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
     pub(crate) disk_budget: ByteSize,
+    /// A Redis or Valkey that several gateways share what is kept by; absent: each has its own.
+    pub(crate) shared: Option<PageCacheShared>,
     /// The share of hits that are made again to see whether the kept page is the same for everybody;
     /// what is not is taken out of the cache.
     pub(crate) audit: Portion,
@@ -78,6 +80,36 @@ pub(crate) struct PageCache {
     pub(crate) purge_from: Vec<Peer>,
 }
 
+/// Where pages and purges are shared among machines.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageCacheShared {
+    /// The server: `redis://USER:PASSWORD@HOST:PORT/DATABASE`, of which all but the host may be
+    /// absent; `rediss://` for TLS.
+    #[schemars(extend("x-alias" = ["url", "host", "redis"]))]
+    pub(crate) server: PlainText,
+    /// What all that is kept there begins with: gateways with the same name share; absent: the
+    /// app's name.
+    #[schemars(extend("x-alias" = ["prefix"]))]
+    pub(crate) name: Option<AppName>,
+    /// How long an answer of the server may take: a page is made instead, and a purge returns before
+    /// the server has confirmed it.
+    #[serde(default = "quarter_second")]
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub(crate) timeout: Period,
+    /// Whether the certificate of a `rediss` server is checked.
+    #[serde(default = "yes")]
+    pub(crate) verify: bool,
+}
+
+fn quarter_second() -> Period {
+    Period(250)
+}
+
+fn yes() -> bool {
+    true
+}
+
 impl Default for PageCacheEntry {
     fn default() -> Self {
         Self::Mode(PageCacheMode::Off)
@@ -91,6 +123,7 @@ impl Default for PageCache {
             budget: ByteSize(64 << 20),
             disk: None,
             disk_budget: ByteSize(1 << 30),
+            shared: None,
             audit: Portion(0),
             silent: None,
             stale_while_revalidate: None,

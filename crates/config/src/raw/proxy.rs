@@ -14,6 +14,9 @@ pub(crate) struct Proxy {
     /// request's own if there is one.
     #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "to", "url"]))]
     pub(crate) upstream: PlainText,
+    /// Whether only scripts lead there, by `X-Accel-Redirect`, and no URL of clients does.
+    #[serde(default)]
+    pub(crate) internal: bool,
     /// Whether the server is told the client's `Host`, or its own.
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["ProxyPreserveHost"]))]

@@ -119,10 +119,13 @@ impl PageCache {
         });
     }
 
-    /// Writes a page to disk, if there is one for it.
+    /// Writes a page to disk, if there is one for it, and puts it where pages are shared.
     pub(super) fn shelve(&self, entry: &Shared) {
         if let Some(disk) = &self.disk {
             disk.put(entry);
+        }
+        if let Some(commons) = &self.commons {
+            commons.put(entry);
         }
     }
 

@@ -317,6 +317,7 @@ impl PageCache {
         app: &Rc<App>,
         origin: &Origin,
         key: Key,
+        stale: &Shared,
     ) {
         let Part::Lead(lead) = self.flights.join(&key) else { return };
         let wish = self.wish(None);
@@ -326,7 +327,15 @@ impl PageCache {
         let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
         let path = buffers.path.clone();
         let (cache, app, request_id) = (self.clone(), app.clone(), turn.request_id);
+        let stale = stale.clone();
         spawn(async move {
+            let others = cache.look_behind(&key, None).await;
+            let is_newer = |other: &Shared| {
+                other.variant() == stale.variant() && other.times().is_fresh(now_s())
+            };
+            if others.iter().any(is_newer) {
+                return;
+            }
             let began = cache.store.borrow().stamp();
             let request_s = now_s();
             let made = prepared.make(&app, request_id, &path, wish.whole_bytes).await;

@@ -53,15 +53,24 @@ pub(crate) async fn purge(
         vec![Selector::Tags(tags.into())]
     };
     let purged: usize = selectors.into_iter().map(|one| cache.purge_now(one, is_soft)).sum();
+    let mut answer = json!({ "purged": purged });
+    if cache.commons.is_some() {
+        answer["others_told"] = cache.settle().await.into();
+    }
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", b"application/json").expect("a constant header");
-    let body = format!("{}\n", json!({ "purged": purged }));
+    let body = format!("{answer}\n");
     let sent = connection.respond(turn.asked, 200, &headers, body.as_bytes()).await;
     Answered { sent, status: 200, body_bytes: body.len() as u64 }
 }
 
 /// Answers `METHOD /cache/…` of the admin socket: a status and JSON.
-pub(crate) fn operate(gateway: &Gateway, is_post: bool, verb: &[u8], query: &[u8]) -> (u16, Value) {
+pub(crate) async fn operate(
+    gateway: &Gateway,
+    is_post: bool,
+    verb: &[u8],
+    query: &[u8],
+) -> (u16, Value) {
     let wish = Wish::read(query);
     let generation = gateway.generation();
     let apps = generation.apps.iter().filter(|app| {
@@ -89,16 +98,22 @@ pub(crate) fn operate(gateway: &Gateway, is_post: bool, verb: &[u8], query: &[u8
                 (200, json!({ "entries": found.collect::<Vec<_>>() }))
             }
         },
-        (true, b"purge") => {
-            let purged: Option<usize> =
-                caches.iter().map(|(_, cache)| cache.purge_wished(&wish)).sum();
-            match purged {
-                Some(purged) => (200, json!({ "purged": purged })),
-                None => (400, json!({"error": "what? url=…, prefix=…, tag=… or all=1"})),
-            }
-        }
+        (true, b"purge") => purge_all(&caches, &wish).await,
         _ => (404, json!({"error": "no such admin resource"})),
     }
+}
+
+async fn purge_all(caches: &[(&str, &PageCache)], wish: &Wish) -> (u16, Value) {
+    let purged: Option<usize> = caches.iter().map(|(_, cache)| cache.purge_wished(wish)).sum();
+    let Some(purged) = purged else {
+        return (400, json!({"error": "what? url=…, prefix=…, tag=… or all=1"}));
+    };
+    let mut answer = json!({ "purged": purged });
+    for (_, cache) in caches.iter().filter(|(_, cache)| cache.commons.is_some()) {
+        let is_told = cache.settle().await && answer["others_told"] != json!(false);
+        answer["others_told"] = is_told.into();
+    }
+    (200, answer)
 }
 
 /// The query of an admin request, decoded.
@@ -165,12 +180,14 @@ fn decoded(text: &[u8]) -> String {
 
 impl PageCache {
     pub(super) fn purge_now(&self, selector: Selector, is_soft: bool) -> usize {
-        let purge = if is_soft {
-            Purge::Soft { now_s: super::now_s(), grace_s: SOFT_GRACE_S }
-        } else {
-            Purge::Hard
-        };
-        self.purge(selector, purge)
+        self.purge(selector, Self::kind_of(is_soft))
+    }
+
+    pub(super) fn kind_of(is_soft: bool) -> Purge {
+        match is_soft {
+            true => Purge::Soft { now_s: super::now_s(), grace_s: SOFT_GRACE_S },
+            false => Purge::Hard,
+        }
     }
 
     /// How many entries were purged; `None` when nothing says which.
@@ -200,6 +217,7 @@ impl PageCache {
             "disk_entries": disk_entries,
             "disk_bytes": disk_bytes,
             "presets": self.presets,
+            "shared": self.commons.as_ref().map(|commons| commons.stats()),
             "audit": self.audit.stats(),
             "entries": store.len(),
             "used_bytes": store.used_bytes(),

@@ -7,6 +7,7 @@
 use super::PageCache;
 use crate::pool::operations::{Asker, Operations, WorkerId};
 use outboard_page_cache::Selector;
+use outboard_reactor::spawn;
 use outboard_ring::operation::{Call, Completion, Operation, Part};
 use outboard_ring::purge::{PurgeCall, Selected};
 use std::rc::Rc;
@@ -32,8 +33,16 @@ impl Operations for Purges {
         };
         let purged = self.cache.as_ref().map_or(0, |cache| cache.purge_called(&call));
         let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
+        let completion = Completion { id, part };
         // A worker that has gone waits for nothing.
-        let _ = asker.send(&Completion { id, part });
+        let complete = move || asker.send(&completion).unwrap_or_default();
+        match self.cache.clone().filter(|cache| cache.is_shared()) {
+            None => complete(),
+            Some(cache) => spawn(async move {
+                cache.settle_called().await;
+                complete();
+            }),
+        }
     }
 
     fn forget(&self, worker: WorkerId) {
@@ -47,6 +56,23 @@ impl PageCache {
         self.successor.replace(Rc::downgrade(successor));
         if let Some(disk) = &self.disk {
             disk.give_up();
+        }
+        // What is shared was made by the release of before.
+        if let Some(commons) = &successor.commons {
+            commons.broadcast(&Selector::All, true);
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.commons.is_some()
+    }
+
+    /// Waits for what [`Self::purge_called`] tells others.
+    async fn settle_called(&self) {
+        let successor = self.successor.borrow().upgrade();
+        match successor {
+            Some(successor) => Box::pin(successor.settle_called()).await,
+            None => drop(self.settle().await),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::header_block::HeaderBlock;
 use crate::log::Level;
 use crate::origin::{self, Origin};
 use crate::php_head::{PhpHead, SendfileOrder};
+use crate::proxy::{self, Proxied};
 use crate::reason::Reason;
 use crate::route::{self, Route, Script};
 
@@ -34,7 +35,9 @@ pub(super) async fn answer(
     let entry = match find(app, &order) {
         Found::File(entry) => entry,
         Found::Missing => return Err(Reason::NotFound),
-        Found::Page(path) if !script.internal => return page(connection, turn, app, &path).await,
+        Found::Page(path) if !script.internal => {
+            return page(connection, turn, app, &path, &head).await;
+        }
         Found::Page(_) | Found::Outside => {
             let (SendfileOrder::Disk(path) | SendfileOrder::Accel(path)) = &order;
             let text = format!("cannot send {}", String::from_utf8_lossy(path));
@@ -120,6 +123,7 @@ async fn page(
     turn: &Turn,
     app: &Rc<App>,
     target: &[u8],
+    said: &PhpHead,
 ) -> BeforeHead<Answered> {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
@@ -129,6 +133,11 @@ async fn page(
     normalize_path(path, &mut normalised).map_err(|_| Reason::BadSendfile)?;
     if !app.has_path(&normalised) {
         return Err(Reason::BadSendfile);
+    }
+    let below = app.below_prefix(&normalised);
+    if let Some(number) = app.config.proxies.iter().position(|to| to.path.matches(below)) {
+        let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_ordered: true };
+        return Box::pin(fetched(connection, turn, app, &proxied, said)).await;
     }
     match route::find(app, &normalised, query, now_ms()) {
         Route::File(entry) => Ok(files::answer(connection, turn, app, &entry).await),
@@ -145,4 +154,28 @@ async fn page(
         // What the client sent is not what the script wants sent there.
         Route::Redirect { .. } | Route::Status(_) | Route::Upstream(_) => Err(Reason::BadSendfile),
     }
+}
+
+/// Fields of the script's own answer that stay when another server's is sent for it.
+const STAYING: [&[u8]; 4] = [b"cache-control", b"content-disposition", b"expires", b"set-cookie"];
+
+/// Answers with what another server has.
+async fn fetched(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    proxied: &Proxied,
+    said: &PhpHead,
+) -> BeforeHead<Answered> {
+    let mut begun = proxy::begin(connection, turn, app, proxied, None).await?;
+    if begun.head.status < 300 {
+        let stays = |name: &[u8]| STAYING.iter().any(|one| name.eq_ignore_ascii_case(one));
+        let staying: Vec<_> = said.headers.lines().filter(|(name, _)| stays(name)).collect();
+        staying.iter().for_each(|(name, _)| begun.head.headers.remove(name));
+        for (name, value) in staying {
+            // It was checked when the script said it.
+            let _ = begun.head.headers.add(name, value);
+        }
+    }
+    Ok(begun.send(connection, turn, app).await)
 }

@@ -1,0 +1,162 @@
+//! WebSocket through a proxy route (RFC 6455, RFC 9110 7.8): both sides switch, then bytes go through.
+//!
+//! Called by the turn before anything else has the request. Invariants: the client gets `101` only
+//! after the upstream has switched; a slow side slows the other instead of filling memory; other
+//! protocols are not handed through, since requests within them (h2c) would pass by all rules.
+
+use super::{Begun, Proxied, head, request, told, until_hangup};
+use crate::answer::{Framing, HeadFacts, Sent};
+use crate::app::App;
+use crate::connection::Connection;
+use crate::header_block::HeaderBlock;
+use crate::reason::Reason;
+use crate::turn::{Answered, Turn, refuse};
+use crate::upgrade::{Speak, Upgraded};
+use outboard_http1::{BodyFraming, Method};
+use outboard_upstream::{Channel, Response};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+const WEBSOCKET: &[u8] = b"websocket";
+/// Most bytes that are read before they are handed on.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Hands a request through that wishes to speak WebSocket; `None` if it does not.
+pub(crate) async fn attempt(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    proxied: &Proxied,
+) -> Option<Answered> {
+    let is_draining = connection.gateway.is_draining();
+    let buffers = connection.buffers();
+    let offered = buffers.head.upgrade(&buffers.input)?;
+    let has_body = !matches!(buffers.head.body(), BodyFraming::None | BodyFraming::Length(0));
+    let is_meant = turn.asked.method == Method::Get && offered.eq_ignore_ascii_case(WEBSOCKET);
+    if !is_meant || has_body || is_draining {
+        return None;
+    }
+    Some(match hand_through(connection, turn, app, proxied).await {
+        Ok(answered) => answered,
+        Err(reason) => refuse(connection, turn, Some(app), reason).await,
+    })
+}
+
+async fn hand_through(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    proxied: &Proxied,
+) -> Result<Answered, Reason> {
+    let failed = |error| told(app, turn.request_id, &error);
+    let mut request = request(connection, turn, app, proxied, None).map_err(failed)?;
+    request.switch_to = Some(WEBSOCKET.to_vec());
+    let timeout_ms = request.timeout_ms;
+    let mut response =
+        until_hangup(connection, app.upstream.send(request)).await?.map_err(failed)?;
+    if response.status == 101 {
+        return Ok(switch(connection, turn, response).await);
+    }
+    response.wait_at_most(timeout_ms);
+    let path = connection.buffers().path.clone();
+    let head = head(app, &response, &path)?;
+    let begun = Begun { head, body: Vec::new(), response, timeout_ms };
+    Ok(begun.send(connection, turn, app).await)
+}
+
+async fn switch(connection: &mut Connection, turn: &Turn, response: Response) -> Answered {
+    let mut lines = HeaderBlock::default();
+    lines.add(b"Connection", b"upgrade").expect("a constant header");
+    lines.add(b"Upgrade", WEBSOCKET).expect("a constant header");
+    for line in response.headers.split(|&byte| byte == b'\n') {
+        if let Some(colon) = memchr::memchr(b':', line) {
+            // They were checked when they were read.
+            let _ = lines.add(&line[..colon], line[colon + 1..].trim_ascii());
+        }
+    }
+    let Some(channel) = response.into_channel() else { return Answered::broken(502, 0) };
+    let facts = HeadFacts { keep_alive: true, ..turn.asked.head(101, Framing::Bodyless(None)) };
+    connection.put_head(facts, &lines.bytes);
+    if !connection.flush(b"").await {
+        return Answered::broken(101, 0);
+    }
+    let speak: Speak = Box::new(move |client| Box::pin(relay(client, channel)));
+    connection.switched = Some(speak);
+    Answered { sent: Sent::Switched, status: 101, body_bytes: 0 }
+}
+
+/// Carries bytes both ways until both sides have said all, one of them is gone, or the server stops.
+async fn relay(mut client: Upgraded, mut upstream: Channel) {
+    client.keep_alive();
+    let (mut up, mut down) = (Way::default(), Way::default());
+    poll_fn(|_| {
+        if client.is_draining() {
+            return Poll::Ready(());
+        }
+        let sent = up.carry(
+            |bytes| client.poll_read(bytes),
+            &mut upstream,
+            |upstream, bytes| upstream.poll_write(bytes),
+            Channel::end,
+        );
+        let got = sent.and_then(|()| {
+            let _ = upstream.poll_flush()?;
+            down.carry(
+                |bytes| upstream.poll_read(bytes),
+                &mut client,
+                |client, bytes| client.poll_write(bytes),
+                Upgraded::end,
+            )
+        });
+        match got {
+            Ok(()) if up.is_over && down.is_over => Poll::Ready(()),
+            Ok(()) => Poll::Pending,
+            Err(_) => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Way {
+    bytes: Vec<u8>,
+    written: usize,
+    is_read: bool,
+    is_over: bool,
+}
+
+impl Way {
+    /// Carries what there is, as far as the receiver takes it.
+    fn carry<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Vec<u8>) -> Poll<io::Result<usize>>,
+        to: &mut T,
+        write: impl Fn(&mut T, &[u8]) -> Poll<io::Result<usize>>,
+        end: impl Fn(&mut T),
+    ) -> io::Result<()> {
+        loop {
+            while self.written < self.bytes.len() {
+                match write(to, &self.bytes[self.written..])? {
+                    Poll::Ready(count) => self.written += count,
+                    Poll::Pending => return Ok(()),
+                }
+            }
+            self.bytes.clear();
+            self.bytes.shrink_to(PIECE_BYTES);
+            self.written = 0;
+            if self.is_read {
+                if !std::mem::replace(&mut self.is_over, true) {
+                    end(to);
+                }
+                return Ok(());
+            }
+            match read(&mut self.bytes)? {
+                Poll::Ready(count) => self.is_read = count == 0,
+                Poll::Pending => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! [`Channel`]: a connection that speaks something other than HTTP.
+//!
+//! Given by [`crate::Client::dial`], and by a [`crate::Response`] that switched protocols; whoever has
+//! it owns what is said.
+
+use crate::transport::Transport;
+use std::io;
+use std::task::Poll;
+
+/// Where to, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// A name or an address.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+    /// Whether TLS is spoken; `Some(false)` for any certificate.
+    pub tls_verified: Option<bool>,
+}
+
+/// A connection for bytes both ways.
+#[derive(Debug)]
+pub struct Channel {
+    transport: Transport,
+    /// What came before it was one.
+    ahead: Vec<u8>,
+}
+
+impl Channel {
+    pub(crate) fn new(transport: Transport, ahead: Vec<u8>) -> Self {
+        Self { transport, ahead }
+    }
+
+    /// Appends what has come; 0 at the end of the stream. The current task is woken for more.
+    ///
+    /// # Errors
+    /// What `read(2)` or TLS reports.
+    pub fn poll_read(&mut self, out: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        if self.ahead.is_empty() {
+            return self.transport.poll_read(out);
+        }
+        let ahead = std::mem::take(&mut self.ahead);
+        out.extend_from_slice(&ahead);
+        Poll::Ready(Ok(ahead.len()))
+    }
+
+    /// Takes bytes to send, as many as there is room for.
+    ///
+    /// # Errors
+    /// What `write(2)` or TLS reports.
+    pub fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.transport.poll_write(bytes)
+    }
+
+    /// Hands over what [`Self::poll_write`] took.
+    ///
+    /// # Errors
+    /// What `write(2)` or TLS reports.
+    pub fn poll_flush(&mut self) -> Poll<io::Result<()>> {
+        self.transport.poll_flush()
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn end(&mut self) {
+        self.transport.end();
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    /// What `write(2)` or TLS reports.
+    pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.transport.write_all(bytes, b"").await
+    }
+}
