@@ -6,13 +6,14 @@
 pub(crate) mod arguments;
 
 use crate::terminal::{self, Terminal};
-use arguments::{Ab, Calibrate, Doctor, Lab, Output, Run, Show, Work};
+use arguments::{Ab, Calibrate, Doctor, Lab, Names, Output, Run, Show, Work};
 use outboard_lab::catalog::Kind;
 use outboard_lab::error::{Error, Result};
 use outboard_lab::experiment::Experiment;
 use outboard_lab::lab::{Effort, Lab as Surroundings};
 use outboard_lab::report::Report;
 use outboard_lab::{ab, calibrate, doctor, janitor, markdown, null, run, table};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// The exit code for stacks that must not be compared.
@@ -20,9 +21,9 @@ const INVALID: u8 = 5;
 
 pub(crate) fn run(arguments: &Lab, terminal: &Terminal) -> ExitCode {
     let ended = match &arguments.work {
-        Work::List => Ok(list(terminal)),
+        Work::List(arguments) => Ok(list(arguments, terminal)),
         Work::Run(arguments) => measure(arguments, terminal),
-        Work::Stacks => Ok(stacks()),
+        Work::Stacks(arguments) => Ok(stacks(arguments)),
         Work::Doctor(arguments) => examine(arguments, terminal),
         Work::Calibrate(arguments) => calibrate(arguments),
         Work::Ab(arguments) => compare(arguments),
@@ -36,7 +37,11 @@ pub(crate) fn run(arguments: &Lab, terminal: &Terminal) -> ExitCode {
     ended.unwrap_or_else(|error: Error| terminal.fail(&error.to_string(), 1))
 }
 
-fn list(terminal: &Terminal) -> ExitCode {
+fn list(arguments: &Names, terminal: &Terminal) -> ExitCode {
+    if arguments.json {
+        let one = |e: &Experiment| json!({"name": e.name(), "about": e.about()});
+        return show_json(Experiment::all().iter().map(one).collect());
+    }
     let mut page = String::new();
     for experiment in Experiment::all() {
         page += &format!("{:<12}{}\n", experiment.name(), experiment.about());
@@ -55,7 +60,11 @@ fn measure(arguments: &Run, terminal: &Terminal) -> Result<ExitCode> {
     deliver(&report, &arguments.output)
 }
 
-fn stacks() -> ExitCode {
+fn stacks(arguments: &Names) -> ExitCode {
+    if arguments.json {
+        let one = |kind: &Kind| json!({"name": kind.name(), "about": kind.about(), "packages": kind.packages()});
+        return show_json(Kind::all().iter().map(one).collect());
+    }
     let mut page = String::new();
     for kind in Kind::all() {
         let packages = match kind.packages() {
@@ -126,6 +135,10 @@ fn deliver(report: &Report, output: &Output) -> Result<ExitCode> {
         eprintln!("report: {}", folder.join("report.html").display());
     }
     Ok(if output.gate { ExitCode::from(report.gate()) } else { ExitCode::SUCCESS })
+}
+
+fn show_json(values: Value) -> ExitCode {
+    show(&format!("{values:#}\n"))
 }
 
 fn show(page: &str) -> ExitCode {

@@ -14,7 +14,7 @@ use crate::lab::Lab;
 use crate::nginx;
 use crate::outboard::{self, Outboard, Setup};
 use crate::report::Report;
-use crate::slice::{Rounds, Series, interleave};
+use crate::slice::{Rounds, Series, Turns, interleave};
 use crate::stack::{Stack, check_same_answers};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
@@ -30,6 +30,9 @@ const CONNECTIONS: usize = 500;
 const ENOUGH: usize = 2_000;
 
 const FPM_CHILDREN: usize = 4;
+
+/// The fewest pairs whose interval decides a bar.
+const FEWEST: usize = 5;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let backend = Backend::start()?;
@@ -70,8 +73,11 @@ fn by_curl(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>, fpm: &St
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([fpm]).collect();
     let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
     let seconds = lab.effort.slice_seconds;
-    let rounds =
-        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
+    // The peer needs four seconds to answer those who wait when a slice ends: few slices in a look.
+    let slices = if lab.effort.is_quick() { FEWEST } else { lab.effort.slices };
+    let turns = Turns { slices, beside: None };
+    let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
+    let rounds = turns.take(lab, &stacks, load)?;
     report.add_rounds("curl_exec, 30 ms, c=500", &rounds);
     let least = "unmodified curl_exec, 30 ms, c=500: ≥ 8,000 rps";
     let times = "unmodified curl_exec, 30 ms, c=500: ≥ 50 × php-fpm with 4 children";

@@ -3,11 +3,11 @@
 //! It computes and does not judge: two runs, one after the other, differ by whatever the machine did
 //! in between. `outboard lab ab` takes turns, and judges.
 
-use super::{INVALID, Stop};
+use super::{INVALID, Stop, outputs};
 use crate::terminal::show;
 use clap::Args;
 use outboard_load::report;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The form of results that is understood.
@@ -19,11 +19,17 @@ pub(super) struct DiffArguments {
     a: PathBuf,
     /// The result to hold against it.
     b: PathBuf,
+    /// Write the numbers of both, and their ratios, as JSON.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Stop> {
     let [a, b] = [read(&arguments.a)?, read(&arguments.b)?];
     show(&text(&a, &b));
+    if let Some(path) = &arguments.json {
+        outputs::write(path, &format!("{:#}\n", numbers(&a, &b)))?;
+    }
     let is_believed = |result: &Value| result["valid"] == true;
     Ok(if is_believed(&a) && is_believed(&b) { 0 } else { INVALID })
 }
@@ -90,6 +96,21 @@ fn text(a: &Value, b: &Value) -> String {
            between\n  is in the difference. `outboard lab ab --a URL --b URL` takes turns and judges.\n"
 }
 
+/// The same for a program.
+fn numbers(a: &Value, b: &Value) -> Value {
+    let lines = LINES.iter().filter_map(|(name, pointer, _)| {
+        let (a, b) = (a.pointer(pointer)?.as_f64()?, b.pointer(pointer)?.as_f64()?);
+        Some(json!({"name": name, "a": a, "b": b, "ratio": (a > 0.0).then(|| b / a)}))
+    });
+    json!({
+        "schema": "outboard.diff.v1",
+        "numbers": lines.collect::<Vec<Value>>(),
+        "not_the_same": set_up_differently(a, b),
+        "valid": a["valid"] == true && b["valid"] == true,
+        "interleaved": false,
+    })
+}
+
 /// In what the two runs were asked for different things.
 fn set_up_differently(a: &Value, b: &Value) -> Vec<String> {
     let names = ["url", "load", "connections", "streams", "threads", "keep_alive"];
@@ -137,6 +158,14 @@ mod tests {
         assert!(line("latency 99 %").ends_with("+0.0 %"), "{text}");
         assert!(!text.contains("server CPU"), "neither measured it: {text}");
         assert!(text.contains("NOT INTERLEAVED"));
+    }
+
+    #[test]
+    fn programs_get_the_ratio_of_what_both_have() {
+        let numbers = numbers(&result(1000.0, 8), &result(1100.0, 8));
+        assert_eq!(numbers["numbers"].as_array().map(Vec::len), Some(2), "{numbers}");
+        assert_eq!(numbers["numbers"][0]["ratio"], 1.1);
+        assert_eq!(numbers["interleaved"], false);
     }
 
     #[test]

@@ -20,14 +20,14 @@ pub(crate) struct Lab {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Work {
     /// Name the experiments.
-    List,
+    List(Names),
     /// Run experiments: Outboard beside nginx, php-fpm, Apache and others, judged against bars.
     ///
     /// Everything is started from configurations of its own in a temporary folder, measured in
     /// interleaved slices, and ended again.
     Run(Run),
     /// Name the stacks that can serve any folder, and what has to be installed for them.
-    Stacks,
+    Stacks(Names),
     /// Start the stacks and show side by side how they are set up in effect.
     ///
     /// Exit code 0: alike where it matters, 5: not.
@@ -50,6 +50,13 @@ pub(crate) enum Work {
         /// Where to listen.
         address: std::net::SocketAddr,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Names {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
