@@ -102,7 +102,7 @@ namespace Outboard {
     /**
      * Queues a task for the app's task workers, and gives its id once the gateway has it. It is tried
      * until it succeeds, or the retries are used up: at least once, whatever becomes of workers.
-     * Data are anything that serialize() takes, up to 16 MiB.
+     * Data are anything that serialize() takes, up to 16 MiB. In any mode.
      *
      * @param float $delay seconds until it is tried
      * @param int|null $retries further attempts after one that failed; null: as configured
@@ -111,7 +111,8 @@ namespace Outboard {
     function dispatch(string $name, mixed $data = null, float $delay = 0, ?int $retries = null): string {}
 
     /**
-     * As dispatch(), and waits for what the task's handler returns; other coroutines go on.
+     * As dispatch(), and waits for what the task's handler returns; other coroutines go on. In worker
+     * mode alone.
      *
      * @throws TaskException when it is not taken, or every attempt fails
      */

@@ -19,7 +19,6 @@ function field(int $visit, int $which): string
 {
     return match ($which) {
         0 => $_SERVER['REQUEST_METHOD'],
-        1 => $_SERVER['REQUEST_URI'],
         2 => $_SERVER['QUERY_STRING'],
         8 => $_SERVER['SERVER_PROTOCOL'],
         10 => $_SERVER['REMOTE_ADDR'],
@@ -27,6 +26,16 @@ function field(int $visit, int $which): string
         13 => $_SERVER['REQUEST_SCHEME'],
         default => 'id',
     };
+}
+
+function target(int $visit): string
+{
+    return $_SERVER['REQUEST_URI'];
+}
+
+function path(int $visit): string
+{
+    return strtok(target($visit), '?') ?: '/';
 }
 
 function header(int $visit, string $name): ?string

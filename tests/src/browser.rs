@@ -81,6 +81,15 @@ impl Browser {
         self.wait_for("Page.loadEventFired");
     }
 
+    /// Does something that makes the page go to another one, or load anew, and waits until that has
+    /// loaded.
+    #[track_caller]
+    pub fn reloads_by(&mut self, act: impl FnOnce()) {
+        self.forget_events();
+        act();
+        self.wait_for("Page.loadEventFired");
+    }
+
     /// Runs a script in the page, waits for its promise if it makes one, and returns its value.
     #[track_caller]
     pub fn evaluate(&mut self, script: &str) -> Value {
@@ -90,14 +99,6 @@ impl Browser {
         );
         assert!(answer.get("exceptionDetails").is_none(), "{script}: {answer:#}");
         answer["result"]["value"].clone()
-    }
-
-    /// The same of a page that may be left meanwhile, or not be there yet; `None` then.
-    #[track_caller]
-    pub fn try_evaluate(&mut self, script: &str) -> Option<Value> {
-        let parameters = json!({ "expression": script, "returnByValue": true });
-        let answer = self.try_call("Runtime.evaluate", parameters).ok()?;
-        answer.get("exceptionDetails").is_none().then(|| answer["result"]["value"].clone())
     }
 
     /// The page as it is after its scripts have run.
@@ -142,13 +143,6 @@ impl Browser {
 
     #[track_caller]
     fn call(&mut self, method: &str, parameters: Value) -> Value {
-        let answer = self.try_call(method, parameters);
-        answer.unwrap_or_else(|message| panic!("{method}: {message}"))
-    }
-
-    /// The result, or the message with the error.
-    #[track_caller]
-    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.next_id += 1;
         let mut command = json!({ "id": self.next_id, "method": method, "params": parameters });
         if !self.session.is_empty() {
@@ -159,10 +153,8 @@ impl Browser {
         loop {
             let message = self.receive();
             if message["id"] == self.next_id {
-                return match message.get("error") {
-                    None => Ok(message["result"].clone()),
-                    Some(_) => Err(message),
-                };
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].clone();
             }
             self.events.push_back(message);
         }

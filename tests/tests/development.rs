@@ -256,6 +256,7 @@ fn a_browser_that_listens_does_not_hold_up_a_stop() {
     assert_eq!(ear.chunk(), "", "the stream ends as it should");
 }
 
+/// The browser says when it has loaded a page or a style sheet; nothing is asked meanwhile.
 #[test]
 fn the_browser_shows_an_edit_by_itself() {
     let servers = resident("");
@@ -264,33 +265,32 @@ fn the_browser_shows_an_edit_by_itself() {
     servers.put("src/page.php", &page(&format!("first{link}")));
     started(&servers);
     let mut browser = Browser::start();
-    let origin = format!("http://{}", servers.address("site"));
-    browser.visit(&format!("{origin}/"));
-    let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
-    let mut shows = |script: &str, edit: &dyn Fn()| {
-        // The script listens as soon as it runs; before, it would be told of the edit when it does.
+    browser.visit(&format!("http://{}/", servers.address("site")));
+    let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots/development.png");
+    let mut shows = |edit: &str, script: &str| {
         let began = Instant::now();
-        edit();
-        loop {
-            // While it loads, a page may have no such thing.
-            let script = format!("Boolean(document.querySelector('h1')) && ({script})");
-            if browser.try_evaluate(&script).is_some_and(|value| value == true) {
-                break;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30), "{}", browser.dom());
-        }
+        // What was written before the page's script listens is told when it does.
+        browser.reloads_by(|| servers.put("src/page.php", edit));
         eprintln!("in the browser after {} ms", began.elapsed().as_millis());
-        browser.screenshot(&picture.join("development.png"));
+        assert_eq!(browser.evaluate(script), true, "{}", browser.dom());
+        browser.screenshot(&picture);
     };
     let text = |text: &str| format!("document.querySelector('h1').textContent === '{text}'");
-    shows(&text("first"), &|| {});
-    shows(&text("second"), &|| {
-        servers.put("src/page.php", &page(&format!("second{link}")));
-    });
-    let color = "getComputedStyle(document.querySelector('h1')).color === 'rgb(4, 5, 6)'";
-    shows(color, &|| servers.put("public/style.css", "h1 { color: rgb(4, 5, 6) }"));
-    shows("document.querySelector('.here') !== null", &|| {
-        servers.put("src/page.php", "<?php\nfunction page( {\n");
-    });
-    shows(&text("mended"), &|| servers.put("src/page.php", &page("mended")));
+    for number in 0..5 {
+        shows(&page(&format!("edit {number}{link}")), &text(&format!("edit {number}")));
+    }
+    shows("<?php\nfunction page( {\n", "document.querySelector('.here') !== null");
+    shows(&page(&format!("mended{link}")), &text("mended"));
+    // A style sheet is exchanged in the page, which stays.
+    browser.evaluate(
+        "window.stays = true;
+         window.styled = new Promise(done => document.querySelector('link').addEventListener('load', done));
+         null",
+    );
+    let began = Instant::now();
+    servers.put("public/style.css", "h1 { color: rgb(4, 5, 6) }");
+    browser.evaluate("window.styled.then(() => null)");
+    eprintln!("the style after {} ms", began.elapsed().as_millis());
+    let color = "window.stays && getComputedStyle(document.querySelector('h1')).color";
+    assert_eq!(browser.evaluate(color), "rgb(4, 5, 6)");
 }

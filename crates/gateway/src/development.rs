@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! tree ─▶ look ─▶ changed ─▶ attend: reload in worker mode ─▶ settled: requests go on
-//!                                                         └─▶ news: browsers reload
+//!                                 └─▶ news: browsers reload, and wait with the rest
 //! ```
 
 pub(crate) mod failure;
@@ -170,6 +170,8 @@ async fn attend(gateway: Rc<Gateway>, development: Rc<Development>) {
                 break;
             }
         }
+        // Browsers leave their pages and connect while PHP starts; what they ask for waits for it.
+        development.news.tell(&all);
         if calls_for_reload(&gateway, &development, &all) {
             let outcome = gateway.wishes.reload_and_hear().await;
             development.failure.replace(outcome.err());
@@ -178,8 +180,6 @@ async fn attend(gateway: Rc<Gateway>, development: Rc<Development>) {
         if development.changes.borrow().is_empty() {
             development.settled();
         }
-        // The reload may have put another in this one's place, which has the same ears.
-        development.news.tell(&all);
     }
 }
 

@@ -55,6 +55,13 @@ pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
                 println!("wrote {}", path.display());
             }
             let name = terminal.bold(&format!("outboard start {}", arguments.name));
+            if let Some(folder) = &made.needs_package {
+                println!(
+                    "\nthe PHP package is not beside this server: `composer require outboard/runtime` in {},",
+                    folder.display()
+                );
+                println!("or make it anew with --package FOLDER; then");
+            }
             println!("\n{name}, then open http://{}/", made.listen);
             ExitCode::SUCCESS
         }
@@ -64,6 +71,8 @@ pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
 struct Made {
     files: Vec<PathBuf>,
     listen: String,
+    /// The application's folder, when its package was not found.
+    needs_package: Option<PathBuf>,
 }
 
 fn make(arguments: &InitArguments) -> Result<Made, String> {
@@ -86,6 +95,7 @@ fn make(arguments: &InitArguments) -> Result<Made, String> {
         Some(folder) => Some(absolute(folder)?),
         None => package(),
     };
+    let is_missing = package.is_none() && matches!(arguments.template, Template::Mvc);
     let package = package.unwrap_or_else(|| PathBuf::from("vendor/outboard/runtime"));
     let mode = match arguments.template {
         Template::Classic => {
@@ -107,7 +117,8 @@ fn make(arguments: &InitArguments) -> Result<Made, String> {
     let fill = |text: &str| {
         facts.iter().fold(text.to_owned(), |text, (mark, fact)| text.replace(mark, fact))
     };
-    let mut made = Made { files: Vec::new(), listen };
+    let needs_package = is_missing.then(|| folder.clone());
+    let mut made = Made { files: Vec::new(), listen, needs_package };
     for (path, text) in files.iter().map(|(path, text)| (folder.join(path), *text)) {
         write_new(&path, &fill(text))?;
         made.files.push(path);

@@ -6,7 +6,6 @@ final class Request
 {
     // The order of ring's Field.
     private const METHOD = 0;
-    private const URI = 1;
     private const QUERY = 2;
     private const PROTOCOL = 8;
     private const REMOTE_ADDR = 10;
@@ -29,20 +28,12 @@ final class Request
 
     public function path(): string
     {
-        $target = $this->target();
-        $end = \strpos($target, '?');
-        return $end === false ? $target : \substr($target, 0, $end);
+        return Engine\path($this->visit);
     }
 
     public function target(): string
     {
-        $target = Engine\field($this->visit, self::URI);
-        // The absolute form (RFC 9112 3.2.2) names the host as well.
-        if ($target !== '' && $target[0] !== '/' && ($at = strpos($target, '://')) !== false) {
-            $path = strpos($target, '/', $at + 3);
-            return $path === false ? '/' : substr($target, $path);
-        }
-        return $target;
+        return Engine\target($this->visit);
     }
 
     public function url(): string

@@ -178,6 +178,44 @@ PHP_FUNCTION(outboard_engine_field)
 	}
 }
 
+/* Path and query; the absolute form (RFC 9112 3.2.2) names the host as well. */
+static outboard_str target_of(const outboard_request *request)
+{
+	outboard_str target = request->uri;
+	const char *host = target.len > 0 && *target.ptr != '/' ? strstr(target.ptr, "://") : NULL;
+	if (host) {
+		const char *path = strchr(host + 3, '/');
+		const outboard_str root = {"/", 1};
+		const outboard_str rest = {path, path ? target.len - (size_t) (path - target.ptr) : 0};
+		return path ? rest : root;
+	}
+	return target;
+}
+
+static void give_target(INTERNAL_FUNCTION_PARAMETERS, bool with_query)
+{
+	zend_long id;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_LONG(id)
+	ZEND_PARSE_PARAMETERS_END();
+	const outboard_request *request = request_of(id);
+	if (request) {
+		const outboard_str target = target_of(request);
+		const char *query = with_query ? NULL : memchr(target.ptr, '?', target.len);
+		RETURN_STRINGL(target.ptr, query ? (size_t) (query - target.ptr) : target.len);
+	}
+}
+
+PHP_FUNCTION(outboard_engine_target)
+{
+	give_target(INTERNAL_FUNCTION_PARAM_PASSTHRU, true);
+}
+
+PHP_FUNCTION(outboard_engine_path)
+{
+	give_target(INTERNAL_FUNCTION_PARAM_PASSTHRU, false);
+}
+
 /* The header's lines in one, or null. */
 PHP_FUNCTION(outboard_engine_header)
 {
@@ -438,6 +476,8 @@ const zend_function_entry outboard_engine_functions[] = {
 	ENGINE(timer_cancel)
 	ENGINE(visit)
 	ENGINE(field)
+	ENGINE(target)
+	ENGINE(path)
 	ENGINE(header)
 	ENGINE(headers)
 	ENGINE(server)

@@ -64,13 +64,12 @@ final class Application
         $context = new Context($this, $request);
         try {
             $method = $request->method();
-            $action = $this->router->find($method, $request->path(), $context->variables);
-            $context->action = $action;
+            $action = $this->router->find($method, $request->path(), $context);
             if ($action->isGuarded && $method !== 'GET' && $method !== 'HEAD') {
                 $context->session()->checkToken($request);
             }
             $answer = $action->run($context);
-            return is_array($answer) ? Response::json($answer) : $answer;
+            return \is_array($answer) ? Response::json($answer) : $answer;
         } catch (\Throwable $thrown) {
             return $this->errors->answer($thrown, $context);
         }

@@ -47,13 +47,14 @@ final class Router
     }
 
     /**
-     * @param array<string, string> $variables
+     * The action for a request; the context learns it, and the variables of its path.
+     *
      * @throws Problem 404 or 405
      */
-    public function find(string $method, string $path, array &$variables): Action
+    public function find(string $method, string $path, Context $context): Action
     {
-        $actions = $this->fixed[$path] ?? $this->match($path, $variables);
-        return $actions[$method] ?? $actions['*'] ?? self::other($method, $actions);
+        $actions = $this->fixed[$path] ?? $this->match($path, $context);
+        return $context->action = $actions[$method] ?? $actions['*'] ?? self::other($method, $actions);
     }
 
     /** @param array<string, string|int|float|bool> $values */
@@ -68,11 +69,8 @@ final class Router
         return $path . ($values === [] ? '' : '?' . http_build_query($values));
     }
 
-    /**
-     * @param array<string, string> $variables
-     * @return array<string, Action>
-     */
-    private function match(string $path, array &$variables): array
+    /** @return array<string, Action> */
+    private function match(string $path, Context $context): array
     {
         $bare = rtrim($path, '/');
         if ($bare !== $path && isset($this->fixed[$bare])) {
@@ -83,7 +81,7 @@ final class Router
         }
         $actions = $this->variable[(int) ($found['MARK'] ?? 0)];
         foreach (reset($actions)->variables as $at => $name) {
-            $variables[$name] = rawurldecode($found[$at + 1] ?? '');
+            $context->variables[$name] = rawurldecode($found[$at + 1] ?? '');
         }
         return $actions;
     }

@@ -5,29 +5,29 @@
 //! decided by the pure plans of `outboard_supervisor`. Invariant: a slot is used again only after
 //! the zygote has reaped its worker.
 
+mod burial;
 mod deadlines;
+mod forks;
 mod queue;
 mod sizing;
 
-use super::members::Members;
 use super::operations::NoOperations;
 use super::printed;
 use super::routes::Routes;
 use super::worker::Worker;
-use super::{Phase, Pool, PoolSettings, WorkerId};
+use super::{Phase, Pool, PoolSettings};
 use crate::log::{ErrorLog, Event as LogEvent, Level};
 use crate::reason::Reason;
+pub(super) use burial::add_waits;
+use burial::describe_exit;
 use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};
-use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::control;
 use outboard_ring::doorbell::Doorbell;
 use outboard_supervisor::plan::backoff::Backoff;
-use outboard_supervisor::worker::WorkerProcess;
-use outboard_supervisor::worker::life::{Death, State};
+use outboard_supervisor::worker::life::State;
 use outboard_supervisor::zygote::{Received, Zygote, output_pipe};
 use rustix::fd::OwnedFd;
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -360,61 +360,6 @@ impl Pool {
         self.fail_queue(Reason::AppDown);
     }
 
-    /// Orders a worker into a free slot; returns its number.
-    pub(super) fn fork(&self) -> Option<u64> {
-        match self.try_fork() {
-            Ok(number) => Some(number),
-            Err(error) => {
-                self.say(Level::Error, &format!("cannot make a worker: {error}"));
-                self.keeping.borrow_mut().backoff.died_starting(now_ms());
-                None
-            }
-        }
-    }
-
-    /// Puts fresh forks in the place of those that have answered their request.
-    pub(super) fn replace_used_forks(&self) {
-        let used = self.used_forks.take();
-        if used == 0 || self.phase.get() != Phase::Serving {
-            return;
-        }
-        let most = self.keeping.borrow().sizing.bounds.max();
-        let now = self.members.borrow().staying();
-        for _ in 0..used.min(most.saturating_sub(now)) {
-            self.fork();
-        }
-    }
-
-    fn try_fork(&self) -> io::Result<u64> {
-        let number = {
-            let mut keeping = self.keeping.borrow_mut();
-            keeping.next_worker += 1;
-            keeping.next_worker
-        };
-        let zygote = self.zygote.borrow();
-        let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let (capacities, doorbell) = (Capacities::DEFAULT, &self.gateway_doorbell);
-        let now_ms = now_ms();
-        let mut process = match &self.keeping.borrow().output {
-            Some(output) => WorkerProcess::order_printing_to(
-                output, zygote, number, capacities, doorbell, now_ms,
-            )?,
-            None => WorkerProcess::order(zygote, number, capacities, doorbell, now_ms)?,
-        };
-        let output = process.take_output();
-        let printed = output.as_ref().and_then(|output| output.try_clone().ok());
-        let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
-        self.members.borrow_mut().add(|slot| {
-            let id = WorkerId { pool: self.id, slot, number };
-            Worker::new(id, process, printed, concurrency, resident)
-        });
-        self.counters.borrow_mut().forks += 1;
-        if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
-            spawn(printed::relay(pool, Some(number), output));
-        }
-        Ok(number)
-    }
-
     pub(super) fn with_worker<R>(
         &self,
         number: u64,
@@ -422,96 +367,6 @@ impl Pool {
     ) -> Option<R> {
         let mut members = self.members.borrow_mut();
         members.all_mut().find(|worker| worker.process.number == number).map(act)
-    }
-
-    /// A worker was reaped: what it still had said is heard, what it had started fails, what it had
-    /// not goes to others.
-    pub(super) fn bury(&self, number: u64, code: Option<i32>, how: &str) {
-        if let Some(Some(printed)) = self.with_worker(number, |worker| worker.printed.take()) {
-            printed::log_rest(self, number, &printed);
-        }
-        let mut members = self.members.borrow_mut();
-        let Some(slot) = members.slot_of(number) else { return };
-        self.look_at(&mut members, slot);
-        let Some(mut worker) = self.take_dead(&mut members, slot) else { return };
-        self.phase_changed.set();
-        let unstarted = worker.withdraw_unstarted(now_ms());
-        self.serve_again(&mut members, unstarted);
-        drop(members);
-        let failed = worker.fail();
-        let by_itself = self.settings.is_resident() && code == Some(0) && failed.is_empty();
-        let doing = match worker.process.life.exited() {
-            Death::Expected | Death::ExpectedWithRequests | Death::Again => return,
-            Death::WhileStarting => "starting".to_owned(),
-            // The script came to its end.
-            Death::WhileIdle | Death::WhileServing if by_itself => return,
-            Death::WhileIdle | Death::WhileServing => match failed.first() {
-                None => "idle".to_owned(),
-                Some(first) if failed.len() == 1 => format!("answering {}", first.label()),
-                Some(first) => {
-                    format!("answering {} and {} more", first.label(), failed.len() - 1)
-                }
-            },
-        };
-        self.crashed(&worker, how, &doing, failed.first().map(|exchange| exchange.request_id));
-    }
-
-    /// Counts and tells a worker's end that nobody asked for.
-    fn crashed(&self, worker: &Worker, how: &str, doing: &str, request: Option<u64>) {
-        self.counters.borrow_mut().crashes += 1;
-        let event = LogEvent {
-            request,
-            reason: request.is_some().then_some(Reason::WorkerCrashed),
-            text: &format!("a worker {how} while {doing}"),
-            ..self.event(worker)
-        };
-        self.error_log.write(Level::Error, event);
-        let mut keeping = self.keeping.borrow_mut();
-        if worker.process.life.ready_ms().is_some() {
-            keeping.backoff.died_serving(now_ms());
-            return;
-        }
-        keeping.backoff.died_starting(now_ms());
-        let words = worker.last_words();
-        let separator = if words.is_empty() { "" } else { ": " };
-        keeping
-            .failure
-            .get_or_insert_with(|| format!("a worker {how} while {doing}{separator}{words}"));
-    }
-
-    /// Takes a worker out that has gone, with what is still to be known of it.
-    fn take_dead(&self, members: &mut Members, slot: usize) -> Option<Worker> {
-        let worker = members.remove(slot)?;
-        self.forget_operations(worker.id);
-        let mut counters = self.counters.borrow_mut();
-        for call in WaitCall::ALL {
-            add_waits(&mut counters.waits[call as usize], worker.process.channel.waits(call));
-        }
-        Some(worker)
-    }
-
-    /// The zygote has gone, and by `PR_SET_PDEATHSIG` all of its workers with it.
-    fn zygote_gone(&self) {
-        self.keeping.borrow_mut().output = None;
-        let mut members = self.members.borrow_mut();
-        for slot in 0..members.workers.len() {
-            self.look_at(&mut members, slot);
-            let Some(mut worker) = self.take_dead(&mut members, slot) else { continue };
-            let unstarted = worker.withdraw_unstarted(now_ms());
-            members.wait_again(unstarted);
-            worker.fail();
-        }
-        drop(members);
-        if self.phase.get() == Phase::Starting && !self.keeping.borrow().failing() {
-            let host = self.settings.host_binary.display();
-            self.start_failed(format!(
-                "{host} left at once; what it said is above, if it said anything: is it outboard-php?"
-            ));
-        }
-        if self.phase.get() == Phase::Serving {
-            self.say(Level::Error, "the zygote has gone; starting PHP again");
-            self.phase.set(Phase::Starting);
-        }
     }
 
     fn say(&self, level: Level, text: &str) {
@@ -528,20 +383,5 @@ impl Pool {
         self.look_for_loopback(now_ms);
         self.resize(now_ms);
         self.order_successors();
-    }
-}
-
-/// Adds to a sum of waits.
-pub(super) fn add_waits(sum: &mut Waits, more: Waits) {
-    sum.suspended += more.suspended;
-    sum.blocked += more.blocked;
-    sum.blocked_us += more.blocked_us;
-}
-
-fn describe_exit(code: Option<i32>, signal: Option<i32>) -> String {
-    match (code, signal) {
-        (_, Some(signal)) => format!("was ended by signal {signal}"),
-        (Some(code), None) => format!("left with code {code}"),
-        (None, None) => "has gone".to_owned(),
     }
 }

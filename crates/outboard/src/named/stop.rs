@@ -38,7 +38,7 @@ pub(crate) fn reload(pick: &Pick, terminal: &Terminal) -> ExitCode {
     order_each(pick, terminal, |server| match server.presence() {
         Err(error) => Told::failed(error.to_string(), 1),
         Ok(Presence::Dead | Presence::Stopped) if all => Told::done("is not running"),
-        Ok(Presence::Dead | Presence::Stopped) => Told::failed("it is not running", 1),
+        Ok(Presence::Dead | Presence::Stopped) => Told::failed("it is not running", 7),
         Ok(Presence::Running(_)) => match ask(&server.admin_socket(), "POST", "/reload") {
             Err(message) => Told::failed(message, 1),
             Ok(answer) if answer.status < 300 => {

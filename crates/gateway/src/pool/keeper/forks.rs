@@ -1,0 +1,68 @@
+//! Ordering workers from the zygote.
+//!
+//! Called by the keeper's sizing and queue, and for what takes a worker's place.
+
+use super::super::worker::Worker;
+use super::super::{Phase, Pool, WorkerId, printed};
+use crate::log::Level;
+use outboard_reactor::{now_ms, spawn};
+use outboard_ring::channel::Capacities;
+use outboard_supervisor::worker::WorkerProcess;
+use std::io;
+
+impl Pool {
+    /// Orders a worker into a free slot; returns its number.
+    pub(in crate::pool) fn fork(&self) -> Option<u64> {
+        match self.try_fork() {
+            Ok(number) => Some(number),
+            Err(error) => {
+                self.say(Level::Error, &format!("cannot make a worker: {error}"));
+                self.keeping.borrow_mut().backoff.died_starting(now_ms());
+                None
+            }
+        }
+    }
+
+    /// Puts fresh forks in the place of those that have answered their request.
+    pub(in crate::pool) fn replace_used_forks(&self) {
+        let used = self.used_forks.take();
+        if used == 0 || self.phase.get() != Phase::Serving {
+            return;
+        }
+        let most = self.keeping.borrow().sizing.bounds.max();
+        let now = self.members.borrow().staying();
+        for _ in 0..used.min(most.saturating_sub(now)) {
+            self.fork();
+        }
+    }
+
+    fn try_fork(&self) -> io::Result<u64> {
+        let number = {
+            let mut keeping = self.keeping.borrow_mut();
+            keeping.next_worker += 1;
+            keeping.next_worker
+        };
+        let zygote = self.zygote.borrow();
+        let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let (capacities, doorbell) = (Capacities::DEFAULT, &self.gateway_doorbell);
+        let now_ms = now_ms();
+        let mut process = match &self.keeping.borrow().output {
+            Some(output) => WorkerProcess::order_printing_to(
+                output, zygote, number, capacities, doorbell, now_ms,
+            )?,
+            None => WorkerProcess::order(zygote, number, capacities, doorbell, now_ms)?,
+        };
+        let output = process.take_output();
+        let printed = output.as_ref().and_then(|output| output.try_clone().ok());
+        let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
+        self.members.borrow_mut().add(|slot| {
+            let id = WorkerId { pool: self.id, slot, number };
+            Worker::new(id, process, printed, concurrency, resident)
+        });
+        self.counters.borrow_mut().forks += 1;
+        if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
+            spawn(printed::relay(pool, Some(number), output));
+        }
+        Ok(number)
+    }
+}
