@@ -19,7 +19,8 @@ use crate::turn::{Answered, Turn, refuse};
 use call::{Call, Resource};
 use outboard_config as config;
 use outboard_entity_store::{
-    Durability, Mode, Namespace, NamespaceSettings, Overload, Settings, Store, StoreError,
+    Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
+    Store, StoreError,
 };
 use std::rc::Rc;
 
@@ -127,7 +128,7 @@ fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, St
         writes_waiting: storage.queue_length as usize,
         wait_ms: storage.wait_ms,
         namespaces: namespaces.collect(),
-        ..Settings::new(storage.folder.clone())
+        engine: engine(&storage.engine),
     };
     let store = Store::open(&settings).map_err(|error| error.to_string())?;
     for namespace in store.namespaces() {
@@ -136,6 +137,21 @@ fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, St
         }
     }
     Ok(Rc::new(store))
+}
+
+fn engine(engine: &config::EntityEngine) -> Engine {
+    match engine {
+        config::EntityEngine::Disk(folder) => Engine::Folder(folder.clone()),
+        config::EntityEngine::Redis(redis) => Engine::Redis(RedisSettings {
+            nodes: redis.nodes.clone(),
+            user: redis.user.clone(),
+            password: redis.password.clone(),
+            prefix: redis.prefix.clone(),
+            copies: redis.copies,
+            ack_wait_ms: redis.ack_wait_ms,
+            timeout_ms: redis.timeout_ms,
+        }),
+    }
 }
 
 /// Answers the present request if it is for the store.
@@ -185,8 +201,8 @@ async fn answer(
     };
     match call.resource {
         Resource::Status => plain(connection, turn, 200, &HeaderBlock::default(), b"ok\n").await,
-        Resource::Entity { id, ttl_ms } => {
-            record::answer(connection, turn, entities, namespace, id, ttl_ms).await
+        Resource::Entity(asked) => {
+            record::answer(connection, turn, entities, namespace, asked).await
         }
         Resource::Range { start, end } => {
             record::range(connection, turn, namespace, start, end).await
@@ -215,6 +231,11 @@ async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> A
         StoreError::ConditionFailed { .. } => Reason::EntityCondition,
         StoreError::NotANumber => Reason::EntityRequest,
         StoreError::Full => Reason::EntityFull,
+        StoreError::TooFewCopies { .. } => Reason::EntityCopies,
+        StoreError::Unreachable(_) => {
+            connection.gateway.note(Level::Error, &format!("entities: {error}"));
+            Reason::EntityUnreachable
+        }
         _ => {
             connection.gateway.note(Level::Error, &format!("entities: {error}"));
             Reason::EntityFailed

@@ -151,7 +151,7 @@ namespace Outboard\Engine;
 /** By the statuses of the gateway's answers. */
 const KV_REASONS = [
     400 => 'bad_call', 404 => 'no_namespace', 409 => 'not_a_number', 413 => 'too_large', 500 => 'failed',
-    503 => 'overloaded', 507 => 'full',
+    503 => 'overloaded', 504 => 'unreachable', 507 => 'full',
 ];
 
 /** One write, as the gateway's entities/batch.rs reads it. */

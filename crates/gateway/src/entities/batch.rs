@@ -47,6 +47,7 @@ impl Answer {
             StoreError::Overloaded => 503,
             StoreError::Full => 507,
             StoreError::NotANumber => 409,
+            StoreError::TooFewCopies { .. } | StoreError::Unreachable(_) => 504,
             _ => 500,
         };
         Self::refused(status, &error.to_string())

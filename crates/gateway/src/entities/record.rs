@@ -3,6 +3,7 @@
 //! GET answers 200 or 404, PUT 201, DELETE 202. The version of a record is its entity tag, so
 //! `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
+use super::call::Asked;
 use super::{Entities, fail, plain};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::connection::Connection;
@@ -21,12 +22,13 @@ pub(super) async fn answer(
     turn: &Turn,
     entities: &Entities,
     namespace: &Namespace,
-    id: Vec<u8>,
-    ttl_ms: Option<u64>,
+    asked: Asked,
 ) -> Answered {
-    let Ok(conditions) = Conditions::read(connection) else {
+    let copies = asked.copies(namespace.copies());
+    let (Ok(conditions), Ok(copies)) = (Conditions::read(connection), copies) else {
         return refuse(connection, turn, None, Reason::EntityRequest).await;
     };
+    let Asked { id, ttl_ms, .. } = asked;
     let change = match turn.asked.method {
         Method::Get | Method::Head => {
             return get(connection, turn, namespace, &id, conditions).await;
@@ -42,7 +44,7 @@ pub(super) async fn answer(
         _ => return refuse(connection, turn, None, Reason::EntityMethod).await,
     };
     let write = Write { id: id.into(), change, condition: conditions.into_condition() };
-    match namespace.write(write).await {
+    match namespace.write_copies(write, copies).await {
         Err(error) => fail(connection, turn, &error).await,
         Ok(written) => {
             let (mut headers, mut status) = (HeaderBlock::default(), 202);
