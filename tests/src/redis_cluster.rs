@@ -40,10 +40,22 @@ impl RedisCluster {
             node.says("Cluster state changed: ok");
         }
         // redis-cli makes the first half primaries.
-        for replica in &cluster.nodes[NODES / 2..] {
-            replica.says("sync: Finished with success");
-        }
+        (0..NODES / 2).for_each(|primary| cluster.wait_for_replica(primary));
         cluster
+    }
+
+    /// Returns when a replica of the primary has all that was written to it. It is not enough that
+    /// it says so: what is written is sent to it from its next acknowledgement on.
+    #[track_caller]
+    fn wait_for_replica(&self, primary: usize) {
+        let own = |key: &String| self.primary_of(&self.slot(key)) == primary;
+        let key = (0..).map(|number| format!("ready-{number}")).find(own).expect("there is one");
+        let port = self.nodes[primary].port.to_string();
+        let script =
+            "printf 'SET %s 1\\nWAIT 1 60000\\nDEL %s\\n' \"$1\" \"$1\" | redis-cli -p \"$0\"";
+        let said = Command::new("sh").args(["-c", script, &port, &key]).output();
+        let said = said.expect("redis-cli runs").stdout;
+        assert_eq!(String::from_utf8_lossy(&said), "OK\n1\n1\n", "a primary has no replica");
     }
 
     /// Where the nodes are, as `host:port`.
@@ -90,7 +102,7 @@ impl RedisCluster {
         let said = self.ask(primary, &["INFO", "replication"]);
         let line = said.lines().find(|line| line.starts_with("slave0:")).unwrap_or_default();
         let port = line.split(',').find_map(|part| part.strip_prefix("port=")?.parse::<u16>().ok());
-        let port = port.expect("every primary has a replica");
+        let port = port.unwrap_or_else(|| panic!("node {primary} has no replica: {said}"));
         self.nodes.iter().position(|node| node.port == port).expect("it is one of ours")
     }
 
