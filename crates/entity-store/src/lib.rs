@@ -36,7 +36,9 @@ mod redis;
 mod reply;
 mod settings;
 mod store;
+mod syncer;
 
+pub use admission::Admission;
 pub use backup::{BackupError, Restored, read_backup, write_backup_head, write_backup_record};
 pub use change::{Change, Condition, Write, Written};
 pub use error::{OpenError, StoreError};

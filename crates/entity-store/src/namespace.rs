@@ -111,11 +111,13 @@ impl Namespace {
     ///
     /// # Errors
     /// As [`Namespace::get`], for all of them.
-    pub async fn get_many(&self, ids: &[Box<[u8]>]) -> Result<Vec<Option<Record>>, StoreError> {
+    pub async fn get_many(&self, ids: &[&[u8]]) -> Result<Vec<Option<Record>>, StoreError> {
         match &self.place {
             Place::Disk(disk) => disk.get_many(ids).await,
             Place::Memory(memory) => Ok(ids.iter().map(|id| memory.get(id)).collect()),
-            Place::Redis(redis, prefix) => redis.get_many(prefix, ids.to_vec()).await,
+            Place::Redis(redis, prefix) => {
+                redis.get_many(prefix, ids.iter().map(|id| Box::from(*id)).collect()).await
+            }
         }
     }
 
