@@ -35,6 +35,15 @@ fn promises_over_http_are_kept() {
 }
 
 #[test]
+fn a_refusal_is_a_line_for_programs() {
+    let site = on_own_listener();
+    let refused = client(&site).send(&get("")).expect(400);
+    assert!(refused.text().starts_with("entity_request: "), "{}", refused.text());
+    assert_eq!(refused.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(refused.header("x-outboard-reason"), Some("entity_request"));
+}
+
+#[test]
 fn a_value_that_is_too_long_is_refused_and_the_server_goes_on() {
     let site = store("listen = \"127.0.0.1:0\"\nmax_value = \"1 KiB\"");
     let mut client = client(&site);

@@ -7,21 +7,24 @@
 mod batch;
 mod call;
 mod operate;
+mod pressure;
 mod record;
 
+use crate::answer::error_headers;
 use crate::connection::Connection;
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, refuse};
+use crate::turn::{Answered, Turn, label};
 use call::{Call, Resource};
 use outboard_config as config;
 use outboard_entity_store::{
     Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
     Store, StoreError,
 };
+use pressure::Pressure;
 use std::rc::Rc;
 
 pub(crate) use batch::{Answer, answer as answer_worker};
@@ -37,6 +40,7 @@ pub(crate) struct Entities {
     config: config::Entities,
     /// For the bodies of writes.
     limits: config::Limits,
+    pressure: Pressure,
 }
 
 impl Entities {
@@ -61,7 +65,8 @@ impl Entities {
             body_memory_bytes: entities.value_max_bytes,
             ..config.limits.clone()
         };
-        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits })))
+        let pressure = Pressure::new(entities.storage.wait_ms);
+        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits, pressure })))
     }
 
     /// All namespaces.
@@ -165,7 +170,7 @@ pub(crate) async fn attempt(
         (Some(entities), _) => entities.clone(),
         // The listener is about to close.
         (None, Serves::Entities) => {
-            return Some(refuse(connection, turn, None, Reason::Draining).await);
+            return Some(refuse(connection, turn, Reason::Draining).await);
         }
         (None, _) => return None,
     };
@@ -176,7 +181,7 @@ pub(crate) async fn attempt(
         None => return None,
     };
     if let Err(reason) = entities.admits(connection, turn) {
-        return Some(refuse(connection, turn, None, reason).await);
+        return Some(refuse(connection, turn, reason).await);
     }
     Some(answer(connection, turn, &entities, &below).await)
 }
@@ -194,13 +199,14 @@ async fn answer(
         Call::read(below, query)
     };
     let Ok(call) = call else {
-        return refuse(connection, turn, None, Reason::EntityRequest).await;
+        return refuse(connection, turn, Reason::EntityRequest).await;
     };
     let Some(namespace) = entities.namespace(call.namespace()) else {
-        return refuse(connection, turn, None, Reason::EntityRequest).await;
+        return refuse(connection, turn, Reason::EntityRequest).await;
     };
     match call.resource {
         Resource::Status => plain(connection, turn, 200, &HeaderBlock::default(), b"ok\n").await,
+        Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, turn).await,
         Resource::Entity(asked) => {
             record::answer(connection, turn, entities, namespace, asked).await
         }
@@ -208,6 +214,21 @@ async fn answer(
             record::range(connection, turn, namespace, start, end).await
         }
     }
+}
+
+/// Answers with a line that says why, for programs rather than browsers; counts and logs it.
+async fn refuse(connection: &mut Connection, turn: &Turn, reason: Reason) -> Answered {
+    let label = label(connection);
+    connection.gateway.log_refusal(None, turn.request_id, reason, &label);
+    connection.gateway.counters.borrow_mut().refused(reason);
+    if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
+        return Answered::broken(reason.status(), 0);
+    }
+    let mut headers = error_headers(reason);
+    headers.remove(b"Content-Type");
+    headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
+    let line = format!("{}: {}\n", reason.code(), reason.text());
+    plain(connection, turn, reason.status(), &headers, line.as_bytes()).await
 }
 
 async fn plain(
@@ -241,7 +262,7 @@ async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> A
             Reason::EntityFailed
         }
     };
-    refuse(connection, turn, None, reason).await
+    refuse(connection, turn, reason).await
 }
 
 async fn overloaded(connection: &mut Connection, turn: &Turn) -> Answered {
