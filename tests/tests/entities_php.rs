@@ -5,9 +5,9 @@
 #[path = "entities_promises/php.rs"]
 mod php;
 
-use outboard_e2e::Configured;
+use outboard_e2e::{Configured, Docroot};
 use php::{promises, said, with_workers};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn with_store() -> Configured {
     with_workers(
@@ -30,6 +30,31 @@ fn failures_have_their_reason() {
     let site = with_store();
     let expected = json!(["no_namespace", "too_large", null]);
     assert_eq!(said(&site, "/failures", "default"), expected);
+}
+
+#[test]
+fn a_classic_script_waits_for_the_store() {
+    let text = "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
+                [app.site.pool]\nmin = 1\nmax = 1\n[entities]\nfolder = \"entities\"\n\
+                [entities.namespace.memory]\ndurability = \"memory\"\n";
+    let site = Configured::start(Docroot::of("entities"), text);
+    for namespace in ["default", "memory", "default"] {
+        let expected = json!([
+            ["6f6e6500ff", ""],
+            500_000,
+            3,
+            null,
+            true,
+            false,
+            true,
+            true,
+            ["a", "b"],
+            "no_namespace"
+        ]);
+        let response = site.client().get(&format!("/classic.php?namespace={namespace}"));
+        let said: Value = serde_json::from_slice(&response.expect(200).body).unwrap();
+        assert_eq!(said, expected, "{namespace}");
+    }
 }
 
 #[test]
