@@ -118,7 +118,8 @@ fn embed_runtime() {
         "tasks",
         "Worker",
     ];
-    let header = [array("runtime", &all), array("tasks", &["tasks"])].concat();
+    let header =
+        [array("runtime", &all), array("tasks", &["tasks"]), array("kv", &["kv"])].concat();
     let folder = std::env::var("OUT_DIR").expect("set by cargo");
     std::fs::write(Path::new(&folder).join("runtime.h"), header).expect("OUT_DIR is writable");
 }

@@ -267,7 +267,7 @@ namespace Outboard {
 
     /**
      * Records under names, shared by all workers: the gateway's entity store. Every call waits in the
-     * gateway; other coroutines go on. Worker mode only.
+     * gateway; other coroutines go on. In classic mode the worker waits.
      *
      * @throws KVException from every call: the store cannot do it
      */

@@ -27,7 +27,10 @@ mod worker;
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use desk::Desk;
-pub use entities::{Durability, Entities, EntityMode, EntityNamespace, EntityStorage, Overload};
+pub use entities::{
+    Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
+    Overload,
+};
 pub use environment::{Development, Environment};
 pub use headers::HeaderRule;
 pub use limits::Limits;

@@ -20,8 +20,8 @@ mod worker;
 
 pub(crate) use app::*;
 pub(crate) use compose::*;
-pub(crate) use entities::Entities;
 pub use entities::{Durability, EntityMode, Overload};
+pub(crate) use entities::{Entities, EntityEngine};
 pub(crate) use environment::*;
 pub(crate) use limits::*;
 pub(crate) use listen::*;

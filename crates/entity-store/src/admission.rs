@@ -1,6 +1,7 @@
 //! Who may wait, decided by how long waiting takes.
 //!
-//! Called by namespaces for each read and write that has to wait for a disk. After CoDel (RFC
+//! Called for each read and write that has to wait for a disk, and by the gateway for what waits for
+//! its loop. After CoDel (RFC
 //! 8289): a queue that was too long for a whole interval is a standing one, and makes everybody
 //! wait for nothing; then new work is refused until what waits first has waited less than the
 //! target again. A short burst passes. Pure: times come as arguments, in microseconds.
@@ -10,7 +11,7 @@ const INTERVAL_US: u64 = 100_000;
 
 /// The state of one queue.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub struct Admission {
     target_us: u64,
     most: usize,
     /// Since when what came first has always waited longer than the target.
@@ -19,13 +20,14 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(target_ms: u64, most: usize) -> Self {
+    /// For a queue of at most so many, where nobody should wait longer than the target.
+    pub fn new(target_ms: u64, most: usize) -> Self {
         let target_us = target_ms.saturating_mul(1000);
         Self { target_us, most, above_since_us: None, is_standing: false }
     }
 
     /// What has waited longest gets its turn after `waited_us`.
-    pub(crate) fn observe(&mut self, now_us: u64, waited_us: u64) {
+    pub fn observe(&mut self, now_us: u64, waited_us: u64) {
         if waited_us < self.target_us {
             self.above_since_us = None;
             self.is_standing = false;
@@ -36,7 +38,7 @@ impl Admission {
     }
 
     /// Whether one more may wait, with `waiting` before it, the first since `first_us`.
-    pub(crate) fn admits(&self, now_us: u64, waiting: usize, first_us: Option<u64>) -> bool {
+    pub fn admits(&self, now_us: u64, waiting: usize, first_us: Option<u64>) -> bool {
         let waited_us = first_us.map_or(0, |first_us| now_us.saturating_sub(first_us));
         waiting < self.most && !(self.is_standing && waited_us >= self.target_us)
     }

@@ -8,19 +8,16 @@
 
 use crate::change::{Write, Written};
 use crate::error::{OpenError, StoreError};
-use crate::journal::{self, Flaw, Frame, Journal, replay, segment_path};
+use crate::journal::{self, Ahead, Flaw, Frame, Journal, replay, segment_path};
 use crate::keeper::{self, Keeper};
 use crate::levels::{Blocks, Levels, is_full};
 use crate::record::{Record, unix_ms};
 use crate::settings::Durability;
+use crate::syncer::Syncer;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::Arc;
 
 /// Most bytes of a batch that is committed by whoever asks.
 const QUICK_BYTES: usize = 256 << 10;
@@ -31,6 +28,7 @@ pub(crate) struct Committer {
     journal: Journal,
     keeper: Option<Keeper>,
     syncer: Option<Syncer>,
+    ahead: Option<Ahead>,
     folder: PathBuf,
     durability: Durability,
     buffer_bytes: u64,
@@ -85,6 +83,7 @@ impl Committer {
             journal,
             keeper: None,
             syncer: None,
+            ahead: None,
             folder: journals,
             durability,
             buffer_bytes,
@@ -95,12 +94,14 @@ impl Committer {
         Ok(Opened { committer, levels, findings })
     }
 
-    /// Has the keeper, and with durability `interval` the syncer, work beside it.
+    /// Has the keeper, whoever makes the next segment, and with durability `interval` the syncer,
+    /// work beside it.
     ///
     /// # Errors
     /// The system has no room for another thread.
     pub(crate) fn start_helpers(&mut self) -> io::Result<()> {
         self.keeper = Some(Keeper::start(self.levels.clone(), &self.folder)?);
+        self.ahead = Some(Ahead::start(&self.journal)?);
         if let Durability::Interval(every_ms) = self.durability {
             self.syncer = Some(Syncer::start(every_ms, self.journal.file())?);
         }
@@ -108,13 +109,17 @@ impl Committer {
     }
 
     /// Whether committing this batch is a copy into the operating system's memory and no more: no
-    /// fsync is promised or under way, nothing has to be looked up, no buffer is full.
+    /// fsync is promised or under way, no file is being written behind, nothing has to be looked up,
+    /// no buffer is full.
     pub(crate) fn is_quick(&self, batch: &[Write]) -> bool {
         let is_idle = self.syncer.as_ref().is_some_and(|syncer| !syncer.is_syncing());
         is_idle
             && self.broken.is_none()
             && self.levels.buffered_bytes() < self.buffer_bytes
-            && self.keeper.as_ref().is_some_and(|keeper| keeper.has_room(&self.levels))
+            && self
+                .keeper
+                .as_ref()
+                .is_some_and(|keeper| !keeper.is_busy() && keeper.has_room(&self.levels))
             && batch.iter().map(Write::bytes).sum::<usize>() <= QUICK_BYTES
             && !batch.iter().any(Write::looks)
     }
@@ -217,16 +222,25 @@ impl Committer {
     /// What the disk says.
     pub(crate) fn seal(&mut self) -> Result<(), StoreError> {
         let sealed = self.journal.number();
-        match self.journal.rotate() {
-            Ok(()) => {}
+        let next = match self.ahead.as_ref().and_then(Ahead::take) {
+            Some(next) => Ok(next),
+            None => self.journal.next(),
+        };
+        let next = match next {
+            Ok(next) => next,
             // The present segment goes on while there is no room for another.
             Err(error) if is_full(&error) => return Ok(()),
             Err(error) => {
                 return Err(StoreError::Failed(format!("{}: {error}", self.folder.display())));
             }
-        }
+        };
+        // With durability `always` each frame was synced before it was answered.
         if let Some(syncer) = &self.syncer {
-            syncer.follow(self.journal.file());
+            syncer.follow(next.file());
+        }
+        self.journal = next;
+        if let Some(ahead) = &self.ahead {
+            ahead.follow(&self.journal);
         }
         self.levels.seal();
         match &self.keeper {
@@ -281,90 +295,4 @@ fn bring_in(path: &Path, levels: &Levels, findings: &mut Vec<String>) -> io::Res
         std::fs::copy(path, path.with_extension("damaged"))?;
     }
     Ok(highest)
-}
-
-/// The thread that syncs the journal every so often, beside the commits.
-#[derive(Debug)]
-struct Syncer {
-    shared: Arc<Syncing>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Syncing {
-    file: Mutex<Option<Arc<File>>>,
-    closed: Condvar,
-    is_dirty: AtomicBool,
-    is_syncing: AtomicBool,
-    has_failed: AtomicBool,
-}
-
-impl Syncer {
-    fn start(every_ms: u64, file: Arc<File>) -> io::Result<Self> {
-        let shared = Arc::new(Syncing {
-            file: Mutex::new(Some(file)),
-            closed: Condvar::new(),
-            is_dirty: AtomicBool::new(false),
-            is_syncing: AtomicBool::new(false),
-            has_failed: AtomicBool::new(false),
-        });
-        let theirs = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("kv-sync".to_owned())
-            .spawn(move || theirs.run(Duration::from_millis(every_ms)))?;
-        Ok(Self { shared, thread: Some(thread) })
-    }
-
-    /// A frame was written.
-    fn written(&self, at: &str) -> Result<(), StoreError> {
-        self.shared.is_dirty.store(true, Ordering::Relaxed);
-        match self.shared.has_failed.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(StoreError::Failed(format!("{at}: cannot sync; restart the server"))),
-        }
-    }
-
-    /// Whether a write to the file might wait for its sync.
-    fn is_syncing(&self) -> bool {
-        self.shared.is_syncing.load(Ordering::Relaxed)
-    }
-
-    fn follow(&self, file: Arc<File>) {
-        let mut present = self.shared.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if present.is_some() {
-            *present = Some(file);
-        }
-    }
-}
-
-impl Syncing {
-    fn run(&self, every: Duration) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(present) = file.clone() {
-            if self.is_dirty.swap(false, Ordering::Relaxed) {
-                drop(file);
-                self.is_syncing.store(true, Ordering::Relaxed);
-                if present.sync_data().is_err() {
-                    self.has_failed.store(true, Ordering::Relaxed);
-                }
-                self.is_syncing.store(false, Ordering::Relaxed);
-                file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            }
-            if file.is_some() {
-                let waited = self.closed.wait_timeout(file, every);
-                file = waited.unwrap_or_else(PoisonError::into_inner).0;
-            }
-        }
-    }
-}
-
-impl Drop for Syncer {
-    fn drop(&mut self) {
-        self.shared.file.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.shared.closed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
-            let _ = thread.join();
-        }
-    }
 }

@@ -139,10 +139,7 @@ impl Disk {
     }
 
     /// See [`crate::Namespace::get_many`].
-    pub(crate) async fn get_many(
-        &self,
-        ids: &[Box<[u8]>],
-    ) -> Result<Vec<Option<Record>>, StoreError> {
+    pub(crate) async fn get_many(&self, ids: &[&[u8]]) -> Result<Vec<Option<Record>>, StoreError> {
         if let Way::Synchronous(_) = self.way {
             return ids.iter().map(|id| self.get_here(id)).collect();
         }
@@ -153,7 +150,7 @@ impl Disk {
             for id in ids {
                 let known = remembered.get(id, now_ms);
                 if known.is_none() {
-                    missing.push(id.clone());
+                    missing.push(Box::from(*id));
                 }
                 records.push(known);
             }

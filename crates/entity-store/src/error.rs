@@ -19,6 +19,11 @@ pub enum OpenError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The system has no room for the threads of the store.
+    Threads {
+        /// What it says.
+        source: std::io::Error,
+    },
     /// A file is not what this program wrote; nothing of the namespace can be read by it.
     Damaged {
         /// The file, or the folder of the namespace.
@@ -38,6 +43,9 @@ impl fmt::Display for OpenError {
             ),
             Self::Io { path, source } => {
                 write!(f, "the entity store cannot use {}: {source}", path.display())
+            }
+            Self::Threads { source } => {
+                write!(f, "the entity store cannot start its threads: {source}")
             }
             Self::Damaged { path, what } => write!(
                 f,
@@ -65,6 +73,13 @@ pub enum StoreError {
     NotANumber,
     /// The disk, or the memory of a namespace in memory, is full. Nothing was changed.
     Full,
+    /// Fewer nodes than were asked for have said that they have the record. It was written.
+    TooFewCopies {
+        /// So many have.
+        answered: u32,
+    },
+    /// Redis did not answer in time; a write may or may not have been done.
+    Unreachable(String),
     /// The file that holds the record does not match its checksum.
     Damaged(String),
     /// The disk failed; what was asked for may or may not have been done.
@@ -81,6 +96,10 @@ impl fmt::Display for StoreError {
             Self::ConditionFailed { present: None } => f.write_str("there is no such record"),
             Self::NotANumber => f.write_str("the value is no whole number of 64 bits"),
             Self::Full => f.write_str("the entity store has no room left"),
+            Self::TooFewCopies { answered } => {
+                write!(f, "the record was written, and {answered} nodes have it so far")
+            }
+            Self::Unreachable(why) => write!(f, "Redis does not answer: {why}"),
             Self::Damaged(what) => write!(f, "the entity store is damaged: {what}"),
             Self::Failed(what) => write!(f, "the entity store failed: {what}"),
         }

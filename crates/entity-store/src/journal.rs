@@ -12,9 +12,11 @@
 //!
 //! The salt keeps a value that looks like a frame from ever being taken for one.
 
+mod ahead;
 mod frame;
 mod replay;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use frame::Frame;
 pub(crate) use replay::{Flaw, replay};
 
@@ -90,15 +92,12 @@ impl Journal {
         self.file.sync_data()
     }
 
-    /// Goes on in the next segment. On failure the present one goes on.
+    /// Begins the segment behind this one.
     ///
     /// # Errors
-    /// What the file system says.
-    pub(crate) fn rotate(&mut self) -> io::Result<()> {
-        let next = Self::create(&self.folder, self.number + 1, self.reserve_bytes)?;
-        self.sync()?;
-        *self = next;
-        Ok(())
+    /// As [`Journal::create`].
+    pub(crate) fn next(&self) -> io::Result<Self> {
+        Self::create(&self.folder, self.number + 1, self.reserve_bytes)
     }
 }
 

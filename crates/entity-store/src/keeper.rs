@@ -7,6 +7,7 @@ use crate::error::StoreError;
 use crate::journal::segment_path;
 use crate::levels::Levels;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,10 +26,12 @@ pub(crate) struct Keeper {
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// It writes and syncs files.
+    is_busy: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +55,7 @@ impl Keeper {
     /// # Errors
     /// The system has no room for another thread.
     pub(crate) fn start(levels: Arc<Levels>, folder: &Path) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared::default());
         let (theirs, folder) = (shared.clone(), folder.to_owned());
         let thread = std::thread::Builder::new()
             .name("kv-keep".to_owned())
@@ -69,6 +72,12 @@ impl Keeper {
     /// Whether [`Keeper::room`] would not wait.
     pub(crate) fn has_room(&self, levels: &Levels) -> bool {
         levels.sealed() <= SEALED_MOST
+    }
+
+    /// Whether it keeps the disk and the file system's own journal busy, so that a write to another
+    /// file, which is a copy into memory otherwise, may wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.shared.is_busy.load(Ordering::Relaxed)
     }
 
     /// Waits while too many sealed buffers wait.
@@ -115,6 +124,7 @@ fn next(shared: &Shared) -> Option<u64> {
 fn keep(shared: &Shared, levels: &Levels, folder: &Path) {
     lower_priority();
     while let Some(segment) = next(shared) {
+        shared.is_busy.store(true, Ordering::Relaxed);
         let flushed = flush(levels, folder, segment);
         let mut state = shared.lock();
         state.failure = flushed.err();
@@ -128,6 +138,7 @@ fn keep(shared: &Shared, levels: &Levels, folder: &Path) {
         drop(state);
         // Files that cannot be merged can still be read; there are just more of them.
         let _ = levels.merge();
+        shared.is_busy.store(false, Ordering::Relaxed);
     }
 }
 

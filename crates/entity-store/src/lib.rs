@@ -1,4 +1,4 @@
-//! The entity store: records under names, kept in memory or on disk, without a socket.
+//! The entity store: records under names, kept in memory, on disk, or by Redis.
 //!
 //! Called by the gateway (HTTP, PHP, the admin socket) on its one thread. What a [`Store`] can
 //! answer from memory it answers there and then; disks are waited for by threads of its own, each
@@ -30,15 +30,21 @@ mod lane;
 mod levels;
 mod memory;
 mod namespace;
+mod queue;
 mod record;
+mod redis;
 mod reply;
 mod settings;
 mod store;
+mod syncer;
 
+pub use admission::Admission;
 pub use backup::{BackupError, Restored, read_backup, write_backup_head, write_backup_record};
 pub use change::{Change, Condition, Write, Written};
 pub use error::{OpenError, StoreError};
 pub use namespace::{Namespace, Piece, Scan, Stats};
 pub use record::Record;
-pub use settings::{Durability, Mode, NamespaceSettings, Overload, Settings};
+pub use settings::{
+    Durability, Engine, Mode, NamespaceSettings, Overload, RedisSettings, Settings,
+};
 pub use store::Store;

@@ -8,9 +8,11 @@ use crate::disk::{Cursor, Disk};
 use crate::error::StoreError;
 use crate::memory::{Memory, is_empty};
 use crate::record::Record;
+use crate::redis::{self, Redis};
 use crate::settings::{Durability, NamespaceSettings};
 use std::ops::Bound;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How much of a scan is read at once, bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -27,6 +29,8 @@ pub struct Namespace {
 pub(crate) enum Place {
     Disk(Box<Disk>),
     Memory(Box<Memory>),
+    /// With what its keys begin with.
+    Redis(Rc<Redis>, Arc<[u8]>),
 }
 
 impl std::fmt::Debug for Namespace {
@@ -80,9 +84,12 @@ impl Namespace {
         &self.settings.name
     }
 
-    /// What an answer to a write promises.
-    pub fn durability(&self) -> Durability {
-        self.settings.durability
+    /// What an answer to a write promises; `None`: what Redis does.
+    pub fn durability(&self) -> Option<Durability> {
+        match &self.place {
+            Place::Redis(..) => None,
+            Place::Disk(_) | Place::Memory(_) => Some(self.settings.durability),
+        }
     }
 
     /// Reads a record.
@@ -93,6 +100,10 @@ impl Namespace {
         match &self.place {
             Place::Disk(disk) => disk.get(id).await,
             Place::Memory(memory) => Ok(memory.get(id)),
+            Place::Redis(redis, prefix) => {
+                let mut found = redis.get_many(prefix, vec![id.into()]).await?;
+                Ok(found.pop().flatten())
+            }
         }
     }
 
@@ -100,10 +111,13 @@ impl Namespace {
     ///
     /// # Errors
     /// As [`Namespace::get`], for all of them.
-    pub async fn get_many(&self, ids: &[Box<[u8]>]) -> Result<Vec<Option<Record>>, StoreError> {
+    pub async fn get_many(&self, ids: &[&[u8]]) -> Result<Vec<Option<Record>>, StoreError> {
         match &self.place {
             Place::Disk(disk) => disk.get_many(ids).await,
             Place::Memory(memory) => Ok(ids.iter().map(|id| memory.get(id)).collect()),
+            Place::Redis(redis, prefix) => {
+                redis.get_many(prefix, ids.iter().map(|id| Box::from(*id)).collect()).await
+            }
         }
     }
 
@@ -112,9 +126,29 @@ impl Namespace {
     /// # Errors
     /// What the write demands does not hold, too many wait, or the disk is full or fails.
     pub async fn write(&self, write: Write) -> Result<Written, StoreError> {
+        self.write_copies(write, 1).await
+    }
+
+    /// Writes a record, and answers when so many copies of it have been written.
+    ///
+    /// # Errors
+    /// As [`Namespace::write`], or fewer copies were written in time.
+    pub async fn write_copies(&self, write: Write, copies: u32) -> Result<Written, StoreError> {
         match &self.place {
             Place::Disk(disk) => disk.write(write).await,
             Place::Memory(memory) => memory.write(&write),
+            Place::Redis(redis, prefix) => {
+                let mut written = redis.write_many(prefix, vec![write], copies).await;
+                written.pop().unwrap_or(Err(StoreError::TooFewCopies { answered: 0 }))
+            }
+        }
+    }
+
+    /// How many copies of a record there are.
+    pub fn copies(&self) -> u32 {
+        match &self.place {
+            Place::Redis(redis, _) => redis.copies(),
+            _ => 1,
         }
     }
 
@@ -124,16 +158,19 @@ impl Namespace {
         match &self.place {
             Place::Disk(disk) => disk.write_many(writes).await,
             Place::Memory(memory) => writes.iter().map(|write| memory.write(write)).collect(),
+            Place::Redis(redis, prefix) => redis.write_many(prefix, writes, 1).await,
         }
     }
 
     /// Begins to read the records between two names, in order. On disk they are as they were when
-    /// the first piece was read.
+    /// the first piece was read; of Redis each is as it is when its piece is read, and one whose slot
+    /// moves to another node meanwhile may be missing.
     pub fn scan(self: &Rc<Self>, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Scan {
         let state = match &self.place {
             _ if is_empty(&start, &end) => ScanState::Over,
             Place::Disk(disk) => ScanState::Disk(Box::new(disk.scan(start, end))),
             Place::Memory(_) => ScanState::Memory { start, end },
+            Place::Redis(..) => ScanState::Redis(Box::new(Redis::scan(start, end))),
         };
         Scan { namespace: self.clone(), state }
     }
@@ -145,7 +182,7 @@ impl Namespace {
     pub async fn compact(&self) -> Result<(), StoreError> {
         match &self.place {
             Place::Disk(disk) => disk.compact().await,
-            Place::Memory(_) => Ok(()),
+            Place::Memory(_) | Place::Redis(..) => Ok(()),
         }
     }
 
@@ -154,6 +191,7 @@ impl Namespace {
         match &self.place {
             Place::Disk(disk) => disk.stats(),
             Place::Memory(memory) => memory.stats(),
+            Place::Redis(redis, _) => redis.stats(),
         }
     }
 }
@@ -166,6 +204,7 @@ pub struct Scan {
 
 enum ScanState {
     Disk(Box<Cursor>),
+    Redis(Box<redis::Cursor>),
     Memory { start: Bound<Vec<u8>>, end: Bound<Vec<u8>> },
     Over,
 }
@@ -183,6 +222,13 @@ impl Scan {
                     let (piece, rest) = disk.scan_on(*cursor, PIECE_BYTES).await?;
                     if let Some(cursor) = rest {
                         self.state = ScanState::Disk(Box::new(cursor));
+                    }
+                    piece
+                }
+                (ScanState::Redis(cursor), Place::Redis(redis, prefix)) => {
+                    let (piece, rest) = redis.scan_on(prefix, *cursor, PIECE_BYTES).await?;
+                    if let Some(cursor) = rest {
+                        self.state = ScanState::Redis(Box::new(cursor));
                     }
                     piece
                 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-/// A store: its folder and what it may use.
+/// A store: who keeps the records, and what it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where everything is; made if it is not there.
-    pub folder: PathBuf,
+    /// Who keeps the records.
+    pub engine: Engine,
     /// How disks are waited for.
     pub mode: Mode,
     /// What is refused when more comes than can be done.
@@ -31,7 +31,7 @@ impl Settings {
     /// What holds unless told otherwise.
     pub fn new(folder: PathBuf) -> Self {
         Self {
-            folder,
+            engine: Engine::Folder(folder),
             mode: Mode::Asynchronous,
             overload: Overload::RejectNewest,
             cache_bytes: 64 << 20,
@@ -42,6 +42,34 @@ impl Settings {
             namespaces: vec![NamespaceSettings::new("default", Durability::Interval(1000))],
         }
     }
+}
+
+/// Who keeps the records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Engine {
+    /// This store itself, in a folder; made if it is not there.
+    Folder(PathBuf),
+    /// Redis; namespaces have the durability that it gives them.
+    Redis(RedisSettings),
+}
+
+/// A Redis, or a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisSettings {
+    /// Some of the nodes, `host:port`; they know the others.
+    pub nodes: Vec<String>,
+    /// Who we are there; `None` for `default`.
+    pub user: Option<String>,
+    /// The password, if one is wanted.
+    pub password: Option<String>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// How many nodes have a record: the primary and its replicas.
+    pub copies: u32,
+    /// How long a write waits for copies, milliseconds.
+    pub ack_wait_ms: u64,
+    /// How long something is tried again while nodes do not answer, milliseconds.
+    pub timeout_ms: u64,
 }
 
 /// One namespace.

@@ -1,4 +1,4 @@
-//! A store: a folder and the namespaces in it.
+//! A store: a folder, or a Redis, and the namespaces in it.
 //!
 //! Opened and dropped by the gateway. Invariant: one process at a time has a folder.
 
@@ -7,7 +7,8 @@ use crate::error::OpenError;
 use crate::levels::Blocks;
 use crate::memory::Memory;
 use crate::namespace::{Namespace, Place};
-use crate::settings::{Durability, Settings};
+use crate::redis::Redis;
+use crate::settings::{Durability, Engine, NamespaceSettings, Settings};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ const OPEN_FILES: usize = 256;
 pub struct Store {
     namespaces: Vec<Rc<Namespace>>,
     /// Dropped last: then another process may open the folder.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Store {
@@ -30,7 +31,22 @@ impl Store {
     /// # Errors
     /// Another process has it, its folder cannot be used, or a namespace is damaged.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
-        let folder = &settings.folder;
+        match &settings.engine {
+            Engine::Folder(folder) => Self::in_folder(settings, folder),
+            Engine::Redis(redis) => {
+                let redis = Redis::start(settings, redis);
+                let redis = redis.map_err(|source| OpenError::Threads { source })?;
+                let in_redis = |namespace: &NamespaceSettings| {
+                    let place = Place::Redis(redis.clone(), redis.prefix(&namespace.name));
+                    Rc::new(Namespace::new(namespace.clone(), place))
+                };
+                let namespaces = settings.namespaces.iter().map(in_redis).collect();
+                Ok(Self { namespaces, _lock: None })
+            }
+        }
+    }
+
+    fn in_folder(settings: &Settings, folder: &Path) -> Result<Self, OpenError> {
         let lock = lock(folder)?;
         let blocks = Blocks::new(settings.cache_bytes, OPEN_FILES);
         let mut namespaces = Vec::new();
@@ -46,7 +62,7 @@ impl Store {
             };
             namespaces.push(Rc::new(Namespace::new(namespace.clone(), place)));
         }
-        Ok(Self { namespaces, _lock: lock })
+        Ok(Self { namespaces, _lock: Some(lock) })
     }
 
     /// A namespace by its name.

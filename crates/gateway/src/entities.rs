@@ -7,20 +7,24 @@
 mod batch;
 mod call;
 mod operate;
+mod pressure;
 mod record;
 
+use crate::answer::error_headers;
 use crate::connection::Connection;
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, refuse};
+use crate::turn::{Answered, Turn, label};
 use call::{Call, Resource};
 use outboard_config as config;
 use outboard_entity_store::{
-    Durability, Mode, Namespace, NamespaceSettings, Overload, Settings, Store, StoreError,
+    Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
+    Store, StoreError,
 };
+use pressure::Pressure;
 use std::rc::Rc;
 
 pub(crate) use batch::{Answer, answer as answer_worker};
@@ -36,6 +40,7 @@ pub(crate) struct Entities {
     config: config::Entities,
     /// For the bodies of writes.
     limits: config::Limits,
+    pressure: Pressure,
 }
 
 impl Entities {
@@ -60,7 +65,8 @@ impl Entities {
             body_memory_bytes: entities.value_max_bytes,
             ..config.limits.clone()
         };
-        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits })))
+        let pressure = Pressure::new(entities.storage.wait_ms);
+        Ok(Some(Rc::new(Self { store, config: entities.clone(), limits, pressure })))
     }
 
     /// All namespaces.
@@ -127,7 +133,7 @@ fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, St
         writes_waiting: storage.queue_length as usize,
         wait_ms: storage.wait_ms,
         namespaces: namespaces.collect(),
-        ..Settings::new(storage.folder.clone())
+        engine: engine(&storage.engine),
     };
     let store = Store::open(&settings).map_err(|error| error.to_string())?;
     for namespace in store.namespaces() {
@@ -136,6 +142,21 @@ fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, St
         }
     }
     Ok(Rc::new(store))
+}
+
+fn engine(engine: &config::EntityEngine) -> Engine {
+    match engine {
+        config::EntityEngine::Disk(folder) => Engine::Folder(folder.clone()),
+        config::EntityEngine::Redis(redis) => Engine::Redis(RedisSettings {
+            nodes: redis.nodes.clone(),
+            user: redis.user.clone(),
+            password: redis.password.clone(),
+            prefix: redis.prefix.clone(),
+            copies: redis.copies,
+            ack_wait_ms: redis.ack_wait_ms,
+            timeout_ms: redis.timeout_ms,
+        }),
+    }
 }
 
 /// Answers the present request if it is for the store.
@@ -149,7 +170,7 @@ pub(crate) async fn attempt(
         (Some(entities), _) => entities.clone(),
         // The listener is about to close.
         (None, Serves::Entities) => {
-            return Some(refuse(connection, turn, None, Reason::Draining).await);
+            return Some(refuse(connection, turn, Reason::Draining).await);
         }
         (None, _) => return None,
     };
@@ -160,7 +181,7 @@ pub(crate) async fn attempt(
         None => return None,
     };
     if let Err(reason) = entities.admits(connection, turn) {
-        return Some(refuse(connection, turn, None, reason).await);
+        return Some(refuse(connection, turn, reason).await);
     }
     Some(answer(connection, turn, &entities, &below).await)
 }
@@ -178,20 +199,36 @@ async fn answer(
         Call::read(below, query)
     };
     let Ok(call) = call else {
-        return refuse(connection, turn, None, Reason::EntityRequest).await;
+        return refuse(connection, turn, Reason::EntityRequest).await;
     };
     let Some(namespace) = entities.namespace(call.namespace()) else {
-        return refuse(connection, turn, None, Reason::EntityRequest).await;
+        return refuse(connection, turn, Reason::EntityRequest).await;
     };
     match call.resource {
         Resource::Status => plain(connection, turn, 200, &HeaderBlock::default(), b"ok\n").await,
-        Resource::Entity { id, ttl_ms } => {
-            record::answer(connection, turn, entities, namespace, id, ttl_ms).await
+        Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, turn).await,
+        Resource::Entity(asked) => {
+            record::answer(connection, turn, entities, namespace, asked).await
         }
         Resource::Range { start, end } => {
             record::range(connection, turn, namespace, start, end).await
         }
     }
+}
+
+/// Answers with a line that says why, for programs rather than browsers; counts and logs it.
+async fn refuse(connection: &mut Connection, turn: &Turn, reason: Reason) -> Answered {
+    let label = label(connection);
+    connection.gateway.log_refusal(None, turn.request_id, reason, &label);
+    connection.gateway.counters.borrow_mut().refused(reason);
+    if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
+        return Answered::broken(reason.status(), 0);
+    }
+    let mut headers = error_headers(reason);
+    headers.remove(b"Content-Type");
+    headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
+    let line = format!("{}: {}\n", reason.code(), reason.text());
+    plain(connection, turn, reason.status(), &headers, line.as_bytes()).await
 }
 
 async fn plain(
@@ -215,12 +252,17 @@ async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> A
         StoreError::ConditionFailed { .. } => Reason::EntityCondition,
         StoreError::NotANumber => Reason::EntityRequest,
         StoreError::Full => Reason::EntityFull,
+        StoreError::TooFewCopies { .. } => Reason::EntityCopies,
+        StoreError::Unreachable(_) => {
+            connection.gateway.note(Level::Error, &format!("entities: {error}"));
+            Reason::EntityUnreachable
+        }
         _ => {
             connection.gateway.note(Level::Error, &format!("entities: {error}"));
             Reason::EntityFailed
         }
     };
-    refuse(connection, turn, None, reason).await
+    refuse(connection, turn, reason).await
 }
 
 async fn overloaded(connection: &mut Connection, turn: &Turn) -> Answered {

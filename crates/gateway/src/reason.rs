@@ -81,6 +81,8 @@ reasons! {
     AppDown 503 "app_down" "The app's PHP does not start; see the error log.";
     Draining 503 "draining" "The gateway is stopping.";
     EntityOverload 503 "entity_overload" "More waits for the entity store than it can do in time.";
+    EntityCopies 504 "entity_copies" "Not Enough Replicas: the record was written, and fewer nodes than ack have it so far.";
+    EntityUnreachable 504 "entity_unreachable" "Not Enough Replicas: no node of Redis answered for the record in time.";
     Deadline 504 "deadline" "PHP did not answer before limits.request_deadline.";
     NotCached 504 "not_cached" "The client wants a stored page only, and there is none.";
     PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";

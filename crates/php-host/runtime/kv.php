@@ -18,18 +18,7 @@ final class KV
         if ($ids === []) {
             return [];
         }
-        $ids = array_map('strval', array_values($ids));
-        $answer = Engine\kv($this->namespace, pack('CVV*', 1, count($ids), ...array_map('strlen', $ids)) . implode('', $ids));
-        $found = [];
-        $at = 4 * count($ids);
-        foreach (unpack('V' . count($ids), $answer) as $number => $length) {
-            // From 1 on, as unpack() counts.
-            if ($length !== 0xffffffff) {
-                $found[$ids[$number - 1]] = substr($answer, $at, $length);
-                $at += $length;
-            }
-        }
-        return $found;
+        return Engine\kv_found($ids, Engine\kv($this->namespace, Engine\kv_wanted($ids)));
     }
 
     public function put(string $id, string $value, ?float $ttl = null): void
@@ -103,7 +92,7 @@ final class KV
             if (microtime(true) >= $until) {
                 return null;
             }
-            sleep($pause);
+            \usleep((int) ($pause * 1e6));
             $pause = min(2 * $pause, 0.05);
         }
         return new Lock($this, $name, $owner);
@@ -151,7 +140,7 @@ namespace Outboard\Engine;
 /** By the statuses of the gateway's answers. */
 const KV_REASONS = [
     400 => 'bad_call', 404 => 'no_namespace', 409 => 'not_a_number', 413 => 'too_large', 500 => 'failed',
-    503 => 'overloaded', 507 => 'full',
+    503 => 'overloaded', 504 => 'unreachable', 507 => 'full',
 ];
 
 /** One write, as the gateway's entities/batch.rs reads it. */

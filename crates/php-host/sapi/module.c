@@ -87,6 +87,7 @@ static PHP_MINIT_FUNCTION(outboard)
 	zend_register_functions(NULL, outboard_task_functions, NULL, type);
 	zend_register_functions(NULL, outboard_resident_functions, NULL, type);
 	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
+	zend_register_functions(NULL, outboard_kv_functions, NULL, type);
 	zend_class_entry in_use;
 	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
 	outboard_connection_in_use = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);

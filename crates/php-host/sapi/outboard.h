@@ -165,6 +165,7 @@ bool outboard_rs_finish(void *exchange);
 bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 /* `kinds` has a letter for each text: u(rl), p(refix), t(ag), a(ll). */
+bool outboard_rs_ask(void *exchange, const outboard_fetch *fetch, outboard_fetched *fetched);
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
 /* Of a script per request, which waits for the answer; it lives until the next call. */

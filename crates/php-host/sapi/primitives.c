@@ -414,9 +414,6 @@ PHP_FUNCTION(outboard_engine_fetch)
 		Z_PARAM_LONG(retries)
 		Z_PARAM_LONG(switches)
 	ZEND_PARSE_PARAMETERS_END();
-	if (outside()) {
-		return;
-	}
 	outboard_fetch fetch = {
 		.method = string_of(method),
 		.url = string_of(url),
@@ -431,6 +428,19 @@ PHP_FUNCTION(outboard_engine_fetch)
 		.decompress = (switches & 2) != 0,
 		.http2 = (switches & 4) != 0,
 	};
+	if (!outboard_events && SG(server_context)) {
+		/* Classic mode: nobody else could go on meanwhile. */
+		outboard_fetched fetched;
+		if (outboard_rs_ask(SG(server_context), &fetch, &fetched)) {
+			give(return_value, &fetched);
+		} else {
+			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not answer", 0);
+		}
+		return;
+	}
+	if (outside()) {
+		return;
+	}
 	answer(return_value,
 		outboard_rs_fetch(outboard_events, SG(server_context), outboard_waiter(), &fetch));
 }

@@ -32,6 +32,7 @@ static int serve(const outboard_request *request)
 		outboard_current_result->leaving = true;
 		return OUTBOARD_REFUSED;
 	}
+	outboard_kv_hook();
 	return outboard_script_run(request);
 }
 

@@ -78,6 +78,10 @@ extern const zend_function_entry outboard_frankenphp_functions[];
 /* primitives.c */
 extern const zend_function_entry outboard_engine_functions[];
 
+/* kv.c */
+extern const zend_function_entry outboard_kv_functions[];
+void outboard_kv_hook(void);
+
 /* waiting.c */
 extern zend_class_entry *outboard_connection_in_use;
 void outboard_waiting_startup(void);

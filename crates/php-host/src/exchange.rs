@@ -6,6 +6,7 @@
 //! answer is published once, together with its `Done`. A broken ring is remembered and ends the
 //! worker after the request.
 
+use crate::asks::Asks;
 use crate::fetches::Fetched;
 use crate::link::{Link, Unsent};
 use crate::purge;
@@ -48,6 +49,7 @@ pub(crate) struct Exchange {
     /// What the gateway said last to a script that waited for it.
     completion: Vec<u8>,
     panicked: bool,
+    asks: Asks,
 }
 
 /// The part of the request body that PHP has not read.
@@ -71,6 +73,7 @@ impl Exchange {
             waiter: None,
             completion: Vec::new(),
             panicked: false,
+            asks: Asks::default(),
         }
     }
 
@@ -213,6 +216,12 @@ impl Exchange {
             }
         }
         Fetched::read(&self.completion)
+    }
+
+    /// Has the gateway carry out an operation and waits for its answer, with the worker.
+    pub(crate) fn ask(&mut self, call: Call<'_>, body: &[u8]) -> Option<Fetched<'_>> {
+        let is_answered = self.asks.wait(&mut self.link.borrow_mut(), self.tag, call, body);
+        self.asks.answer().filter(|_| is_answered)
     }
 
     /// Copies unread body over `target`; fewer bytes than it holds mean that the body ended.

@@ -206,6 +206,29 @@ impl Link {
         }
     }
 
+    /// Waits for the next completion, holding the worker meanwhile. What else was said to a request
+    /// is of no use to one that does nothing but wait.
+    pub(crate) fn next_completion(&mut self) -> Result<Vec<u8>, Corrupt> {
+        self.check()?;
+        loop {
+            while let Some(notice) = self.notices.pop_front() {
+                if let Notice::Completion(payload) = notice {
+                    return Ok(payload);
+                }
+            }
+            let mut frame = Vec::new();
+            match self.receive(&mut frame)? {
+                Some(Sorted::Request(other)) => self.waiting.push_back((other, frame)),
+                Some(Sorted::Elsewhere) => {}
+                None => {
+                    if self.prepare_sleep()? {
+                        self.bell.wait();
+                    }
+                }
+            }
+        }
+    }
+
     /// The request is over: what is left of its body is of no use.
     pub(crate) fn forget_body(&mut self, tag: Tag) {
         if !self.bodies.is_empty() {

@@ -14,6 +14,7 @@
 //!                                                              descriptors, timers, fetches
 //! ```
 
+mod asks;
 mod backtrace;
 mod callbacks;
 mod capture;

@@ -31,8 +31,8 @@ pub struct Entities {
 /// How records are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityStorage {
-    /// Where; made if it is not there.
-    pub folder: PathBuf,
+    /// By whom.
+    pub engine: EntityEngine,
     /// How disks are waited for.
     pub mode: EntityMode,
     /// What is refused when too much waits.
@@ -49,6 +49,34 @@ pub struct EntityStorage {
     pub namespaces: Vec<EntityNamespace>,
 }
 
+/// Who keeps the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityEngine {
+    /// The server itself, in this folder; made if it is not there.
+    Disk(PathBuf),
+    /// Redis.
+    Redis(EntityRedis),
+}
+
+/// A Redis, or a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityRedis {
+    /// Some of the nodes, `host:port`.
+    pub nodes: Vec<String>,
+    /// Who we are there.
+    pub user: Option<String>,
+    /// The password, if one is wanted.
+    pub password: Option<String>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// How many nodes have a record.
+    pub copies: u32,
+    /// How long a write waits for copies.
+    pub ack_wait_ms: u64,
+    /// How long something is tried again.
+    pub timeout_ms: u64,
+}
+
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityNamespace {
@@ -63,16 +91,7 @@ pub struct EntityNamespace {
 }
 
 pub(super) fn entities(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<Entities> {
-    let Some(folder) = &raw.folder else {
-        for key in ["path", "listen", "namespace"] {
-            if desk.places.wrote(&["entities", key]) {
-                let fault = Fault::new("the entity store has no folder")
-                    .hint("folder = \"/var/lib/outboard/entities\"");
-                desk.key(&["entities", key], Kind::MissingKey, fault);
-            }
-        }
-        return None;
-    };
+    let engine = engine(raw, desk)?;
     check_access(raw, desk);
     let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
     let trusted = match (&raw.trusted, &raw.listen) {
@@ -85,7 +104,7 @@ pub(super) fn entities(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<Entit
     });
     Some(Entities {
         storage: EntityStorage {
-            folder: desk.absolute(folder),
+            engine,
             mode: raw.mode,
             overload: raw.overload,
             memory_bytes: raw.memory.0,
@@ -100,6 +119,65 @@ pub(super) fn entities(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<Entit
         trusted: listen::forwarding(&trusted, &[]),
         value_max_bytes: raw.max_value.0,
     })
+}
+
+/// `None` when there is no store.
+fn engine(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<EntityEngine> {
+    match (raw.engine, &raw.folder) {
+        (raw::EntityEngine::Redis, _) => return Some(EntityEngine::Redis(redis(raw, desk))),
+        (raw::EntityEngine::Disk, Some(folder)) => {
+            return Some(EntityEngine::Disk(desk.absolute(folder)));
+        }
+        (raw::EntityEngine::Disk, None) => {}
+    }
+    for key in ["path", "listen", "namespace"] {
+        if desk.places.wrote(&["entities", key]) {
+            let fault = Fault::new("the entity store has no folder")
+                .hint("folder = \"/var/lib/outboard/entities\", or engine = \"redis\"");
+            desk.key(&["entities", key], Kind::MissingKey, fault);
+        }
+    }
+    None
+}
+
+fn redis(raw: &raw::Entities, desk: &mut Desk<'_>) -> EntityRedis {
+    for key in ["folder", "durability", "interval", "memory", "buffer", "mode"] {
+        if desk.places.wrote(&["entities", key]) {
+            let fault = Fault::new(format!("`{key}` is for the engine `disk`"))
+                .hint("what Redis keeps and how is its own configuration");
+            desk.key(&["entities", key], Kind::BadValue, fault);
+        }
+    }
+    for name in raw.namespace.keys() {
+        let place = ["entities", "namespace", name, "durability"];
+        if desk.places.wrote(&place) {
+            let fault = Fault::new("Redis keeps all namespaces alike")
+                .hint("its own configuration says how: appendonly, appendfsync");
+            desk.key(&place, Kind::BadValue, fault);
+        }
+    }
+    let redis = &raw.redis;
+    if redis.nodes.is_empty() {
+        let fault = Fault::new("no node of Redis is named")
+            .hint("[entities.redis] nodes = [\"127.0.0.1:6379\"]");
+        desk.value(&["entities", "engine"], Kind::MissingKey, fault);
+    }
+    for node in &redis.nodes {
+        let port = node.0.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        if port.is_none() {
+            let fault = Fault::new(format!("`{}` is not host:port", node.0));
+            desk.value(&["entities", "redis", "nodes"], Kind::BadValue, fault);
+        }
+    }
+    EntityRedis {
+        nodes: redis.nodes.iter().map(|node| node.0.clone()).collect(),
+        user: redis.user.as_ref().map(|user| user.0.clone()),
+        password: redis.password.as_ref().map(|password| password.0.clone()),
+        prefix: redis.prefix.0.clone(),
+        copies: redis.copies,
+        ack_wait_ms: redis.ack_wait.0,
+        timeout_ms: redis.timeout.0,
+    }
 }
 
 fn loopback() -> impl Iterator<Item = Peer> {

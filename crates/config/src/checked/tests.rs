@@ -397,3 +397,27 @@ fn a_preset_that_is_not_there_and_a_path_that_is_none_are_mistakes() {
     }
     assert_mistake(&format!("{APP}page_cache = \"full\"\n"), Kind::OutOfRange, 3, "auto");
 }
+
+#[test]
+fn an_entity_store_is_a_folder_or_a_redis() {
+    let entities = |text: &str| valid(&format!("{APP}[entities]\n{text}")).entities;
+    assert_eq!(entities(""), None);
+    let disk = entities("folder = \"kv\"").unwrap().storage.engine;
+    assert_eq!(disk, EntityEngine::Disk("/srv/www/kv".into()));
+    let redis =
+        entities("engine = \"redis\"\n[entities.redis]\nnodes = [\"[::1]:6379\", \"h:1\"]\n");
+    let EntityEngine::Redis(redis) = redis.unwrap().storage.engine else { panic!("no Redis") };
+    assert_eq!((redis.nodes.len(), redis.copies), (2, 1));
+}
+
+#[test]
+fn what_the_engine_of_the_entity_store_does_not_do_is_a_mistake() {
+    let mistake = |text: &str, kind: Kind, line: usize, words: &str| {
+        assert_mistake(&format!("{APP}[entities]\n{text}"), kind, line, words);
+    };
+    mistake("path = \"/v0\"\n", Kind::MissingKey, 4, "no folder");
+    mistake("engine = \"redis\"\n", Kind::MissingKey, 4, "no node");
+    let redis = "engine = \"redis\"\ndurability = \"always\"\n[entities.redis]\nnodes = [\"h\"]\n";
+    mistake(redis, Kind::BadValue, 5, "for the engine `disk`");
+    mistake(redis, Kind::BadValue, 7, "not host:port");
+}

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Entities {
-    /// Where it is kept; absent: there is no entity store.
+    /// Who keeps the records.
+    pub(crate) engine: EntityEngine,
+    /// Where `disk` keeps them; absent: there is no entity store, unless Redis keeps it.
     #[schemars(extend("x-alias" = ["dir", "path_to_data", "data_dir"]))]
     pub(crate) folder: Option<FilePath>,
     /// The beginning of the paths under which every listener answers for it, such as `/v0`;
@@ -50,9 +52,22 @@ pub(crate) struct Entities {
     pub(crate) overload: Overload,
     /// How disks are waited for.
     pub(crate) mode: EntityMode,
+    /// Where Redis is, with engine `redis`.
+    pub(crate) redis: EntityRedis,
     /// Further namespaces, each under its name.
     #[schemars(extend("propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME }))]
     pub(crate) namespace: BTreeMap<String, EntityNamespace>,
+}
+
+/// Who keeps the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum EntityEngine {
+    /// This server, in `folder`.
+    Disk,
+    /// Redis or Valkey, alone or a cluster: see `entities.redis`.
+    Redis,
 }
 
 /// What an answer to a write promises.
@@ -90,6 +105,32 @@ pub enum EntityMode {
     Synchronous,
 }
 
+/// The Redis that keeps the records, or a cluster of them. What an answer promises is what its
+/// nodes were told to do.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct EntityRedis {
+    /// Some of the nodes, as `host:port`; they know the others. Without a cluster: the one.
+    pub(crate) nodes: Vec<PlainText>,
+    /// Who we are there; absent: `default`.
+    pub(crate) user: Option<PlainText>,
+    /// The password, if one is wanted.
+    pub(crate) password: Option<PlainText>,
+    /// What all keys begin with.
+    pub(crate) prefix: PlainText,
+    /// How many nodes have a record, the primary among them. More than half of them have to have a
+    /// write over HTTP before it is answered, unless the request says otherwise with `ack`.
+    #[schemars(range(min = 1, max = 16))]
+    pub(crate) copies: u32,
+    /// How long a write waits for that; then: 504.
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub(crate) ack_wait: Period,
+    /// How long something is tried again while a node does not answer, such as until another has
+    /// taken its place; then: 504.
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub(crate) timeout: Period,
+}
+
 /// A namespace of the entity store.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -107,6 +148,8 @@ pub(crate) struct EntityNamespace {
 impl Default for Entities {
     fn default() -> Self {
         Entities {
+            engine: EntityEngine::Disk,
+            redis: EntityRedis::default(),
             folder: None,
             path: None,
             listen: None,
@@ -122,6 +165,20 @@ impl Default for Entities {
             overload: Overload::RejectNewest,
             mode: EntityMode::Asynchronous,
             namespace: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for EntityRedis {
+    fn default() -> Self {
+        EntityRedis {
+            nodes: Vec::new(),
+            user: None,
+            password: None,
+            prefix: PlainText("outboard:".to_owned()),
+            copies: 1,
+            ack_wait: Period(1_000),
+            timeout: Period(5_000),
         }
     }
 }

@@ -4,22 +4,20 @@
 //! is given its share of what waits.
 
 use super::{Remembered, end_reads, lost};
-use crate::admission::Admission;
 use crate::error::StoreError;
 use crate::lane::Lane;
 use crate::levels::{Levels, Snapshot};
 use crate::namespace::{Piece, Stats};
+use crate::queue::{Queue, Waiting};
 use crate::record::{Record, unix_ms};
 use crate::reply::Reply;
-use crate::settings::{Overload, Settings};
+use crate::settings::Settings;
 use outboard_reactor::{Event, spawn};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 const THREADS: usize = 2;
 /// Most jobs that a thread is given at once.
@@ -56,28 +54,17 @@ impl Cursor {
 
 /// The queue before the reading threads.
 pub(super) struct Reads {
-    waiting: RefCell<VecDeque<Waiting>>,
-    admission: RefCell<Admission>,
-    overload: Overload,
-    most: usize,
-    began: Instant,
+    queue: Queue<Job, Done>,
     threads: Vec<Thread>,
     remembered: Rc<RefCell<Remembered>>,
     is_closed: Cell<bool>,
     looked_up: Cell<u64>,
-    refused: Cell<u64>,
 }
 
 #[derive(Default)]
 struct Thread {
     filled: Event,
     is_idle: Cell<bool>,
-}
-
-struct Waiting {
-    job: Job,
-    since_us: u64,
-    reply: Rc<Reply<Result<Done, StoreError>>>,
 }
 
 impl Reads {
@@ -91,16 +78,11 @@ impl Reads {
         settings: &Settings,
     ) -> io::Result<Rc<Self>> {
         let reads = Rc::new(Self {
-            waiting: RefCell::default(),
-            admission: RefCell::new(Admission::new(settings.wait_ms, settings.reads_waiting)),
-            overload: settings.overload,
-            most: settings.reads_waiting,
-            began: Instant::now(),
+            queue: Queue::new(settings, settings.reads_waiting),
             threads: (0..THREADS).map(|_| Thread::default()).collect(),
             remembered,
             is_closed: Cell::new(false),
             looked_up: Cell::new(0),
-            refused: Cell::new(0),
         });
         for index in 0..THREADS {
             let levels = levels.clone();
@@ -110,10 +92,6 @@ impl Reads {
             spawn(reads.clone().feed(index, lane));
         }
         Ok(reads)
-    }
-
-    fn now_us(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     pub(super) async fn look_up(&self, ids: Vec<Box<[u8]>>) -> Result<Vec<Found>, StoreError> {
@@ -136,30 +114,14 @@ impl Reads {
     }
 
     fn queue(&self, job: Job) -> Result<Rc<Reply<Result<Done, StoreError>>>, StoreError> {
-        let since_us = self.now_us();
-        let mut waiting = self.waiting.borrow_mut();
-        let first_us = waiting.front().map(|first| first.since_us);
-        if !self.admission.borrow().admits(since_us, waiting.len(), first_us) {
-            self.refused.set(self.refused.get() + 1);
-            match self.overload {
-                Overload::RejectNewest => return Err(StoreError::Overloaded),
-                Overload::DropOldest => {
-                    if let Some(oldest) = waiting.pop_front() {
-                        end_reads(&self.remembered, &oldest.job);
-                        oldest.reply.give(Err(StoreError::Overloaded));
-                    }
-                }
-            }
-            if waiting.len() >= self.most {
-                return Err(StoreError::Overloaded);
-            }
+        if let Some(dropped) = self.queue.make_room()? {
+            end_reads(&self.remembered, &dropped);
         }
         if let Job::Get(ids) = &job {
             let mut remembered = self.remembered.borrow_mut();
             ids.iter().for_each(|id| remembered.begin_read(id));
         }
-        let reply = Reply::new();
-        waiting.push_back(Waiting { job, since_us, reply: reply.clone() });
+        let reply = self.queue.push(job);
         if let Some(thread) = self.threads.iter().find(|thread| thread.is_idle.take()) {
             thread.filled.set();
         }
@@ -173,19 +135,13 @@ impl Reads {
 
     pub(super) fn tell(&self, stats: &mut Stats) {
         stats.reads_from_disk = self.looked_up.get();
-        stats.reads_refused = self.refused.get();
-        stats.reads_waiting = self.waiting.borrow().len() as u64;
+        stats.reads_refused = self.queue.refused();
+        stats.reads_waiting = self.queue.len() as u64;
     }
 
-    fn take_batch(&self) -> Vec<Waiting> {
-        let mut waiting = self.waiting.borrow_mut();
-        if let Some(first) = waiting.front() {
-            let now_us = self.now_us();
-            let waited_us = now_us.saturating_sub(first.since_us);
-            self.admission.borrow_mut().observe(now_us, waited_us);
-        }
-        let share = waiting.len().div_ceil(THREADS).min(BATCH_JOBS);
-        waiting.drain(..share).collect()
+    fn take_batch(&self) -> Vec<Waiting<Job, Done>> {
+        let mut share = self.queue.len().div_ceil(THREADS).min(BATCH_JOBS);
+        self.queue.take_while(|_| share.checked_sub(1).map(|left| share = left).is_some())
     }
 
     async fn feed(self: Rc<Self>, index: usize, lane: Lane<Vec<Job>, Vec<Done>>) {

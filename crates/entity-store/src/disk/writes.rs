@@ -1,21 +1,19 @@
 //! The writes that wait for the committer.
 
 use super::{Remembered, lost};
-use crate::admission::Admission;
 use crate::change::{Write, Written};
 use crate::committer::Committer;
 use crate::error::StoreError;
 use crate::lane::Lane;
 use crate::namespace::Stats;
+use crate::queue::{Queue, Waiting};
 use crate::reply::Reply;
-use crate::settings::{Overload, Settings};
+use crate::settings::Settings;
 use outboard_reactor::{Event, spawn};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 /// Most bytes that are committed at once: what comes behind should not wait for long, and a frame
 /// has to fit its length.
@@ -27,23 +25,12 @@ type SealReply = Rc<Reply<Result<(), StoreError>>>;
 
 /// The queue before the committer.
 pub(super) struct Writes {
-    waiting: RefCell<VecDeque<Waiting>>,
-    admission: RefCell<Admission>,
-    overload: Overload,
-    most: usize,
-    began: Instant,
+    queue: Queue<Write, Written>,
     filled: Event,
     seal: RefCell<Option<SealReply>>,
     is_closed: Cell<bool>,
-    refused: Cell<u64>,
     written: Cell<u64>,
     commits: Cell<u64>,
-}
-
-struct Waiting {
-    write: Write,
-    since_us: u64,
-    reply: Rc<Reply<Answer>>,
 }
 
 /// The committer, and the thread that runs it when that may take a while.
@@ -109,24 +96,15 @@ impl Writes {
             }
         })?;
         let writes = Rc::new(Self {
-            waiting: RefCell::default(),
-            admission: RefCell::new(Admission::new(settings.wait_ms, settings.writes_waiting)),
-            overload: settings.overload,
-            most: settings.writes_waiting,
-            began: Instant::now(),
+            queue: Queue::new(settings, settings.writes_waiting),
             filled: Event::default(),
             seal: RefCell::default(),
             is_closed: Cell::new(false),
-            refused: Cell::new(0),
             written: Cell::new(0),
             commits: Cell::new(0),
         });
         spawn(writes.clone().feed(Writer { committer, lane }, remembered));
         Ok(writes)
-    }
-
-    fn now_us(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Has a write committed.
@@ -149,25 +127,8 @@ impl Writes {
     }
 
     fn queue(&self, write: Write) -> Result<Rc<Reply<Answer>>, StoreError> {
-        let since_us = self.now_us();
-        let mut waiting = self.waiting.borrow_mut();
-        let first_us = waiting.front().map(|first| first.since_us);
-        if !self.admission.borrow().admits(since_us, waiting.len(), first_us) {
-            self.refused.set(self.refused.get() + 1);
-            match self.overload {
-                Overload::RejectNewest => return Err(StoreError::Overloaded),
-                Overload::DropOldest => {
-                    if let Some(oldest) = waiting.pop_front() {
-                        oldest.reply.give(Err(StoreError::Overloaded));
-                    }
-                }
-            }
-            if waiting.len() >= self.most {
-                return Err(StoreError::Overloaded);
-            }
-        }
-        let reply = Reply::new();
-        waiting.push_back(Waiting { write, since_us, reply: reply.clone() });
+        self.queue.make_room()?;
+        let reply = self.queue.push(write);
         self.filled.set();
         Ok(reply)
     }
@@ -189,26 +150,20 @@ impl Writes {
 
     pub(super) fn tell(&self, stats: &mut Stats) {
         stats.writes = self.written.get();
-        stats.writes_refused = self.refused.get();
-        stats.writes_waiting = self.waiting.borrow().len() as u64;
+        stats.writes_refused = self.queue.refused();
+        stats.writes_waiting = self.queue.len() as u64;
         stats.commits = self.commits.get();
     }
 
     fn take_batch(&self) -> (Vec<Write>, Vec<Rc<Reply<Answer>>>) {
-        let mut waiting = self.waiting.borrow_mut();
-        if let Some(first) = waiting.front() {
-            let now_us = self.now_us();
-            let waited_us = now_us.saturating_sub(first.since_us);
-            self.admission.borrow_mut().observe(now_us, waited_us);
-        }
-        let (mut writes, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
-        while writes.len() < BATCH_WRITES && bytes < BATCH_BYTES {
-            let Some(next) = waiting.pop_front() else { break };
-            bytes += next.write.bytes();
-            writes.push(next.write);
-            replies.push(next.reply);
-        }
-        (writes, replies)
+        let (mut count, mut bytes) = (0, 0);
+        let batch = self.queue.take_while(|write| {
+            let is_room = count < BATCH_WRITES && bytes < BATCH_BYTES;
+            count += 1;
+            bytes += write.bytes();
+            is_room
+        });
+        batch.into_iter().map(|Waiting { job, reply, .. }| (job, reply)).unzip()
     }
 
     async fn feed(self: Rc<Self>, writer: Writer, remembered: Rc<RefCell<Remembered>>) {

@@ -90,7 +90,7 @@ fn what_was_written_is_read_whatever_the_durability() {
             assert!(second.version > first.version);
             assert_eq!(value(&namespace, b"a").await, Some(vec![]));
             namespace.write(put(b"\0\xff", b"\0")).await.unwrap();
-            let both = namespace.get_many(&[(*b"\0\xff").into(), (*b"x").into()]).await.unwrap();
+            let both = namespace.get_many(&[b"\0\xff", b"x"]).await.unwrap();
             assert_eq!(both[0].as_ref().unwrap().value[..], *b"\0");
             assert_eq!(both[1], None);
             namespace.write(delete(b"a")).await.unwrap();

@@ -47,6 +47,7 @@ impl Answer {
             StoreError::Overloaded => 503,
             StoreError::Full => 507,
             StoreError::NotANumber => 409,
+            StoreError::TooFewCopies { .. } | StoreError::Unreachable(_) => 504,
             _ => 500,
         };
         Self::refused(status, &error.to_string())
@@ -70,10 +71,10 @@ pub(crate) async fn answer(entities: &Entities, namespace: &str, asked: &[u8]) -
 async fn reads(namespace: &Namespace, mut rest: &[u8]) -> Option<Answer> {
     let count = take_u32(&mut rest)? as usize;
     let lengths = take(&mut rest, count.checked_mul(4)?)?;
-    let mut ids: Vec<Box<[u8]>> = Vec::with_capacity(count);
+    let mut ids = Vec::with_capacity(count);
     for length in lengths.chunks_exact(4) {
         let length = u32::from_le_bytes(length.try_into().ok()?);
-        ids.push(take(&mut rest, length as usize)?.into());
+        ids.push(take(&mut rest, length as usize)?);
     }
     let records = match namespace.get_many(&ids).await {
         Ok(records) => records,

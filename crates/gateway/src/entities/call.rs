@@ -17,10 +17,35 @@ pub(super) struct Call {
 pub(super) enum Resource {
     /// `/status`
     Status,
-    /// `/entity?id=…`, with `ttl` in milliseconds for a write.
-    Entity { id: Vec<u8>, ttl_ms: Option<u64> },
+    /// `/entity?id=…`
+    Entity(Asked),
     /// `/entities?start=…&end=…`
     Range { start: Vec<u8>, end: Option<Vec<u8>> },
+}
+
+/// About one record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) id: Vec<u8>,
+    /// For a write: how long it is kept.
+    pub(super) ttl_ms: Option<u64>,
+    /// How many nodes have to have it before there is an answer.
+    ack: Option<u64>,
+    /// Of how many.
+    from: Option<u64>,
+}
+
+impl Asked {
+    /// How many nodes have to have the record when there are `copies` of each: more than half of
+    /// those that are spoken of, unless it is said.
+    pub(super) fn copies(&self, copies: u32) -> Result<u32, Unreadable> {
+        let from = self.from.unwrap_or(u64::from(copies));
+        let ack = self.ack.unwrap_or(from / 2 + 1);
+        if ack == 0 || ack > from || from > u64::from(copies) {
+            return Err(Unreadable);
+        }
+        u32::try_from(ack).map_err(|_| Unreadable)
+    }
 }
 
 /// It asks for nothing that there is.
@@ -38,9 +63,12 @@ impl Call {
         let query = Query::read(query)?;
         let resource = match below {
             b"/status" => Resource::Status,
-            b"/entity" => {
-                Resource::Entity { id: query.id.ok_or(Unreadable)?, ttl_ms: query.ttl_ms }
-            }
+            b"/entity" => Resource::Entity(Asked {
+                id: query.id.ok_or(Unreadable)?,
+                ttl_ms: query.ttl_ms,
+                ack: query.ack,
+                from: query.from,
+            }),
             b"/entities" => {
                 Resource::Range { start: query.start.ok_or(Unreadable)?, end: query.end }
             }
@@ -56,6 +84,8 @@ pub(super) struct Query {
     pub(super) namespace: Option<String>,
     id: Option<Vec<u8>>,
     ttl_ms: Option<u64>,
+    ack: Option<u64>,
+    from: Option<u64>,
     pub(super) start: Option<Vec<u8>>,
     pub(super) end: Option<Vec<u8>>,
 }
@@ -71,6 +101,8 @@ impl Query {
                 b"start" => put(&mut read.start, name_of(value)?),
                 b"end" => put(&mut read.end, name_of(value)?),
                 b"ttl" => put(&mut read.ttl_ms, number(value)?),
+                b"ack" => put(&mut read.ack, number(value)?),
+                b"from" => put(&mut read.from, number(value)?),
                 b"namespace" => put(&mut read.namespace, text(value)?),
                 _ => {}
             }
@@ -136,8 +168,25 @@ mod tests {
         Call::read(b"/entity", query.as_bytes()).map(|call| call.resource)
     }
 
+    fn asked(id: &[u8], ttl_ms: Option<u64>) -> Asked {
+        Asked { id: id.to_vec(), ttl_ms, ack: None, from: None }
+    }
+
     fn of(id: &[u8]) -> Result<Resource, Unreadable> {
-        Ok(Resource::Entity { id: id.to_vec(), ttl_ms: None })
+        Ok(Resource::Entity(asked(id, None)))
+    }
+
+    #[test]
+    fn a_quorum_is_wanted_unless_told_and_nothing_that_cannot_be_had() {
+        let copies = |ack, from, of| Asked { ack, from, ..asked(b"a", None) }.copies(of);
+        for (of, quorum) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
+            assert_eq!(copies(None, None, of), Ok(quorum));
+        }
+        assert_eq!(copies(None, Some(1), 3), Ok(1));
+        assert_eq!(copies(Some(3), None, 3), Ok(3));
+        for (ack, from) in [(Some(0), None), (Some(4), None), (Some(3), Some(2)), (None, Some(4))] {
+            assert_eq!(copies(ack, from, 3), Err(Unreadable));
+        }
     }
 
     #[test]
@@ -154,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_time_is_whole_milliseconds() {
-        let timed = Ok(Resource::Entity { id: b"a".to_vec(), ttl_ms: Some(500) });
+        let timed = Ok(Resource::Entity(asked(b"a", Some(500))));
         assert_eq!(entity("id=a&ttl=500"), timed);
         assert_eq!(entity("id=a&ttl=%3500"), timed);
         for ttl in ["", "-1", "1.5", "1s", "99999999999999999999"] {

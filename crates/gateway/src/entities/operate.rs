@@ -99,9 +99,10 @@ fn stats(entities: &Entities, named: Option<&str>) -> Value {
         json!({
             "namespace": namespace.name(),
             "durability": match namespace.durability() {
-                Durability::Always => "always".to_owned(),
-                Durability::Interval(every_ms) => format!("interval of {every_ms} ms"),
-                Durability::Memory => "memory".to_owned(),
+                Some(Durability::Always) => "always".to_owned(),
+                Some(Durability::Interval(every_ms)) => format!("interval of {every_ms} ms"),
+                Some(Durability::Memory) => "memory".to_owned(),
+                None => "that of Redis".to_owned(),
             },
             "records": stats.records,
             "files": stats.files,
@@ -183,6 +184,9 @@ async fn restore(
                 Ok(_) => {}
                 Err(error @ StoreError::Overloaded) => {
                     return (503, json!({ "error": error.to_string() }));
+                }
+                Err(error @ (StoreError::Unreachable(_) | StoreError::TooFewCopies { .. })) => {
+                    return (504, json!({ "error": error.to_string() }));
                 }
                 Err(error) => return (507, json!({ "error": error.to_string() })),
             }

@@ -3,13 +3,14 @@
 //! GET answers 200 or 404, PUT 201, DELETE 202. The version of a record is its entity tag, so
 //! `If-Match` and `If-None-Match` make writes conditional (RFC 9110 13.1).
 
-use super::{Entities, fail, plain};
+use super::call::Asked;
+use super::{Entities, fail, plain, refuse};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::reason::Reason;
 use crate::receive;
-use crate::turn::{Answered, Turn, refuse};
+use crate::turn::{Answered, Turn};
 use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
 use outboard_http1::{LAST_CHUNK, Method};
 use std::ops::Bound;
@@ -21,12 +22,13 @@ pub(super) async fn answer(
     turn: &Turn,
     entities: &Entities,
     namespace: &Namespace,
-    id: Vec<u8>,
-    ttl_ms: Option<u64>,
+    asked: Asked,
 ) -> Answered {
-    let Ok(conditions) = Conditions::read(connection) else {
-        return refuse(connection, turn, None, Reason::EntityRequest).await;
+    let copies = asked.copies(namespace.copies());
+    let (Ok(conditions), Ok(copies)) = (Conditions::read(connection), copies) else {
+        return refuse(connection, turn, Reason::EntityRequest).await;
     };
+    let Asked { id, ttl_ms, .. } = asked;
     let change = match turn.asked.method {
         Method::Get | Method::Head => {
             return get(connection, turn, namespace, &id, conditions).await;
@@ -35,14 +37,14 @@ pub(super) async fn answer(
         Method::Put => match receive::body(connection, &entities.limits).await {
             Ok(received) => Change::Put { value: received.body.memory().into(), ttl_ms },
             Err(Reason::BodyTooLarge) => {
-                return refuse(connection, turn, None, Reason::EntityTooLarge).await;
+                return refuse(connection, turn, Reason::EntityTooLarge).await;
             }
-            Err(reason) => return refuse(connection, turn, None, reason).await,
+            Err(reason) => return refuse(connection, turn, reason).await,
         },
-        _ => return refuse(connection, turn, None, Reason::EntityMethod).await,
+        _ => return refuse(connection, turn, Reason::EntityMethod).await,
     };
     let write = Write { id: id.into(), change, condition: conditions.into_condition() };
-    match namespace.write(write).await {
+    match namespace.write_copies(write, copies).await {
         Err(error) => fail(connection, turn, &error).await,
         Ok(written) => {
             let (mut headers, mut status) = (HeaderBlock::default(), 202);
@@ -67,7 +69,7 @@ async fn get(
         Err(error) => return fail(connection, turn, &error).await,
     };
     if conditions.if_match.is_some_and(|tags| !tags.is_for(found.as_ref())) {
-        return refuse(connection, turn, None, Reason::EntityCondition).await;
+        return refuse(connection, turn, Reason::EntityCondition).await;
     }
     let mut headers = HeaderBlock::default();
     // A record that is not there is an answer, not a refusal: it is neither counted nor logged as
@@ -163,7 +165,7 @@ pub(super) async fn range(
     end: Option<Vec<u8>>,
 ) -> Answered {
     if !matches!(turn.asked.method, Method::Get | Method::Head) {
-        return refuse(connection, turn, None, Reason::EntityMethod).await;
+        return refuse(connection, turn, Reason::EntityMethod).await;
     }
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     let mut scan = namespace.scan(Bound::Included(start), end);

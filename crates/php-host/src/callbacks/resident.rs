@@ -256,6 +256,15 @@ unsafe extern "C" fn outboard_rs_fetch(
         (&*fetch, tag)
     };
     // SAFETY: this function's contract.
+    let (call, body) = unsafe { read_fetch(raw) };
+    // SAFETY: this function's contract.
+    unsafe { with(events, |resident| resident.fetch(tag, waiter, Call::Fetch(call), body)) }
+}
+
+/// # Safety
+/// The strings are readable for as long as what is returned is used.
+unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
+    // SAFETY: this function's contract.
     let (method, url, headers, body) =
         unsafe { (bytes(raw.method), bytes(raw.url), bytes(raw.headers), bytes(raw.body)) };
     let call = FetchCall {
@@ -270,8 +279,31 @@ unsafe extern "C" fn outboard_rs_fetch(
         retries: raw.retries,
         options: FetchOptions { verify: raw.verify, decompress: raw.decompress, http2: raw.http2 },
     };
+    (call, body)
+}
+
+/// A fetch that the worker waits for, in classic mode. False when there is no answer; the strings of
+/// `fetched` live until the next one.
+///
+/// # Safety
+/// `exchange` as `callbacks::with` wants it; `fetch` is readable with all its strings, `fetched`
+/// writable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn outboard_rs_ask(
+    exchange: *mut c_void,
+    fetch: *const RawFetch,
+    fetched: *mut RawFetched,
+) -> bool {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.fetch(tag, waiter, Call::Fetch(call), body)) }
+    let (call, body) = unsafe { read_fetch(&*fetch) };
+    // SAFETY: this function's contract.
+    unsafe {
+        super::with(exchange, false, |exchange| {
+            let Some(answer) = exchange.ask(Call::Fetch(call), body) else { return false };
+            fetched.write(answer.into());
+            true
+        })
+    }
 }
 
 /// Its answer is had as that of a fetch. Below 0 `retries` are as configured.

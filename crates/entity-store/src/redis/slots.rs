@@ -1,0 +1,157 @@
+//! Which node has which key: the hash slots of a cluster.
+//!
+//! Called by [`super::cluster`]. A Redis that is no cluster has all slots.
+
+use super::wire::Reply;
+
+/// Redis Cluster specification, "Key distribution model".
+const SLOTS: usize = 16384;
+
+/// The primary of each slot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Slots {
+    nodes: Vec<String>,
+    /// Which of the nodes; none for a slot that nobody has.
+    owners: Vec<Option<u16>>,
+}
+
+impl Slots {
+    /// All slots are this node's.
+    pub(crate) fn of_one(address: &str) -> Self {
+        Self { nodes: vec![address.to_owned()], owners: vec![Some(0); SLOTS] }
+    }
+
+    /// Reads the reply to `CLUSTER SLOTS`, asked of a node at `asked`. `None` if there is nothing in
+    /// it.
+    pub(crate) fn read(reply: Reply, asked: &str) -> Option<Self> {
+        let mut slots = Self { nodes: Vec::new(), owners: vec![None; SLOTS] };
+        for range in reply.into_list() {
+            let mut parts = range.into_list().into_iter();
+            let mut number = || usize::try_from(parts.next()?.number()?).ok();
+            let (first, last) = (number()?, number()?);
+            let mut primary = parts.next()?.into_list().into_iter();
+            let host = primary.next()?.into_bytes().unwrap_or_default();
+            let port = primary.next()?.number()?;
+            let address = address(&String::from_utf8(host).ok()?, port, asked);
+            for slot in first..=last.min(SLOTS - 1) {
+                slots.set(slot as u16, &address);
+            }
+        }
+        Some(slots).filter(|slots| !slots.nodes.is_empty())
+    }
+
+    /// The primary that has a slot, as far as is known.
+    pub(crate) fn owner(&self, slot: u16) -> Option<&str> {
+        let owner = (*self.owners.get(usize::from(slot))?)?;
+        self.nodes.get(usize::from(owner)).map(String::as_str)
+    }
+
+    /// A slot has moved.
+    pub(crate) fn set(&mut self, slot: u16, address: &str) {
+        let known = self.nodes.iter().position(|node| node == address);
+        let owner = known.unwrap_or_else(|| {
+            self.nodes.push(address.to_owned());
+            self.nodes.len() - 1
+        });
+        if let Some(place) = self.owners.get_mut(usize::from(slot)) {
+            *place = u16::try_from(owner).ok();
+        }
+    }
+
+    /// All primaries that have slots.
+    pub(crate) fn primaries(&self) -> Vec<String> {
+        let has = |index: usize| self.owners.contains(&u16::try_from(index).ok());
+        let named = self.nodes.iter().enumerate().filter(|(index, _)| has(*index));
+        named.map(|(_, address)| address.clone()).collect()
+    }
+}
+
+/// A node without a name is at the address that was asked.
+fn address(host: &str, port: i64, asked: &str) -> String {
+    let asked_host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
+    match host {
+        "" | "?" => format!("{asked_host}:{port}"),
+        host if host.contains(':') => format!("[{host}]:{port}"),
+        host => format!("{host}:{port}"),
+    }
+}
+
+/// Where a refusal sends a command: `MOVED slot address` or `ASK slot address`.
+pub(crate) fn redirection(refusal: &str, asked: &str) -> Option<Redirection> {
+    let mut words = refusal.split(' ');
+    let is_asking = match words.next()? {
+        "MOVED" => false,
+        "ASK" => true,
+        _ => return None,
+    };
+    let slot = words.next()?.parse().ok()?;
+    let (host, port) = words.next()?.rsplit_once(':')?;
+    Some(Redirection { slot, address: address(host, port.parse().ok()?, asked), is_asking })
+}
+
+/// A command is to be given to another node.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Redirection {
+    pub(crate) slot: u16,
+    pub(crate) address: String,
+    /// This once, after `ASKING`; the slot is on its way.
+    pub(crate) is_asking: bool,
+}
+
+/// The slot of a key: CRC-16/XMODEM of what stands in its first braces, or of all of it.
+pub(crate) fn slot(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let close = rest.iter().position(|byte| *byte == b'}').filter(|close| *close > 0)?;
+        Some(&rest[..close])
+    });
+    let crc = tag.unwrap_or(key).iter().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| match crc & 0x8000 {
+            0 => crc << 1,
+            _ => (crc << 1) ^ 0x1021,
+        })
+    });
+    crc % SLOTS as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_the_slots_that_redis_gives_them() {
+        // CLUSTER KEYSLOT of redis-server 7.0.
+        for (key, expected) in [
+            (&b""[..], 0),
+            (b"a", 15495),
+            (b"123456789", 12739),
+            (b"{user1000}.following", 3443),
+            (b"{user1000}.followers", 3443),
+            (b"foo{}{bar}", 8363),
+            (b"foo{{bar}}zap", 4015),
+        ] {
+            assert_eq!(slot(key), expected, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_slot_is_where_it_was_moved_to() {
+        let mut slots = Slots::of_one("h:1");
+        slots.set(7, "h:2");
+        assert_eq!((slots.owner(7), slots.owner(8)), (Some("h:2"), Some("h:1")));
+        assert_eq!(slots.primaries(), ["h:1", "h:2"]);
+        assert_eq!(slots.owner(16384), None);
+    }
+
+    #[test]
+    fn redirections_are_read_and_other_refusals_are_none() {
+        let moved = redirection("MOVED 3999 127.0.0.1:6381", "h:1").unwrap();
+        assert_eq!((moved.slot, &*moved.address, moved.is_asking), (3999, "127.0.0.1:6381", false));
+        let ask = redirection("ASK 3 :6381", "h:1").unwrap();
+        assert_eq!((&*ask.address, ask.is_asking), ("h:6381", true));
+        for refusal in ["", "MOVED", "MOVED x h:1", "MOVED 1 h", "CLUSTERDOWN The cluster is down"]
+        {
+            assert_eq!(redirection(refusal, "h:1"), None, "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+/*
+ * What Outboard\KV (runtime/kv.php) has in C: many names and many values at once, and its being there
+ * in classic mode, where no script of ours runs before the application's.
+ */
+#include "shim.h"
+#include "runtime.h"
+
+/* The gateway's entities/batch.rs is the other half of both. */
+#define READS 1
+#define NO_RECORD UINT32_MAX
+
+static zend_class_entry *(*autoload_next)(zend_string *name, zend_string *lc_name);
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_kv, 0, 0, 0)
+	ZEND_ARG_VARIADIC_INFO(0, arguments)
+ZEND_END_ARG_INFO()
+
+static void write_u32(char *to, uint32_t number)
+{
+	for (int at = 0; at < 4; at++) {
+		to[at] = (char) (number >> (8 * at));
+	}
+}
+
+static uint32_t read_u32(const char *from)
+{
+	const unsigned char *bytes = (const unsigned char *) from;
+	return bytes[0] | (uint32_t) bytes[1] << 8 | (uint32_t) bytes[2] << 16 | (uint32_t) bytes[3] << 24;
+}
+
+/* The question for the records with these names. */
+PHP_FUNCTION(outboard_engine_kv_wanted)
+{
+	HashTable *ids;
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_ARRAY_HT(ids)
+	ZEND_PARSE_PARAMETERS_END();
+	uint32_t count = zend_hash_num_elements(ids);
+	size_t bytes = 0;
+	zval *id;
+	ZEND_HASH_FOREACH_VAL(ids, id) {
+		zend_string *text;
+		zend_string *name = zval_try_get_tmp_string(id, &text);
+		if (!name) {
+			return;
+		}
+		bytes += ZSTR_LEN(name);
+		zend_tmp_string_release(text);
+	} ZEND_HASH_FOREACH_END();
+	zend_string *asked = zend_string_alloc(5 + 4 * (size_t) count + bytes, false);
+	char *length = ZSTR_VAL(asked) + 5;
+	char *name_at = length + 4 * (size_t) count;
+	char *end = ZSTR_VAL(asked) + ZSTR_LEN(asked);
+	ZSTR_VAL(asked)[0] = READS;
+	write_u32(ZSTR_VAL(asked) + 1, count);
+	ZEND_HASH_FOREACH_VAL(ids, id) {
+		zend_string *text;
+		zend_string *name = zval_try_get_tmp_string(id, &text);
+		/* An object may name itself differently each time. */
+		if (!name || ZSTR_LEN(name) > (size_t) (end - name_at)) {
+			zend_tmp_string_release(name ? text : NULL);
+			zend_string_efree(asked);
+			return;
+		}
+		write_u32(length, (uint32_t) ZSTR_LEN(name));
+		memcpy(name_at, ZSTR_VAL(name), ZSTR_LEN(name));
+		length += 4;
+		name_at += ZSTR_LEN(name);
+		zend_tmp_string_release(text);
+	} ZEND_HASH_FOREACH_END();
+	*end = '\0';
+	RETURN_STR(asked);
+}
+
+/* The records that the answer has, by their names. */
+PHP_FUNCTION(outboard_engine_kv_found)
+{
+	HashTable *ids;
+	zend_string *answer;
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_ARRAY_HT(ids)
+		Z_PARAM_STR(answer)
+	ZEND_PARSE_PARAMETERS_END();
+	size_t count = zend_hash_num_elements(ids);
+	array_init_size(return_value, (uint32_t) count);
+	if (ZSTR_LEN(answer) < 4 * count) {
+		return;
+	}
+	const char *length = ZSTR_VAL(answer);
+	const char *value = length + 4 * count;
+	size_t left = ZSTR_LEN(answer) - 4 * count;
+	zval *id;
+	ZEND_HASH_FOREACH_VAL(ids, id) {
+		uint32_t bytes = read_u32(length);
+		length += 4;
+		if (bytes == NO_RECORD) {
+			continue;
+		}
+		if (bytes > left) {
+			return;
+		}
+		zval found;
+		ZVAL_STRINGL_FAST(&found, value, bytes);
+		value += bytes;
+		left -= bytes;
+		zend_string *text;
+		zend_string *name = zval_try_get_tmp_string(id, &text);
+		if (!name) {
+			zval_ptr_dtor(&found);
+			return;
+		}
+		zend_symtable_update(Z_ARRVAL_P(return_value), name, &found);
+		zend_tmp_string_release(text);
+	} ZEND_HASH_FOREACH_END();
+}
+
+static bool is_ours(zend_string *lc_name)
+{
+	return zend_string_equals_literal(lc_name, "outboard\\kv")
+		|| zend_string_equals_literal(lc_name, "outboard\\lock")
+		|| zend_string_equals_literal(lc_name, "outboard\\kvexception");
+}
+
+static zend_class_entry *autoload(zend_string *name, zend_string *lc_name)
+{
+	/* In worker mode they are there from the start. */
+	if (!outboard_events && is_ours(lc_name) && !zend_hash_exists(EG(class_table), lc_name)) {
+		zend_eval_stringl(
+			(const char *) outboard_kv_php, outboard_kv_php_len, NULL, "outboard:kv");
+		zend_class_entry *declared = zend_hash_find_ptr(EG(class_table), lc_name);
+		if (declared) {
+			return declared;
+		}
+	}
+	return autoload_next ? autoload_next(name, lc_name) : NULL;
+}
+
+/* Goes before the application's autoloaders, which know nothing of these names. */
+void outboard_kv_hook(void)
+{
+	if (zend_autoload != autoload) {
+		autoload_next = zend_autoload;
+		zend_autoload = autoload;
+	}
+}
+
+const zend_function_entry outboard_kv_functions[] = {
+	ZEND_NS_FENTRY("Outboard\\Engine", kv_wanted, ZEND_FN(outboard_engine_kv_wanted), arginfo_kv, 0)
+	ZEND_NS_FENTRY("Outboard\\Engine", kv_found, ZEND_FN(outboard_engine_kv_found), arginfo_kv, 0)
+	PHP_FE_END
+};

@@ -1,0 +1,62 @@
+//! Operations that a request waits for without a coroutine: in classic mode, where the worker has
+//! nothing else to do meanwhile.
+//!
+//! Used by the request's exchange. Invariant: when it returns, the gateway has answered; how long
+//! that may take is the request's deadline, which the gateway keeps.
+
+use crate::fetches::{Fetched, Fetches};
+use crate::link::Link;
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::Call;
+use outboard_ring::spsc::Corrupt;
+
+/// The one operation that a request can wait for, and its answer until it is freed.
+#[derive(Debug, Default)]
+pub(crate) struct Asks {
+    fetches: Fetches,
+    present: Option<u64>,
+}
+
+impl Asks {
+    /// Has the gateway do it and waits. False when the ring is broken.
+    pub(crate) fn wait(
+        &mut self,
+        link: &mut Link,
+        request: Tag,
+        call: Call<'_>,
+        body: &[u8],
+    ) -> bool {
+        let asked = self.ask(link, request, call, body);
+        asked.inspect_err(|corrupt| link.note_broken(*corrupt)).is_ok()
+    }
+
+    fn ask(
+        &mut self,
+        link: &mut Link,
+        request: Tag,
+        call: Call<'_>,
+        body: &[u8],
+    ) -> Result<(), Corrupt> {
+        self.free(link)?;
+        let id = self.fetches.begin(link, request, 0, call, body)?;
+        self.present = Some(id);
+        while self.fetches.answer(id).is_none() {
+            let completion = link.next_completion()?;
+            self.fetches.take_in(completion)?;
+        }
+        Ok(())
+    }
+
+    /// What came of it.
+    pub(crate) fn answer(&mut self) -> Option<Fetched<'_>> {
+        self.fetches.answer(self.present?)
+    }
+
+    /// The answer is not looked at any more.
+    pub(crate) fn free(&mut self, link: &mut Link) -> Result<(), Corrupt> {
+        match self.present.take() {
+            Some(id) => self.fetches.free(link, id),
+            None => Ok(()),
+        }
+    }
+}
