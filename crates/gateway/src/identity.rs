@@ -8,7 +8,7 @@
 use crate::listener::{self, BindError, Prebound};
 use crate::server::{self, AdminSocket, ServerError};
 use crate::users::{self, User};
-use outboard_config::{Config, ListenAddress, LogTarget};
+use outboard_config::{Config, EntityEngine, ListenAddress, LogTarget};
 use rustix::fd::AsFd;
 use rustix::fs::{chown, fchown};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
@@ -100,7 +100,10 @@ fn own_files(config: &Config, user: &User) -> Result<(), String> {
             own_log(path, user).map_err(|error| format!("the log {}: {error}", path.display()))?;
         }
     }
-    let entities = config.entities.as_ref().map(|entities| &entities.storage.folder);
+    let entities = config.entities.as_ref().and_then(|entities| match &entities.storage.engine {
+        EntityEngine::Disk(folder) => Some(folder),
+        EntityEngine::Redis(_) => None,
+    });
     let page_caches = config.apps.iter().filter_map(|app| app.page_cache.as_ref()?.disk.as_ref());
     for folder in entities.into_iter().chain(page_caches.map(|disk| &disk.path)) {
         own_folder(folder, user)

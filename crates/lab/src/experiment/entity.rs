@@ -145,15 +145,14 @@ fn mixes(lab: &mut Lab, report: &mut Report, stack: &Stack, put: &Ask, get: &Ask
 /// What is answered well while more comes than can be done, by what can be done.
 fn overload(lab: &mut Lab, report: &mut Report, stack: &Stack, put: &Ask) -> Result<()> {
     let seconds = lab.effort.slice_seconds;
-    let peak =
-        interleave(lab, &[stack], |stack| generator::load(stack.address, put, MANY, seconds))?;
+    let peak = interleave(lab, &[stack], |stack| generator::load(stack, put, MANY, seconds))?;
     report.add_rounds("PUT as fast as answered c=512", &peak);
     let Some(peak) = peak.of(stack.name).map(|series| series.median(|slice| slice.load.rate()))
     else {
         return Ok(());
     };
     let above = interleave(lab, &[stack], |stack| {
-        generator::load_at(stack.address, put, MANY, seconds, TIMES * peak)
+        generator::load_at(stack, put, MANY, seconds, TIMES * peak)
     })?;
     report.add_rounds("PUT at three times that c=512", &above);
     if let Some(series) = above.of(stack.name) {
@@ -179,7 +178,7 @@ fn larger_than_memory(
     let seconds = lab.effort.slice_seconds;
     for (word, ask) in [("PUT", put), ("GET", get)] {
         let rounds = interleave(lab, &[stack], |stack| {
-            generator::load_at(stack.address, ask, CONNECTIONS, seconds, RATE / 3.0)
+            generator::load_at(stack, ask, CONNECTIONS, seconds, RATE / 3.0)
         })?;
         report.add_rounds(&format!("{word} 5,000/s c=64, a tenth in memory"), &rounds);
     }
