@@ -269,8 +269,12 @@ impl MemorySource for Rings {
         self.0.pools.borrow().iter().fold(false, |any, pool| pool.look() | any)
     }
 
-    fn prepare_sleep(&mut self) -> bool {
-        self.0.pools.borrow().iter().fold(false, |any, pool| pool.prepare_sleep() | any)
+    fn prepare_sleep(&mut self) -> u64 {
+        self.0
+            .pools
+            .borrow()
+            .iter()
+            .fold(u64::MAX, |most_ms, pool| most_ms.min(pool.prepare_sleep()))
     }
 
     fn cancel_sleep(&mut self) {

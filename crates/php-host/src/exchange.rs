@@ -102,7 +102,7 @@ impl Exchange {
         let mut link = self.link.borrow_mut();
         link.forget_body(self.tag);
         link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?;
-        link.publish();
+        link.publish_answer()?;
         link.check()
     }
 

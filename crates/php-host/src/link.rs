@@ -11,6 +11,7 @@ use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
 
 /// The frame could not be sent and never will be.
 #[derive(Debug)]
@@ -54,7 +55,18 @@ pub(crate) struct Link {
     broken: Option<Corrupt>,
     /// How many operations the worker has waited for in [`Link::call`].
     calls: u32,
+    /// Whether requests come one after the other, so that answers may be told of together.
+    gathers: bool,
+    /// Answers that the gateway was not rung for.
+    unheard: u32,
+    /// When the last answer was whole.
+    answered: Instant,
 }
+
+/// So many answers the gateway hears of at once.
+const UNHEARD: u32 = 16;
+/// Answers that take longer than this are worth a wake-up each.
+const QUICK: Duration = Duration::from_micros(50);
 
 /// The slot that the ids of [`Link::call`] have; those of fetches count up from 0.
 const CALLS_SLOT: u32 = u32::MAX;
@@ -78,6 +90,9 @@ impl Link {
             stop: false,
             broken: None,
             calls: 0,
+            gathers: false,
+            unheard: 0,
+            answered: Instant::now(),
         })
     }
 
@@ -283,6 +298,9 @@ impl Link {
 
     /// Has the gateway ring the bell from now on; false when there is something to take in.
     pub(crate) fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
+        if self.unheard > 0 {
+            self.publish();
+        }
         Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
     }
 
@@ -331,8 +349,35 @@ impl Link {
         Ok(())
     }
 
+    /// Has [`Link::publish_answer`] tell of several answers together: the worker has one request at a
+    /// time, and the gateway knows of those that lie ahead.
+    pub(crate) fn gather_answers(&mut self) {
+        self.gathers = true;
+    }
+
+    /// Shows an answer that is whole. While quick requests lie ahead, a gateway that sleeps is rung
+    /// for several together: it would be woken for each, on a free processor even between two of
+    /// them. It looks by itself after a millisecond, lest the next request takes long.
+    pub(crate) fn publish_answer(&mut self) -> Result<(), Corrupt> {
+        let now = Instant::now();
+        let is_quick = now - std::mem::replace(&mut self.answered, now) < QUICK;
+        self.unheard += 1;
+        let is_early = self.gathers && is_quick && self.unheard < UNHEARD;
+        if is_early && self.has_more()? {
+            self.channel.show();
+        } else {
+            self.publish();
+        }
+        Ok(())
+    }
+
+    fn has_more(&mut self) -> Result<bool, Corrupt> {
+        Ok(!self.waiting.is_empty() || self.channel.has_more()?)
+    }
+
     /// Shows what was sent to the gateway.
     pub(crate) fn publish(&mut self) {
+        self.unheard = 0;
         if self.channel.publish() == Wake::Needed {
             self.gateway_bell.ring();
         }

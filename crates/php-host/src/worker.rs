@@ -42,6 +42,9 @@ pub(crate) fn leave(code: i32) -> ! {
 /// Serves until told to stop.
 pub(crate) fn run(app: &str, number: u64, fds: WorkerFds, script: Option<&WorkerScript>) -> ! {
     let link = set_up_or_leave(app, number, fds);
+    if script.is_none_or(|script| script.concurrency <= 1) {
+        link.borrow_mut().gather_answers();
+    }
     let served = match script {
         None => serve(link),
         Some(script) => resident::serve(script, link),

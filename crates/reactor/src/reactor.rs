@@ -100,9 +100,10 @@ pub fn now_ms() -> u64 {
 pub trait MemorySource {
     /// Acts on what is there; true when that woke a task.
     fn look(&mut self) -> bool;
-    /// The loop is about to block: announces it to those who bring news. True when there is
-    /// something to look at after all.
-    fn prepare_sleep(&mut self) -> bool;
+    /// The loop is about to block: announces it to those who bring news. For how many milliseconds
+    /// it may at most; 0 when there is something to look at after all, `u64::MAX` when the doorbell
+    /// will tell of everything.
+    fn prepare_sleep(&mut self) -> u64;
     /// The loop is awake again and looks by itself.
     fn cancel_sleep(&mut self);
 }
@@ -149,7 +150,7 @@ impl Reactor {
                 if let Some(result) = done() {
                     return Ok(result);
                 }
-                made_work = self.with_memory(|memory| memory.look());
+                made_work = self.with_memory(|memory| memory.look()).unwrap_or(false);
                 if !made_work {
                     break;
                 }
@@ -189,11 +190,11 @@ impl Reactor {
     }
 
     /// Lends the memory source out, so that it may call the loop.
-    fn with_memory(&self, act: impl FnOnce(&mut dyn MemorySource) -> bool) -> bool {
-        let Some(mut memory) = self.memory.take() else { return false };
+    fn with_memory<T>(&self, act: impl FnOnce(&mut dyn MemorySource) -> T) -> Option<T> {
+        let mut memory = self.memory.take()?;
         let result = act(&mut *memory);
         self.memory.borrow_mut().get_or_insert(memory);
-        result
+        Some(result)
     }
 
     fn sleep(
@@ -203,9 +204,15 @@ impl Reactor {
         next_sweep_ms: u64,
     ) -> io::Result<()> {
         let busy = made_work || self.executor.borrow().ready_count() > 0;
-        let busy = busy || self.with_memory(|memory| memory.prepare_sleep());
+        let most_ms = match busy {
+            true => 0,
+            false => self.with_memory(|memory| memory.prepare_sleep()).unwrap_or(u64::MAX),
+        };
         let until_ms = next_sweep_ms.min(self.timers.borrow().next_ms().unwrap_or(u64::MAX));
-        let wait_ms = if busy { 0 } else { until_ms.saturating_sub(monotonic_ms()) };
+        let wait_ms = match most_ms {
+            0 => 0,
+            _ => until_ms.saturating_sub(monotonic_ms()).min(most_ms),
+        };
         let timeout = rustix::event::Timespec {
             tv_sec: (wait_ms / 1000) as i64,
             tv_nsec: (wait_ms % 1000 * 1_000_000) as _,
@@ -213,10 +220,7 @@ impl Reactor {
         events.clear();
         let slept =
             epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
-        self.with_memory(|memory| {
-            memory.cancel_sleep();
-            false
-        });
+        self.with_memory(|memory| memory.cancel_sleep());
         match slept {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -439,6 +439,19 @@ impl WorkerChannel {
         self.responses.free_bytes()
     }
 
+    /// Makes pushed frames visible to a gateway that looks by itself; see [`Producer::show`].
+    pub fn show(&mut self) {
+        self.responses.show();
+    }
+
+    /// Whether another frame lies ahead.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: leave the process.
+    pub fn has_more(&mut self) -> Result<bool, Corrupt> {
+        self.requests.has_more()
+    }
+
     /// Makes pushed frames visible; `Needed` means: ring the gateway's doorbell.
     pub fn publish(&mut self) -> Wake {
         self.responses.publish()

@@ -177,11 +177,17 @@ impl<C: Borrow<Cursors>, M: Memory> Producer<C, M> {
         Ok(true)
     }
 
+    /// Makes all pushed frames visible to a consumer that is awake or will look by itself. One that
+    /// sleeps hears of them by the next [`Producer::publish`].
+    pub fn show(&mut self) {
+        // SYNC 1: pairs with the Acquire in `Consumer::pop`.
+        self.cursors.borrow().tail.store(self.tail, Ordering::Release);
+    }
+
     /// Makes all pushed frames visible and tells whether the consumer sleeps.
     pub fn publish(&mut self) -> Wake {
+        self.show();
         let cursors = self.cursors.borrow();
-        // SYNC 1: pairs with the Acquire in `Consumer::pop`.
-        cursors.tail.store(self.tail, Ordering::Release);
         // SYNC 3: pairs with the fence in `Consumer::prepare_sleep`.
         fence(Ordering::SeqCst);
         take_flag(&cursors.consumer_sleeping)
@@ -229,7 +235,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
     /// # Errors
     /// [`Corrupt`] when the producer's cursor or the frame header is impossible.
     pub fn pop(&mut self, payload: &mut Vec<u8>) -> Result<Option<FrameHeader>, Corrupt> {
-        if self.head == self.tail_seen && !self.look()? {
+        if !self.has_more()? {
             return Ok(None);
         }
         let available = (self.tail_seen - self.head) as usize;
@@ -249,6 +255,14 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         copy_out_wrapped(&self.memory, self.capacity, position, payload);
         self.head = position + len as u64;
         Ok(Some(header))
+    }
+
+    /// Whether there is a frame to pop.
+    ///
+    /// # Errors
+    /// [`Corrupt`] when the producer's cursor is impossible.
+    pub fn has_more(&mut self) -> Result<bool, Corrupt> {
+        Ok(self.head != self.tail_seen || self.look()?)
     }
 
     /// Whether anything is published that was not popped yet.

@@ -32,18 +32,20 @@ impl Pool {
         had_news
     }
 
-    /// Announces to all workers that could have news that the gateway sleeps; true when one has
-    /// sent something meanwhile.
-    pub(crate) fn prepare_sleep(&self) -> bool {
+    /// Announces to all workers that could have news that the gateway sleeps. For how many
+    /// milliseconds it may; 0 when one has sent something meanwhile.
+    pub(crate) fn prepare_sleep(&self) -> u64 {
         let mut members = self.members.borrow_mut();
-        let mut any = false;
+        let mut most_ms = u64::MAX;
         for worker in members.all_mut().filter(|worker| worker.may_speak()) {
             match worker.prepare_sleep() {
-                Ok(sleep) => any |= sleep == Sleep::Ready,
+                Ok(Sleep::Ready) => most_ms = 0,
+                Ok(Sleep::MayBlock) if worker.ahead() > 0 => most_ms = most_ms.min(UNHEARD_MS),
+                Ok(Sleep::MayBlock) => {}
                 Err(corrupt) => self.condemn(worker, corrupt),
             }
         }
-        any
+        most_ms
     }
 
     /// Takes the announcement back.
@@ -259,6 +261,10 @@ impl Pool {
         }
     }
 }
+
+/// A worker for which requests lie ahead does not ring for each answer (`Link::publish_answer` of the
+/// host). Should the next request take long, the answers before it wait no longer than this.
+const UNHEARD_MS: u64 = 1;
 
 /// Fixed by Linux on every architecture.
 const SIGKILL: i32 = 9;

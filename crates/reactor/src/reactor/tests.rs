@@ -138,9 +138,9 @@ impl MemorySource for Countdown {
         any
     }
 
-    fn prepare_sleep(&mut self) -> bool {
+    fn prepare_sleep(&mut self) -> u64 {
         self.prepared.set(self.prepared.get() + 1);
-        self.left > 0
+        if self.left > 0 { 0 } else { u64::MAX }
     }
 
     fn cancel_sleep(&mut self) {
