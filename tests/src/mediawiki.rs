@@ -23,6 +23,12 @@ impl MediaWiki {
     /// Makes the database and the settings by MediaWiki's own installer.
     #[track_caller]
     pub fn install() -> MediaWiki {
+        MediaWiki::install_with("")
+    }
+
+    /// The same with these lines at the end of its settings.
+    #[track_caller]
+    pub fn install_with(lines: &str) -> MediaWiki {
         let scratch = Scratch::new("mediawiki");
         let data = scratch.folder("data");
         let output = Command::new("php")
@@ -43,7 +49,7 @@ impl MediaWiki {
         let settings = fs::read_to_string(wiki.settings()).expect("the installer wrote them");
         // The tests' ports are not known before.
         let server = "$wgServer = 'http://' . $_SERVER['HTTP_HOST'];\n";
-        wiki.scratch.file("LocalSettings.php", settings + server);
+        wiki.scratch.file("LocalSettings.php", settings + server + lines);
         fs::set_permissions(wiki.settings(), Permissions::from_mode(0o644)).expect("it is ours");
         wiki
     }

@@ -35,6 +35,26 @@ fn it_can_be_looked_into_and_begun_anew() {
 }
 
 #[test]
+fn in_worker_mode_it_is_seen_without_the_script_that_stays() {
+    let docroot = Docroot::of("page_cache");
+    docroot.put("worker.php", WORKER);
+    let ini = "\"opcache.enable\" = 1\n\"opcache.file_update_protection\" = 0\n";
+    let mode = "[app.site.worker]\nscript = \"www/worker.php\"\n[app.site.pool]\nmax = 1\n";
+    let text = Configured::text(&format!("{ini}{mode}"));
+    let text = text.replace("[app.site]\n", "[app.site]\nmode = \"worker\"\n");
+    let site = Configured::start(docroot, &text);
+    assert_eq!(site.client().get("/").expect(200).text(), "request 1");
+    assert_eq!(kept_scripts(&site), 1);
+    assert_eq!(kept_scripts(&site), 1);
+    assert_eq!(site.client().get("/").expect(200).text(), "request 2", "it was not asked");
+}
+
+const WORKER: &str = "<?php
+$count = 0;
+Outboard\\serve(function () use (&$count) { return 'request ' . ++$count; });
+";
+
+#[test]
 fn an_application_may_reset_it_now_and_then() {
     let site = site();
     assert_eq!(site.client().get("/reset.php").expect(200).text(), "[true,false]\n");

@@ -3,13 +3,17 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Client, Form, MediaWiki, Request, Server, Site};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TABLES: &str = "[app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n";
 const THREADS: usize = 4;
 
-/// Visitors who are logged in and who are not ask for the same pages at the same time.
-fn mixed(rounds: usize, one_admin_in: usize) {
-    let wiki = MediaWiki::install();
+/// Tells MediaWiki that there is a cache; without it every page says that it is private.
+const TOLD: &str = "$wgUseCdn = true;\n";
+
+/// Visitors who are logged in and who are not ask for the same pages at the same time; how many
+/// answers came from the cache.
+fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
     let server = Server::with_configuration(&wiki.app(), TABLES);
     let mut admin = Client::new(server.address());
     let page = "/index.php?title=Special:UserLogin";
@@ -22,9 +26,10 @@ fn mixed(rounds: usize, one_admin_in: usize) {
         admin.cookies().map(|(name, value)| format!("{name}={value}")).collect();
     let cookies = cookies.join("; ");
     let address = server.address();
+    let hits = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let cookies = &cookies;
+            let (cookies, hits) = (&cookies, &hits);
             scope.spawn(move || {
                 for round in 0..rounds {
                     let title = ["Main_Page", "Special:Version", "Nothing"][(thread + round) % 3];
@@ -34,7 +39,10 @@ fn mixed(rounds: usize, one_admin_in: usize) {
                         true => Request::get(&target).header("Cookie", cookies),
                         false => Request::get(&target),
                     };
-                    let text = Client::new(address).send(&request).text();
+                    let answer = Client::new(address).send(&request);
+                    let is_hit = answer.header("x-cache") == Some("HIT");
+                    hits.fetch_add(usize::from(is_hit), Ordering::Relaxed);
+                    let text = answer.text();
                     let is_of_admin = text.contains("\"wgUserName\":\"Admin\"");
                     let is_of_nobody = text.contains("\"wgUserName\":null");
                     assert_eq!((is_of_admin, is_of_nobody), (is_admin, !is_admin), "{target}");
@@ -42,15 +50,19 @@ fn mixed(rounds: usize, one_admin_in: usize) {
             });
         }
     });
+    hits.into_inner()
 }
 
 #[test]
 fn nobody_gets_the_page_of_another() {
-    mixed(40, 3);
+    mixed(&MediaWiki::install(), 40, 3);
+    assert!(mixed(&MediaWiki::install_with(TOLD), 40, 3) > 0, "some came from the cache");
 }
 
 #[test]
 #[ignore = "minutes; the shorter one above is the same"]
 fn nobody_gets_the_page_of_another_in_a_hundred_thousand_requests() {
-    mixed(100_000 / THREADS, 25);
+    let hits = mixed(&MediaWiki::install_with(TOLD), 100_000 / THREADS, 25);
+    println!("{hits} of 100,000 from the cache");
+    assert!(hits > 10_000);
 }

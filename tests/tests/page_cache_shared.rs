@@ -220,6 +220,9 @@ fn a_gateway_starts_and_serves_without_redis() {
     let output = gateway.site.command("cache", &["stats"]);
     let stats = String::from_utf8(output.stdout).unwrap();
     assert!(stats.contains("shared    not now: "), "{stats}");
+    let status = gateway.site.command("status", &[]);
+    let status = String::from_utf8(status.stdout).unwrap();
+    assert!(status.contains("page cache   of site not shared: "), "{status}");
     gateway.cable.mend();
     gateway.wait_until_there();
     // What it kept may have been purged before it came.

@@ -1,13 +1,14 @@
 //! What `outboard opcache status` shows: each app's opcode cache, in its own words.
 //!
 //! Called by the admin socket. A worker is asked, since only PHP sees that memory; it answers like
-//! any request and waits its turn. In worker mode there is no script to ask: the one that stays was
-//! compiled when it booted.
+//! any request and waits its turn, in worker mode without the script that stays. With a fork per request
+//! there is no worker to ask: the script itself goes on in each.
 
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::log::Wall;
 use crate::script;
+use outboard_config::{Isolation, Mode};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use serde_json::{Value, json};
 use std::iter;
@@ -22,11 +23,11 @@ const ANSWER_MAX_BYTES: usize = 1 << 20;
 pub(crate) async fn status(gateway: &Gateway) -> Value {
     let mut apps = serde_json::Map::new();
     for app in &gateway.generation().apps {
-        let state = match &app.worker_script {
-            Some(_) => {
-                json!({ "error": "in worker mode a script is compiled once, when it boots" })
+        let state = match &app.config.mode {
+            Mode::Worker(worker) if worker.isolation == Isolation::Fork => {
+                json!({ "error": "with isolation by fork a script is compiled once, when it boots" })
             }
-            None => of(gateway, app).await,
+            _ => of(gateway, app).await,
         };
         apps.insert(app.config.name.clone(), state);
     }

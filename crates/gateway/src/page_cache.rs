@@ -11,8 +11,10 @@
 mod audit;
 mod commons;
 mod compressor;
+mod consult;
 mod disk;
 mod flights;
+mod keeping;
 mod making;
 mod operate;
 mod purges;
@@ -29,14 +31,14 @@ use crate::turn::{Answered, Turn, refuse};
 use audit::Audit;
 use commons::Commons;
 use compressor::Compressor;
+use consult::{Behind, Consulted};
 use disk::Disk;
 use flights::{Flight, Flights, Part};
 use making::Making;
 use outboard_config as config;
 use outboard_page_cache::{
-    self as rules, Entry, Field, Fields, Found, Guard, Key, Missed, NamePattern, Outcome, Policy,
-    Preset, Purge, Request, RequestDirectives, RequestFacts, Response, Reuse, Selector, Shared,
-    Store, Target, Visitor,
+    self as rules, Field, Fields, Guard, Key, NamePattern, Outcome, Policy, Preset, Purge,
+    Response, Selector, Shared, Store, Target,
 };
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use outboard_upstream::Client;
@@ -160,6 +162,11 @@ impl PageCache {
         (store.len(), store.used_bytes())
     }
 
+    /// Why its pages are not shared at the moment, if they are to be.
+    pub(crate) fn unshared_because(&self) -> Option<String> {
+        self.commons.as_ref()?.absence()
+    }
+
     fn count(&self, outcome: Outcome) {
         let count = match outcome.word() {
             "HIT" => &self.counts.hit,
@@ -169,39 +176,6 @@ impl PageCache {
         };
         count.set(count.get() + 1);
     }
-}
-
-/// What is known of a page in the places behind memory: the disk, and what is shared.
-enum Behind {
-    Unknown,
-    /// It was looked for. Memory may have no room for what was there.
-    Found(Vec<Shared>),
-}
-
-/// What the cache says about a request.
-enum Consulted {
-    /// Answer with this.
-    Serve { entry: Shared, outcome: Outcome, refresh: Option<Key> },
-    /// This file may have it, or those with whom pages are shared.
-    Behind { key: Key, file: Option<u64> },
-    /// It is not the cache's business.
-    Bypass(rules::Reason),
-    /// Have it made.
-    Make(Wanted),
-    /// The client wants nothing made (`only-if-cached`).
-    Nothing,
-}
-
-/// A page that is to be made.
-struct Wanted {
-    key: Key,
-    missed: Missed,
-    /// What is stored and cannot be used as it is.
-    stale: Option<Shared>,
-    directives: RequestDirectives,
-    /// Whether others may get what is made: then one is made for all.
-    is_shared: bool,
-    is_head: bool,
 }
 
 /// Answers a request that leads to a script.
@@ -230,11 +204,13 @@ pub(crate) async fn answer(
                         behind = Behind::Found(cache.look_behind(&key, file).await);
                     }
                     // Whoever flies has it read, or made.
-                    Part::Wait(flight) => {
-                        if let Waited::TooLong = wait(connection, &flight, until_ms).await {
-                            behind = Behind::Found(Vec::new());
+                    Part::Wait(flight) => match wait(connection, &flight, until_ms).await {
+                        Waited::Over => {}
+                        Waited::TooLong => behind = Behind::Found(Vec::new()),
+                        Waited::Gone => {
+                            return refuse(connection, turn, Some(app), Reason::ClientGone).await;
                         }
-                    }
+                    },
                     Part::Alone => behind = Behind::Found(Vec::new()),
                 }
                 continue;
@@ -291,109 +267,6 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
 }
 
 impl PageCache {
-    /// Looks a request up. `has_waited` says that a page was just made for it.
-    fn consult(
-        &self,
-        connection: &mut Connection,
-        turn: &Turn,
-        app: &App,
-        has_waited: bool,
-        behind: &Behind,
-    ) -> Consulted {
-        let buffers = connection.buffers();
-        let (head, input) = (&buffers.head, &buffers.input);
-        let fields: Vec<Field<'_>> = head.headers(input).collect();
-        let fields = Fields(&fields);
-        let path = app.below_prefix(&buffers.path);
-        let request = Request { method: turn.asked.method, path, fields };
-        let facts = match RequestFacts::read(request, &self.guard, &self.policy) {
-            Ok(facts) => facts,
-            Err(reason) => return Consulted::Bypass(reason),
-        };
-        if self.audit.has_taken_out(path) {
-            return Consulted::Bypass(rules::Reason::Audit);
-        }
-        let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
-        let key = Key::new(turn.forwarded.https, host, &head.origin_form(input));
-        let answers = |entry: &Entry| {
-            let is_silent = entry.audience() == rules::Audience::Anonymous;
-            entry.audience().admits(&facts).is_ok()
-                && entry.variant().answers(fields, is_silent, &self.guard.cookies)
-        };
-        let mut found = self.store.borrow_mut().find(&key, answers);
-        let may_be_behind = matches!(behind, Behind::Unknown);
-        let is_shared = self.commons.as_ref().is_some_and(|commons| commons.is_there());
-        if !matches!(found, Found::Entry(_)) {
-            match behind {
-                Behind::Unknown => {
-                    let file = self.on_disk(&key, answers);
-                    if file.is_some() || is_shared {
-                        return Consulted::Behind { key, file };
-                    }
-                }
-                Behind::Found(entries) => {
-                    let entry = entries.iter().find(|entry| answers(entry));
-                    found = entry.map_or(found, |entry| Found::Entry(entry.clone()));
-                }
-            }
-        }
-        let (stale, missed) = match found {
-            Found::Nothing => (None, Missed::Uri),
-            Found::OtherVariants => (None, Missed::Vary),
-            Found::Entry(entry) => match rules::reuse(entry.times(), &facts.directives, now_s()) {
-                Reuse::Fresh { remaining_s, .. } => {
-                    let outcome = match has_waited {
-                        true => Outcome::Collapsed { remaining_s },
-                        false => Outcome::Hit { remaining_s },
-                    };
-                    return Consulted::Serve { entry, outcome, refresh: None };
-                }
-                Reuse::Stale { remaining_s, refresh, .. } if !refresh || self.refreshes_behind => {
-                    let outcome = Outcome::Stale { remaining_s, after_error: false };
-                    let refresh = refresh.then_some(key);
-                    return Consulted::Serve { entry, outcome, refresh };
-                }
-                Reuse::Stale { .. } | Reuse::Validate(rules::Forward::Stale) => {
-                    if may_be_behind && is_shared {
-                        return Consulted::Behind { key, file: None };
-                    }
-                    (Some(entry), Missed::Stale)
-                }
-                Reuse::Validate(rules::Forward::Request) if has_waited => {
-                    // What was made while this request waited is as new as it can be.
-                    let remaining_s = entry.times().remaining_s(now_s());
-                    let outcome = Outcome::Collapsed { remaining_s };
-                    return Consulted::Serve { entry, outcome, refresh: None };
-                }
-                Reuse::Validate(rules::Forward::Request) => (Some(entry), Missed::Request),
-            },
-        };
-        if facts.directives.only_if_cached {
-            return Consulted::Nothing;
-        }
-        let is_anonymous = facts.visitor == Visitor::Anonymous && !facts.has_authorization;
-        Consulted::Make(Wanted {
-            key,
-            missed,
-            is_shared: !facts.is_head
-                && !facts.directives.no_store
-                && (is_anonymous || stale.is_some()),
-            stale,
-            directives: facts.directives,
-            is_head: facts.is_head,
-        })
-    }
-
-    /// What may be used instead of a page that cannot be made (RFC 5861 4).
-    fn stand_in(&self, wanted: &Wanted) -> Option<(Shared, Outcome)> {
-        let entry = wanted.stale.as_ref()?;
-        let now_s = now_s();
-        rules::stands_in(entry.times(), &wanted.directives, now_s).then(|| {
-            let remaining_s = entry.times().remaining_s(now_s);
-            (entry.clone(), Outcome::Stale { remaining_s, after_error: true })
-        })
-    }
-
     /// Looks for a page on disk, or else among what is shared, and puts it into memory.
     async fn look_behind(&self, key: &Key, file: Option<u64>) -> Vec<Shared> {
         if let Some(file) = file

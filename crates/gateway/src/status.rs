@@ -1,7 +1,9 @@
 //! What `outboard status` shows.
 
+use crate::app::App;
 use crate::counters::ReasonCount;
 use crate::gateway::Gateway;
+use crate::generation::Generation;
 use crate::log::Wall;
 use crate::pool::PoolStatus;
 use crate::tasks::TasksStatus;
@@ -51,6 +53,17 @@ pub(crate) struct Status {
     pub pools: Vec<PoolStatus>,
     /// What the task workers have to do.
     pub tasks: Vec<TasksStatus>,
+    /// Page caches that are to share their pages and do not at the moment.
+    pub unshared_page_caches: Vec<UnsharedPageCache>,
+}
+
+/// A page cache that goes on with its own memory.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnsharedPageCache {
+    /// Whose it is.
+    pub app: String,
+    /// Why.
+    pub why: String,
 }
 
 /// Requests to other servers: of `fetch()`, of composed pages and of prefetches.
@@ -119,5 +132,13 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),
         tasks: generation.tasks().map(|tasks| tasks.status()).collect(),
+        unshared_page_caches: unshared(&generation),
     }
+}
+
+fn unshared(generation: &Generation) -> Vec<UnsharedPageCache> {
+    let why = |app: &App| app.page_cache.as_ref()?.unshared_because();
+    let apps = generation.apps.iter();
+    apps.filter_map(|app| Some(UnsharedPageCache { app: app.config.name.clone(), why: why(app)? }))
+        .collect()
 }

@@ -204,7 +204,8 @@ pub fn post(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> Result<
     exchange(address, request.as_bytes())
 }
 
-fn exchange(address: SocketAddr, request: &[u8]) -> Result<Answer> {
+/// Sends a request as it is, on a connection of its own.
+pub fn exchange(address: SocketAddr, request: &[u8]) -> Result<Answer> {
     Ok(exchange_with_head(address, request)?.0)
 }
 

@@ -186,6 +186,9 @@ fn list(body: &Value) -> Result<String, fmt::Error> {
 
 fn get(body: &Value) -> Result<String, fmt::Error> {
     let mut page = list(body)?;
+    if page.is_empty() {
+        page.push_str("nothing is kept there\n");
+    }
     for entry in body["entries"].as_array().into_iter().flatten() {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         writeln!(

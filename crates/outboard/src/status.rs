@@ -76,6 +76,10 @@ fn put_server(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Re
             reason["status"]
         )?;
     }
+    for cache in list(&status["unshared_page_caches"]) {
+        let (app, why) = (text(&cache["app"]), text(&cache["why"]));
+        writeln!(page, "page cache   of {app} not shared: {why}")?;
+    }
     Ok(())
 }
 

@@ -101,7 +101,9 @@ static void answer(const outboard_event *event)
 	if (outboard_concurrency == 1) {
 		outboard_time_limit_begin();
 	}
-	if (!outboard_broken && way == OUTBOARD_SERVED) {
+	if (outboard_opcache_asked(event->request)) {
+		outboard_opcache_show();
+	} else if (!outboard_broken && way == OUTBOARD_SERVED) {
 		outboard_serve(handler, visit);
 	} else if (!outboard_broken) {
 		outboard_call(handler, visit);

@@ -5,19 +5,18 @@
 //! its script began is not kept; a script that fails is stood in for by what there was before, if
 //! that may be.
 
+use super::consult::Wanted;
 use super::flights::{Lead, Part};
-use super::{PageCache, Wanted, now_s, serve};
+use super::keeping::Asked;
+use super::{PageCache, now_s, serve};
 use crate::app::App;
 use crate::connection::Connection;
 use crate::origin::{Begun, Origin};
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::script::ForCache;
 use crate::turn::{Answered, Turn, label, refuse};
-use outboard_http1::Method;
 use outboard_page_cache::{
-    self as rules, Control, Entry, Exchanged, Field, Fields, Key, Outcome, Request, RequestFacts,
-    Response, Shared, Stamp, Storable, Validators, Verdict,
+    self as rules, Entry, Field, Fields, Key, Outcome, Response, Shared, Stamp, Validators,
 };
 use outboard_reactor::spawn;
 use std::rc::Rc;
@@ -30,14 +29,6 @@ pub(super) struct Making<'a> {
     origin: &'a Origin,
     wanted: Wanted,
     began: Stamp,
-    request_s: u64,
-}
-
-/// What was asked of the script.
-struct Asked<'a> {
-    key: &'a Key,
-    path: &'a [u8],
-    fields: Fields<'a>,
     request_s: u64,
 }
 
@@ -210,105 +201,6 @@ fn head_agrees(stale: &Entry, head: &PhpHead) -> bool {
 }
 
 impl PageCache {
-    /// Keeps a whole answer, if it is one to keep.
-    fn keep(
-        &self,
-        asked: &Asked<'_>,
-        head: &PhpHead,
-        body: &[u8],
-        began: Stamp,
-    ) -> Result<Shared, rules::Reason> {
-        if body.len() > self.policy.body_max_bytes {
-            return Err(rules::Reason::TooLarge);
-        }
-        if head.content_length.is_some_and(|length| length != body.len() as u64) {
-            return Err(rules::Reason::Incomplete);
-        }
-        if head.used_session {
-            return Err(rules::Reason::Session);
-        }
-        let response: Vec<Field<'_>> = head.headers.lines().collect();
-        let response = Response { status: head.status, fields: Fields(&response) };
-        let storable = self.judge(asked, response)?;
-        let now_s = storable.freshness.received_s;
-        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
-        let mut store = self.store.borrow_mut();
-        let tags = store.tags_of(response.fields);
-        let (key, body) = (asked.key.clone(), body.into());
-        let entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
-        store.insert(entry, began, now_s)
-    }
-
-    /// Whether and how a response may be kept that was received just now.
-    fn judge(&self, asked: &Asked<'_>, response: Response<'_>) -> Result<Storable, rules::Reason> {
-        let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
-        let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
-        let exchanged = Exchanged { request_s: asked.request_s, response_s: now_s() };
-        let cookies = &self.guard.cookies;
-        rules::storable(&self.policy, cookies, &facts, asked.fields, response, exchanged)
-    }
-
-    /// Why a response is not kept that did not come whole.
-    fn refusal(&self, asked: &Asked<'_>, head: &PhpHead, body_bytes: usize) -> rules::Reason {
-        if head.sendfile.is_some() {
-            return rules::Reason::File;
-        }
-        if head.used_session {
-            return rules::Reason::Session;
-        }
-        let response: Vec<Field<'_>> = head.headers.lines().collect();
-        let response = Response { status: head.status, fields: Fields(&response) };
-        let otherwise = match body_bytes > self.policy.body_max_bytes {
-            true => rules::Reason::TooLarge,
-            false => rules::Reason::Streamed,
-        };
-        self.judge(asked, response).err().unwrap_or(otherwise)
-    }
-
-    /// What is asked of a script whose page is to be kept. `stale` is what there is of it.
-    pub(super) fn wish(&self, stale: Option<&Entry>) -> ForCache {
-        let stale = stale.filter(|entry| entry.status() == 200);
-        let fields = stale.map(Entry::fields).unwrap_or_default();
-        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-        let conditions = rules::conditional_fields(Validators::of(Fields(&fields))).map(own);
-        // One byte more than is kept tells that it is too much.
-        ForCache { whole_bytes: self.policy.body_max_bytes + 1, conditions: conditions.collect() }
-    }
-
-    /// The stored page, freshened by a 304; `None` when that is not about it, or it may not be kept
-    /// any longer (RFC 9111 4.3.3 and 4.3.4).
-    fn confirm(&self, asked: &Asked<'_>, stale: &Shared, head: &PhpHead) -> Option<Shared> {
-        let stored = stale.received_fields();
-        let answer: Vec<Field<'_>> = head.headers.lines().collect();
-        let answer = Response { status: head.status, fields: Fields(&answer) };
-        if head.used_session {
-            return None;
-        }
-        if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {
-            return None;
-        }
-        // Without a Date of its own the answer is as old as it is here.
-        let dated = answer.fields.contains("date");
-        let kept = stored.iter().filter(|(name, _)| dated || !name.eq_ignore_ascii_case(b"date"));
-        let kept: Vec<Field<'_>> = kept.copied().collect();
-        let fields = rules::freshened(Fields(&kept), answer.fields);
-        let response = Response { status: stale.status(), fields: Fields(&fields) };
-        let storable = self.judge(asked, response).ok()?;
-        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
-        let entry = stale.freshened(Fields(&kept), storable);
-        let mut store = self.store.borrow_mut();
-        // Purged meanwhile: it may be used for this once, being confirmed, and not be kept.
-        let replaced = store.replace(stale, entry.clone());
-        drop(store);
-        Some(match replaced {
-            Some(replaced) => {
-                self.shelve(&replaced);
-                replaced
-            }
-            None => entry.into(),
-        })
-    }
-
     /// Makes a page anew while the old one is used, unless that is being done.
     pub(super) fn refresh_behind(
         self: &Rc<Self>,
@@ -333,7 +225,8 @@ impl PageCache {
             let is_newer = |other: &Shared| {
                 other.variant() == stale.variant() && other.times().is_fresh(now_s())
             };
-            if others.iter().any(is_newer) {
+            // Whoever stops or reloads meanwhile waits for nothing that nobody waits for.
+            if others.iter().any(is_newer) || app.pool.is_retired() {
                 return;
             }
             let began = cache.store.borrow().stamp();

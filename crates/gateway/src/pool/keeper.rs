@@ -201,6 +201,11 @@ impl Pool {
         self.demand.set();
     }
 
+    /// Whether it is to have no new work: nobody may be left to do it.
+    pub(crate) fn is_retired(&self) -> bool {
+        matches!(self.phase.get(), Phase::Retiring | Phase::Gone)
+    }
+
     /// Whether no process is left.
     pub(crate) fn is_gone(&self) -> bool {
         self.phase.get() == Phase::Gone

@@ -3,7 +3,9 @@
 //!
 //! Two pages: the work of phpinfo() in a single file, and the home page of a WordPress, which
 //! compiles hundreds. All caches are warm before anything is counted. Outboard is measured with its
-//! page cache if an answer comes from there, and without.
+//! page cache if an answer comes from there, and without. Then what a cache must do beside.
+
+mod promises;
 
 use std::path::Path;
 
@@ -63,7 +65,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         let what = "the gateway has no page cache; its peers were measured".into();
         report.conclude(State::SubjectMissing { what });
     }
-    Ok(())
+    promises::run(lab, report)
 }
 
 /// Outboard with its page cache, where it has one: an answer has to say that it was kept.
