@@ -120,7 +120,7 @@ fn publish(outboard: &Outboard, post: &Path, posts: u64) -> Result<Verdict> {
 
 fn expire(outboard: &Outboard, renders: &Path, seconds: f64) -> Result<Verdict> {
     let ask = Ask::get("/expiring.php");
-    let load = generator::load(outboard.stack.address, &ask, CLIENTS, seconds)?;
+    let load = generator::load(&outboard.stack, &ask, CLIENTS, seconds)?;
     let count = std::fs::read(renders).doing(|| "read the file of renders".into())?.len();
     // A page of a second expires when the clock says the next one.
     let expiries = seconds.ceil() as usize + 1;
