@@ -35,6 +35,9 @@ const CONCURRENCY: usize = 1_000;
 /// Database connections of all of outboard's workers together: as many as Apache has.
 const DATABASE_CONNECTIONS: usize = 1_000;
 
+/// The ratio from which on two single slices tell faster from slower.
+const APART: f64 = 1.1;
+
 const GROUPS: usize = 12;
 
 const CLASSES_PER_GROUP: usize = 10;
@@ -235,13 +238,15 @@ fn faster_verdict(all: &[(String, Rounds)], peer: &str) -> Verdict {
     Verdict { bar, measured, outcome, ratio: None }
 }
 
-/// Faster, slower, or not to tell: the slices of the two must not overlap.
+/// Faster, slower, or not to tell: the slices of the two must not overlap. One of each says nothing
+/// of how far they scatter, so that they have to lie apart.
 fn compare(subject: &[f64], peer: &[f64]) -> Outcome {
+    let apart = if subject.len() > 1 { 1.0 } else { APART };
     let least = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
     match () {
-        () if least(subject) > most(peer) => Outcome::Pass,
-        () if most(subject) < least(peer) => Outcome::Fail,
+        () if least(subject) > most(peer) * apart => Outcome::Pass,
+        () if most(subject) * apart < least(peer) => Outcome::Fail,
         () => Outcome::Undecided,
     }
 }
@@ -272,5 +277,13 @@ mod tests {
         assert_eq!(compare(&[10.0, 12.0], &[5.0, 9.0]), Outcome::Pass);
         assert_eq!(compare(&[10.0, 12.0], &[11.0, 9.0]), Outcome::Undecided);
         assert_eq!(compare(&[1.0, 2.0], &[3.0, 9.0]), Outcome::Fail);
+    }
+
+    #[test]
+    fn single_slices_have_to_lie_apart() {
+        assert_eq!(compare(&[10.0], &[9.8]), Outcome::Undecided);
+        assert_eq!(compare(&[9.8], &[10.0]), Outcome::Undecided);
+        assert_eq!(compare(&[10.0], &[5.0]), Outcome::Pass);
+        assert_eq!(compare(&[5.0], &[10.0]), Outcome::Fail);
     }
 }
