@@ -133,7 +133,7 @@ fn mixes(lab: &mut Lab, report: &mut Report, stack: &Stack, put: &Ask, get: &Ask
         let asks: Vec<Ask> = asks.cloned().collect();
         let (seconds, task) = (
             Duration::from_secs_f64(lab.effort.slice_seconds),
-            Task { asks, ..Task::new(stack.address, get, CONNECTIONS) },
+            Task { asks, ..Task::on(stack, get, CONNECTIONS) },
         );
         let rounds = interleave(lab, &[stack], |_| Ok(generator::run_for(&task, seconds)?.load))?;
         let share = 100 * reads / OF;
