@@ -84,10 +84,11 @@ fn as_the_generators(name: &str, slice: Slice) -> Slice {
     Slice { cpu_us, beside_us: slice.cpu_us, by_process_us, pss_bytes: 0, ..slice }
 }
 
-/// Where the server's latency decides everything, all generators must find the same.
+/// Where the server's latency decides everything, all generators must find the same. In slices that
+/// are long beside the first answers: wrk's second begins before it has connected.
 fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
     let backend = Backend::start()?;
-    let (path, seconds) = ("/10ms", lab.effort.slice_seconds);
+    let (path, seconds) = ("/10ms", lab.effort.slice_seconds.max(2.0));
     let task = Task::get(backend.address(), path, CONNECTIONS);
     let take = |index| {
         let load = match index {
@@ -96,15 +97,16 @@ fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
         };
         Ok(Slice { load, ..Slice::default() })
     };
-    let title = format!("a server of 10 ms c={CONNECTIONS}");
-    until_decided(lab, report, &title, [generator::NAME, wrk::NAME], take, |rounds| {
-        let what = "generator: a server of 10 ms:";
-        let p50 = |series: &Series| series.values(|slice| slice.load.latency.p50_us);
-        vec![
-            agrees(rounds, &format!("{what} rate as wrk's ± 2 %"), Series::rates),
-            agrees(rounds, &format!("{what} p50 as wrk's ± 2 %"), p50),
-        ]
-    })
+    let turns = Turns { slices: lab.effort.slices, beside: None };
+    let rounds = turns.among(lab, &[generator::NAME, wrk::NAME], take)?;
+    report.add_rows(&format!("a server of 10 ms c={CONNECTIONS}"), &rounds);
+    let what = "generator: a server of 10 ms:";
+    let p50 = |series: &Series| series.values(|slice| slice.load.latency.p50_us);
+    report.verdicts.extend([
+        agrees(&rounds, &format!("{what} rate as wrk's ± 2 %"), Series::rates),
+        agrees(&rounds, &format!("{what} p50 as wrk's ± 2 %"), p50),
+    ]);
+    Ok(())
 }
 
 /// By the clock: how much of the schedule is sent, how late, and whether h2load has the same
