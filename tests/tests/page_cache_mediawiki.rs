@@ -26,10 +26,10 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
         admin.cookies().map(|(name, value)| format!("{name}={value}")).collect();
     let cookies = cookies.join("; ");
     let address = server.address();
-    let hits = AtomicUsize::new(0);
+    let (hits, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (cookies, hits) = (&cookies, &hits);
+            let (cookies, hits, failed) = (&cookies, &hits, &failed);
             scope.spawn(move || {
                 for round in 0..rounds {
                     let title = ["Main_Page", "Special:Version", "Nothing"][(thread + round) % 3];
@@ -43,13 +43,23 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
                     let is_hit = answer.header("x-cache") == Some("HIT");
                     hits.fetch_add(usize::from(is_hit), Ordering::Relaxed);
                     let text = answer.text();
+                    if answer.status >= 500 {
+                        // MediaWiki's own database is busy; that is no one's page.
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
                     let is_of_admin = text.contains("\"wgUserName\":\"Admin\"");
                     let is_of_nobody = text.contains("\"wgUserName\":null");
-                    assert_eq!((is_of_admin, is_of_nobody), (is_admin, !is_admin), "{target}");
+                    assert_eq!(
+                        (is_of_admin, is_of_nobody),
+                        (is_admin, !is_admin),
+                        "{target}: {text}"
+                    );
                 }
             });
         }
     });
+    assert!(failed.into_inner() * 10 < rounds * THREADS, "MediaWiki answers");
     hits.into_inner()
 }
 
