@@ -5,7 +5,9 @@
 use outboard_e2e::{Client, Form, MediaWiki, Request, Server, Site};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const TABLES: &str = "[app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n";
+/// On a machine that does other things a page takes many seconds: nobody is turned away for that.
+const TABLES: &str = "[pool]\nqueue_timeout = \"2m\"\n\
+                      [app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n";
 const THREADS: usize = 4;
 
 /// Tells MediaWiki that there is a cache; without it every page says that it is private.
@@ -26,10 +28,10 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
         admin.cookies().map(|(name, value)| format!("{name}={value}")).collect();
     let cookies = cookies.join("; ");
     let address = server.address();
-    let (hits, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let hits = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (cookies, hits, failed) = (&cookies, &hits, &failed);
+            let (cookies, hits) = (&cookies, &hits);
             scope.spawn(move || {
                 for round in 0..rounds {
                     let title = ["Main_Page", "Special:Version", "Nothing"][(thread + round) % 3];
@@ -42,24 +44,15 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
                     let answer = Client::new(address).send(&request);
                     let is_hit = answer.header("x-cache") == Some("HIT");
                     hits.fetch_add(usize::from(is_hit), Ordering::Relaxed);
+                    assert!(answer.status < 500, "{target}: {answer:?}");
                     let text = answer.text();
-                    if answer.status >= 500 {
-                        // MediaWiki's own database is busy; that is no one's page.
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        continue;
-                    }
                     let is_of_admin = text.contains("\"wgUserName\":\"Admin\"");
                     let is_of_nobody = text.contains("\"wgUserName\":null");
-                    assert_eq!(
-                        (is_of_admin, is_of_nobody),
-                        (is_admin, !is_admin),
-                        "{target}: {text}"
-                    );
+                    assert_eq!((is_of_admin, is_of_nobody), (is_admin, !is_admin), "{target}");
                 }
             });
         }
     });
-    assert!(failed.into_inner() * 10 < rounds * THREADS, "MediaWiki answers");
     hits.into_inner()
 }
 
