@@ -10,6 +10,17 @@ const TABLES: &str = "[pool]\nqueue_timeout = \"2m\"\n\
                       [app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n";
 const THREADS: usize = 4;
 
+/// What is asked for: a page that is not there and one that is made anew each time are never kept,
+/// and slow.
+fn title(number: usize) -> &'static str {
+    match number % 20 {
+        0 => "Special:Version",
+        10 => "Nothing",
+        odd if odd % 2 == 1 => "Main_Page",
+        _ => "MediaWiki:Aboutsite",
+    }
+}
+
 /// Tells MediaWiki that there is a cache; without it every page says that it is private.
 const TOLD: &str = "$wgUseCdn = true;\n";
 
@@ -34,8 +45,7 @@ fn mixed(wiki: &MediaWiki, rounds: usize, one_admin_in: usize) -> usize {
             let (cookies, hits) = (&cookies, &hits);
             scope.spawn(move || {
                 for round in 0..rounds {
-                    let title = ["Main_Page", "Special:Version", "Nothing"][(thread + round) % 3];
-                    let target = format!("/index.php?title={title}");
+                    let target = format!("/index.php?title={}", title(5 * thread + round));
                     let is_admin = (thread * 7 + round) % one_admin_in == 0;
                     let request = match is_admin {
                         true => Request::get(&target).header("Cookie", cookies),
@@ -65,7 +75,7 @@ fn nobody_gets_the_page_of_another() {
 #[test]
 #[ignore = "minutes; the shorter one above is the same"]
 fn nobody_gets_the_page_of_another_in_a_hundred_thousand_requests() {
-    let hits = mixed(&MediaWiki::install_with(TOLD), 100_000 / THREADS, 25);
+    let hits = mixed(&MediaWiki::install_with(TOLD), 100_000 / THREADS, 23);
     println!("{hits} of 100,000 from the cache");
-    assert!(hits > 10_000);
+    assert!(hits > 50_000);
 }
