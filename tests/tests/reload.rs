@@ -16,6 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A test that looked all the time would take the processor that they need for it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "not within a minute: {what}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
 fn serving() -> Configured {
     Configured::serving("reload", POOL)
 }
@@ -49,11 +58,7 @@ fn is_refused(site: &Configured, text: &str, words: &[&str]) {
     assert_eq!(site.status()["generation"].as_u64(), Some(1));
     assert!(before.iter().any(|process| pid.trim() == process.to_string()));
     // What was tried leaves nothing behind.
-    let began = Instant::now();
-    while site.processes() != before {
-        assert!(began.elapsed() < PATIENCE, "{before:?} {:?}", site.processes());
-        std::thread::sleep(LOOK_AGAIN);
-    }
+    wait_until("what was tried has gone", || site.processes() == before);
     site.rewrite(&Configured::text(POOL));
     reloads(site);
     greets(site);
@@ -93,11 +98,7 @@ fn twenty_reloads_cost_no_request_and_no_connection() {
     assert!(served.into_inner() > 20);
     assert_eq!(site.status()["generation"].as_u64(), Some(21));
     // One zygote and its two workers are left.
-    let began = Instant::now();
-    while site.processes().len() != 3 {
-        assert!(began.elapsed() < PATIENCE, "{:?}", site.processes());
-        std::thread::sleep(LOOK_AGAIN);
-    }
+    wait_until("three processes", || site.processes().len() == 3);
 }
 
 #[test]
@@ -160,6 +161,27 @@ fn a_request_that_has_begun_is_finished_by_the_old_generation() {
     old.wait_until_gone();
 }
 
+/// Who uploads slowly has no worker yet when the reload comes.
+#[test]
+fn a_request_that_is_still_being_sent_is_answered_by_the_old_generation() {
+    let site = serving();
+    let before = site.processes();
+    let mut wire = site.wire();
+    wire.send("POST /length.php HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n");
+    wire.send("Expect: 100-continue\r\n\r\n");
+    assert_eq!(wire.head(), "HTTP/1.1 100 Continue\r\n\r\n");
+    wire.send("half ");
+    reloads(&site);
+    greets(&site);
+    // The zygote and one worker for it stay.
+    let old = || site.processes().iter().filter(|process| before.contains(process)).count();
+    wait_until("one old worker is left", || old() == 2);
+    wire.send("more.");
+    assert!(wire.head().starts_with("HTTP/1.1 200 OK\r\n"));
+    wire.expect("10 bytes\n");
+    wait_until("the old processes have gone", || old() == 0);
+}
+
 #[test]
 fn sighup_does_the_same() {
     let site = serving();
@@ -217,10 +239,7 @@ fn a_new_address_is_listened_on_and_the_old_one_is_let_go() {
     let mut wire = Wire::open(new);
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(wire.to_end().ends_with("\r\n\r\nHello, world\n"));
-    let began = Instant::now();
-    while TcpStream::connect(old).is_ok() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{old} is still listened on");
-    }
+    wait_until("the old address is let go", || TcpStream::connect(old).is_err());
     // A connection outlives the socket that it came from.
     kept.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
     kept.head();
@@ -236,9 +255,5 @@ fn reloads_at_the_same_time_leave_one_generation() {
         }
     });
     greets(&site);
-    let began = Instant::now();
-    while site.processes().len() != 3 {
-        assert!(began.elapsed() < PATIENCE, "{:?}", site.processes());
-        std::thread::sleep(LOOK_AGAIN);
-    }
+    wait_until("three processes", || site.processes().len() == 3);
 }

@@ -5,6 +5,7 @@
 //! request is given to one worker only and never twice; a worker's end costs exactly the request
 //! that it had.
 
+mod claims;
 mod dispatch;
 mod keeper;
 mod leases;
@@ -119,7 +120,7 @@ enum Phase {
     Starting,
     /// Requests are served.
     Serving,
-    /// A successor has taken over: what is here is finished, nothing comes anew.
+    /// A successor has taken over: what is here or [claimed](claims) is finished.
     Retiring,
     /// No process is left.
     Gone,
@@ -135,6 +136,8 @@ pub(crate) struct Pool {
     members: RefCell<Members>,
     zygote: RefCell<Option<Zygote>>,
     phase: Cell<Phase>,
+    /// Requests that may still come.
+    claims: Cell<usize>,
     counters: RefCell<Counters>,
     keeping: RefCell<keeper::Keeping>,
     /// Set when a request had to wait or a worker's state changed: the keeper looks sooner.

@@ -164,6 +164,8 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
     {
         return tell_failure(connection, turn, 500, &words).await;
     }
+    let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
+    let _claim = may_need_php.then(|| app.pool.claim());
     match route {
         Route::File(entry) => files::answer(connection, turn, app, &entry).await,
         Route::Script(script) => made(connection, turn, app, Origin::Script(script)).await,

@@ -210,7 +210,7 @@ impl Pool {
 
     /// Whether a worker is to be replaced, or not needed any more.
     pub(super) fn should_leave(&self, members: &Members, slot: usize) -> bool {
-        if self.phase.get() == Phase::Retiring && members.queue.is_empty() {
+        if self.phase.get() == Phase::Retiring && self.may_retire(members, slot) {
             return true;
         }
         let Some(worker) = members.workers[slot].as_ref() else { return false };

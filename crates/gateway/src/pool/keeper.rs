@@ -69,9 +69,9 @@ pub(super) struct Keeping {
     pub(super) slow: bool,
     backoff: Backoff,
     /// When PHP is to have started; `None` when it has.
-    started_by_ms: Option<u64>,
+    pub(super) started_by_ms: Option<u64>,
     /// After this, workers that are still busy in a retiring pool are ended.
-    retire_deadline_ms: Option<u64>,
+    pub(super) retire_deadline_ms: Option<u64>,
     pub(super) sizing: sizing::Sizing,
 }
 
@@ -136,6 +136,7 @@ impl Pool {
             members: RefCell::default(),
             zygote: RefCell::default(),
             phase: Cell::new(Phase::Starting),
+            claims: Cell::default(),
             counters: RefCell::default(),
             demand: Event::default(),
             phase_changed: Event::default(),
@@ -186,18 +187,15 @@ impl Pool {
         members.all().filter(ready).count()
     }
 
-    /// Takes no new work; what waits and runs is finished within `drain_timeout_ms`, then
-    /// everything ends.
+    /// Others have taken over: what waits, runs or is claimed is finished within
+    /// `drain_timeout_ms`, then everything ends.
     pub(crate) fn retire(&self, drain_timeout_ms: u64) {
         if self.is_gone() {
             return;
         }
         self.phase.set(Phase::Retiring);
         self.keeping.borrow_mut().retire_deadline_ms = Some(now_ms() + drain_timeout_ms);
-        let mut members = self.members.borrow_mut();
-        for slot in members.with_room() {
-            self.give_work(&mut members, slot);
-        }
+        self.go_on_retiring();
         self.demand.set();
     }
 
@@ -265,7 +263,7 @@ impl Pool {
                 let message = format!("it takes more than {} ms", self.settings.start_timeout_ms);
                 return self.start_failed(message);
             }
-            if self.phase.get() == Phase::Retiring && self.is_empty() {
+            if self.phase.get() == Phase::Retiring && self.is_empty() && !self.is_claimed() {
                 return;
             }
         }
@@ -387,6 +385,7 @@ impl Pool {
         self.expire_queue(now_ms);
         self.look_for_loopback(now_ms);
         self.resize(now_ms);
+        self.go_on_retiring();
         self.order_successors();
     }
 }

@@ -41,7 +41,7 @@ impl Pool {
     }
 
     /// Answers everything that waits.
-    pub(super) fn fail_queue(&self, reason: Reason) {
+    pub(in crate::pool) fn fail_queue(&self, reason: Reason) {
         for waiting in self.members.borrow_mut().queue.drain(..) {
             waiting.exchange.finish(End::Failed(reason));
         }
