@@ -4,14 +4,15 @@
 //! the generation that it began in. Invariant: it is complete (every pool serves) before it is
 //! swapped in, or it is given up.
 
+mod kit;
+
 use crate::app::App;
 use crate::entities::Entities;
 use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
 use crate::pool::Pool;
 use crate::tasks::Tasks;
-use outboard_config::{
-    AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget, MemoryBudget,
-};
+pub(crate) use kit::Kit;
+use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
 use outboard_upstream::{Client, Settings};
 use std::io;
 use std::rc::Rc;
@@ -152,13 +153,4 @@ pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<
         idle_timeout_ms: config.idle_timeout_ms,
         ca_file: config.ca_file.clone(),
     })
-}
-
-/// Bytes that an app's workers may use together: 70 % of what there is unless told otherwise.
-pub(crate) fn memory_budget_bytes(budget: MemoryBudget, machine_bytes: u64) -> u64 {
-    match budget {
-        MemoryBudget::Bytes(bytes) => bytes,
-        MemoryBudget::Percent(percent) => machine_bytes / 100 * u64::from(percent),
-        MemoryBudget::Auto => machine_bytes / 100 * 70,
-    }
 }

@@ -5,8 +5,9 @@
 //! started yet, so none is left behind as root; what the user has to write to (logs, folders of
 //! its own, sockets) is its own by then; there is no way back.
 
+use crate::listener::set;
 use crate::listener::{self, BindError, Prebound};
-use crate::server::{self, AdminSocket, ServerError};
+use crate::server::{AdminSocket, ServerError};
 use crate::users::{self, User};
 use outboard_config::{Config, EntityEngine, ListenAddress, LogTarget};
 use rustix::fd::AsFd;
@@ -68,7 +69,7 @@ fn bind(
     };
     let admin = config.admin.socket.iter().chain(asked);
     let admin = admin.map(|path| ListenAddress::Unix { path: path.clone(), mode: 0o600 });
-    let all = server::addresses(config).into_iter().chain(admin);
+    let all = set::addresses(config).into_iter().chain(admin);
     let mut sockets = Vec::new();
     for address in all.filter(|address| !listener::is_among(handed_over, address)) {
         match listener::bind_before(&address, config.io.backlog) {

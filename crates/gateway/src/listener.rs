@@ -4,6 +4,8 @@
 //! closed, so a reload loses no connection; at the connection limit the kernel's backlog queues
 //! and nothing is refused.
 
+pub(crate) mod set;
+
 use crate::client::Ends;
 use crate::connection::Connection;
 use crate::gateway::Gateway;

@@ -14,6 +14,7 @@ pub(crate) mod operations;
 mod printed;
 mod reports;
 mod routes;
+mod settings;
 mod status;
 mod succession;
 #[cfg(test)]
@@ -28,77 +29,20 @@ use members::{Members, Origin, Waiting};
 use operations::{Asker, Operations};
 use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
-use outboard_ring::control::{HostSettings, Isolation};
 use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use outboard_supervisor::zygote::Zygote;
 use routes::Routes;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use succession::Succession;
 
 pub(crate) use keeper::StartError;
 pub(crate) use operations::WorkerId;
 pub(crate) use routes::RouteStatus;
+pub(crate) use settings::PoolSettings;
 pub(crate) use status::PoolStatus;
-
-/// How a pool is run. Times in ms.
-#[derive(Debug, Clone)]
-pub(crate) struct PoolSettings {
-    /// The app's name.
-    pub app: String,
-    /// The host binary.
-    pub host_binary: PathBuf,
-    /// What the host needs.
-    pub host: HostSettings,
-    /// Workers that are always there; `None` for one a core.
-    pub min: Option<usize>,
-    /// Most workers; `None` sizes by memory.
-    pub max: Option<usize>,
-    /// Memory that all workers together may use.
-    pub memory_budget_bytes: u64,
-    /// Idle workers that are kept beyond the demand.
-    pub spare: usize,
-    /// Most waiting requests.
-    pub queue_length: usize,
-    /// Longest wait in the queue.
-    pub queue_timeout_ms: u64,
-    /// Workers beyond `max` for requests that come from our own workers.
-    pub loopback_slots: usize,
-    /// Idle time after which a worker above the minimum leaves.
-    pub idle_timeout_ms: u64,
-    /// Requests after which a worker is replaced.
-    pub recycle_requests: Option<u64>,
-    /// Spread of the above, percent.
-    pub recycle_jitter_percent: u32,
-    /// Own memory above which a worker is replaced.
-    pub recycle_memory_bytes: Option<u64>,
-    /// Longest run of a request.
-    pub deadline_ms: u64,
-    /// A request longer than this is written to the slow log.
-    pub slow_ms: Option<u64>,
-    /// Longest start of PHP.
-    pub start_timeout_ms: u64,
-}
-
-impl PoolSettings {
-    /// Requests that a worker may have at a time.
-    fn concurrency(&self) -> usize {
-        self.host.worker.as_ref().map_or(1, |worker| worker.concurrency.max(1) as usize)
-    }
-
-    /// Whether a script stays, so that workers may speak without a request.
-    fn is_resident(&self) -> bool {
-        self.host.worker.is_some()
-    }
-
-    /// Whether each request is answered by a fork of its own.
-    fn forks_per_request(&self) -> bool {
-        self.host.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Fork)
-    }
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {

@@ -9,21 +9,23 @@
 
 mod attempt;
 mod clock;
+mod coming;
 pub(crate) mod keep;
 mod queue;
+mod status;
 
 use crate::log::{ErrorLog, Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
 use crate::pool::operations::{Asker, NoOperations, Operations, PIECE_BYTES, WorkerId};
 use attempt::Outcome;
+use coming::Coming;
 use keep::Keep;
 use outboard_config as config;
 use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
-use outboard_ring::task::TaskCall;
 use queue::{Attempt, Limits, Queue, Settled, Task};
-use serde::Serialize;
+pub(crate) use status::TasksStatus;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -64,17 +66,6 @@ pub(crate) struct Tasks {
     log: Rc<ErrorLog>,
 }
 
-#[derive(Debug)]
-struct Coming {
-    asker: Asker,
-    name: Vec<u8>,
-    data: Vec<u8>,
-    data_bytes: usize,
-    delay_ms: u64,
-    is_awaited: bool,
-    retries: Option<u8>,
-}
-
 #[derive(Debug, Default, Clone, Copy)]
 struct Counters {
     accepted: u64,
@@ -83,31 +74,6 @@ struct Counters {
     retried: u64,
     lost: u64,
     given_up: u64,
-}
-
-/// The tasks of an app, for the status page.
-#[derive(Debug, Serialize)]
-pub(crate) struct TasksStatus {
-    /// The app.
-    pub app: String,
-    /// Tasks that wait, some of them for their time.
-    pub waiting: usize,
-    /// Tasks that run.
-    pub running: usize,
-    /// Memory of both.
-    pub bytes: u64,
-    /// Tasks that were taken since start.
-    pub accepted: u64,
-    /// Tasks that found the queue full.
-    pub refused: u64,
-    /// Tasks that succeeded.
-    pub done: u64,
-    /// Failed attempts that are tried again.
-    pub retried: u64,
-    /// Attempts that a worker's end cut short.
-    pub lost: u64,
-    /// Tasks whose attempts are used up.
-    pub given_up: u64,
 }
 
 impl Tasks {
@@ -231,22 +197,6 @@ impl Tasks {
         &self.app
     }
 
-    pub(crate) fn status(&self) -> TasksStatus {
-        let (queue, counters) = (self.queue.borrow(), *self.counters.borrow());
-        TasksStatus {
-            app: self.app.clone(),
-            waiting: queue.waiting(),
-            running: queue.running(),
-            bytes: queue.bytes(),
-            accepted: counters.accepted,
-            refused: counters.refused,
-            done: counters.done,
-            retried: counters.retried,
-            lost: counters.lost,
-            given_up: counters.given_up,
-        }
-    }
-
     fn say(&self, level: Level, text: &str) {
         self.log.write(level, LogEvent { app: Some(&self.app), text, ..LogEvent::default() });
     }
@@ -257,110 +207,6 @@ impl Tasks {
             Some(successor) => successor.present(),
             None => self.me.upgrade().expect("whoever calls holds it"),
         }
-    }
-
-    fn take(&self, asker: Asker, id: Tag, call: &TaskCall<'_>) {
-        let data_bytes = call.data_bytes as usize;
-        if data_bytes > DATA_MAX_BYTES {
-            return fail(&asker, id, Failure::TooLarge, "its data are larger than 16 MiB");
-        }
-        let coming = Coming {
-            asker,
-            name: call.name.to_vec(),
-            data: Vec::new(),
-            data_bytes,
-            delay_ms: call.delay_ms,
-            is_awaited: call.is_awaited,
-            retries: call.retries,
-        };
-        match data_bytes {
-            0 => self.present().accept(id, coming),
-            _ => drop(self.coming.borrow_mut().insert((coming.asker.worker(), id), coming)),
-        }
-    }
-
-    /// Whether the bytes are of a task.
-    fn take_data(&self, worker: WorkerId, id: Tag, bytes: &[u8]) -> bool {
-        let mut all = self.coming.borrow_mut();
-        let Some(coming) = all.get_mut(&(worker, id)) else { return false };
-        let taken = bytes.len().min(coming.data_bytes - coming.data.len());
-        coming.data.extend_from_slice(&bytes[..taken]);
-        if coming.data.len() == coming.data_bytes
-            && let Some(coming) = all.remove(&(worker, id))
-        {
-            drop(all);
-            self.present().accept(id, coming);
-        }
-        true
-    }
-
-    fn accept(&self, operation: Tag, coming: Coming) {
-        let Coming { asker, name, data, delay_ms, is_awaited, retries, .. } = coming;
-        let task = self.make(&name, data, retries);
-        let id = task.id;
-        // Who waits for a result is gone with the gateway, and so is the wish for it.
-        if let Some(keep) = self.keep.clone().filter(|_| !is_awaited) {
-            return self.write_down(keep, task, delay_ms, asker, operation);
-        }
-        if !self.push(task, delay_ms) {
-            return self.refuse(&asker, operation);
-        }
-        match is_awaited {
-            true => drop(self.awaited.borrow_mut().insert(id, (asker, operation))),
-            false => tell(&asker, operation, format!("{id:016x}").as_bytes()),
-        }
-    }
-
-    /// Accepts a task once it has been written down.
-    fn write_down(&self, keep: Rc<Keep>, task: Task, delay_ms: u64, asker: Asker, operation: Tag) {
-        if self.stopped.get() || self.queue.borrow_mut().expect(&task).is_err() {
-            self.counters.borrow_mut().refused += 1;
-            return self.refuse(&asker, operation);
-        }
-        let tasks = self.me.upgrade().expect("whoever calls holds it");
-        spawn(async move {
-            let (id, written) = (task.id, keep.put(&task, delay_ms).await);
-            tasks.queue.borrow_mut().arrive(&task);
-            // A reload may have come meanwhile.
-            let present = tasks.present();
-            if let Err(error) = written {
-                present.counters.borrow_mut().refused += 1;
-                let why = format!("it cannot be written down: {error}");
-                return fail(&asker, operation, Failure::Busy, &why);
-            }
-            present.queue.borrow_mut().put(task, now_ms().saturating_add(delay_ms));
-            present.counters.borrow_mut().accepted += 1;
-            present.changed.set();
-            tell(&asker, operation, format!("{id:016x}").as_bytes());
-            if present.stopped.get() {
-                present.stop();
-            }
-        });
-    }
-
-    fn refuse(&self, asker: &Asker, operation: Tag) {
-        let why = if self.stopped.get() { STOPPING } else { "the queue of tasks is full" };
-        fail(asker, operation, Failure::Busy, why);
-    }
-
-    fn make(&self, name: &[u8], data: Vec<u8>, retries: Option<u8>) -> Task {
-        let id = self.next_id.get();
-        self.next_id.set(id + 1);
-        Task::new(id, name, data, retries.unwrap_or(self.config.retries))
-    }
-
-    /// Queues a task; false without room for it.
-    fn push(&self, task: Task, delay_ms: u64) -> bool {
-        let due_ms = now_ms().saturating_add(delay_ms);
-        let accepted = !self.stopped.get() && self.queue.borrow_mut().accept(task, due_ms).is_ok();
-        let mut counters = self.counters.borrow_mut();
-        if accepted {
-            counters.accepted += 1;
-            self.changed.set();
-        } else {
-            counters.refused += 1;
-        }
-        accepted
     }
 
     /// As many as the workers have room for.

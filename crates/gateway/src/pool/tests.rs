@@ -7,7 +7,7 @@ use crate::body::RequestBody;
 use crate::exchange::End;
 use crate::log::{Level, Sink, Target};
 use outboard_ring::channel::WorkerChannel;
-use outboard_ring::control::WorkerScript;
+use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, FetchCall, FetchOptions, Operation, Part};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};

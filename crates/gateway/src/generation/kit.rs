@@ -1,0 +1,123 @@
+//! What every generation is made with, and the making.
+//!
+//! Called by the server at start and at each reload. Invariant: a generation that cannot be opened
+//! leaves no process behind.
+
+use super::{Generation, Logs, Sinks};
+use crate::app::App;
+use crate::entities::Entities;
+use crate::fetch::Fetches;
+use crate::page_cache::Purges;
+use crate::pool::{Pool, PoolSettings};
+use crate::server::ServerError;
+use crate::tasks::keep::Keep;
+use crate::tasks::{self, Tasks};
+use outboard_config::{Config, Diagnostics};
+use outboard_ring::doorbell::Doorbell;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What every generation is made with.
+pub(crate) struct Kit {
+    pub(crate) name: Option<String>,
+    pub(crate) host_binary: PathBuf,
+    pub(crate) load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+}
+
+impl Kit {
+    /// Opens logs and folders and starts the pools of a configuration.
+    ///
+    /// # Errors
+    /// What cannot be used.
+    pub(crate) fn open(
+        &self,
+        number: u32,
+        config: Config,
+        predecessor: Option<&Generation>,
+        doorbell: &Doorbell,
+    ) -> Result<(Generation, Sinks), ServerError> {
+        let mut sinks = Sinks::default();
+        let cannot_log =
+            |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
+        let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
+        let upstream = super::upstream(&config, predecessor);
+        let entities = Entities::open(&config, predecessor, &server_logs.error);
+        let entities = entities.map_err(ServerError::Setup)?;
+        let mut apps = Vec::new();
+        for app in &config.apps {
+            let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
+            let mut settings =
+                PoolSettings::of(app, &self.host_binary).map_err(ServerError::Setup)?;
+            if let Some(name) = &self.name {
+                settings.host.app = title(name, app, &config);
+            }
+            let tasks = match &app.tasks {
+                None => None,
+                Some(tasks) => {
+                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::Setup)?;
+                    let pool = start_pool(settings, doorbell, &logs)?;
+                    Some(start_tasks(app, tasks, pool, entities.as_deref(), predecessor, &logs))
+                }
+            };
+            let pool = start_pool(settings, doorbell, &logs)?;
+            let is_first = predecessor.is_none();
+            let opened = App::open(
+                app.clone(),
+                pool.clone(),
+                tasks.clone(),
+                logs,
+                upstream.clone(),
+                is_first,
+            );
+            let opened = opened.map_err(|error| {
+                pool.retire(0);
+                tasks.iter().for_each(|tasks| tasks.pool.retire(0));
+                ServerError::Setup(format!("app {}: {error}", app.name))
+            })?;
+            let operations = Fetches::new(upstream.clone(), entities.clone());
+            let operations = Purges::before(operations, opened.page_cache.clone());
+            let operations = tasks::before(operations, tasks);
+            opened.pools().for_each(|pool| pool.set_operations(operations.clone()));
+            apps.push(Rc::new(opened));
+        }
+        let logs = Rc::<Logs>::new(server_logs);
+        Ok((Generation::new(number, config, apps, logs, upstream, entities), sinks))
+    }
+}
+
+/// What the processes of a named server's app are called.
+fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
+    if config.apps.len() == 1 { name.to_owned() } else { format!("{name}/{}", app.name) }
+}
+
+/// The tasks of an app; those that the last gateway has left come first.
+fn start_tasks(
+    app: &outboard_config::App,
+    config: &outboard_config::Tasks,
+    pool: Rc<Pool>,
+    entities: Option<&Entities>,
+    predecessor: Option<&Generation>,
+    logs: &Logs,
+) -> Rc<Tasks> {
+    let name = config.namespace.as_deref();
+    let namespace = name.and_then(|name| entities?.namespace(name).cloned());
+    let keep = namespace.map(|namespace| Keep::new(namespace, &app.name));
+    let tasks = Tasks::start(&app.name, config.clone(), pool, keep, logs.error.clone());
+    let before = predecessor.and_then(|before| {
+        let found = before.tasks().find(|before| before.app() == app.name);
+        found.cloned()
+    });
+    tasks.resume(before.as_ref());
+    tasks
+}
+
+fn start_pool(
+    settings: PoolSettings,
+    doorbell: &Doorbell,
+    logs: &Logs,
+) -> Result<Rc<Pool>, ServerError> {
+    let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
+    Ok(Pool::start(settings, doorbell, logs.error.clone(), logs.slow.clone()))
+}

@@ -1,0 +1,129 @@
+//! How a pool is run, from what the configuration says of its app.
+
+use crate::php_settings;
+use outboard_config::{App, Count, LogTarget, MemoryBudget, Tasks};
+use outboard_ring::control::{HostSettings, Isolation};
+use outboard_supervisor::memory;
+use std::path::{Path, PathBuf};
+
+/// How a pool is run. Times in ms.
+#[derive(Debug, Clone)]
+pub(crate) struct PoolSettings {
+    /// The app's name.
+    pub app: String,
+    /// The host binary.
+    pub host_binary: PathBuf,
+    /// What the host needs.
+    pub host: HostSettings,
+    /// Workers that are always there; `None` for one a core.
+    pub min: Option<usize>,
+    /// Most workers; `None` sizes by memory.
+    pub max: Option<usize>,
+    /// Memory that all workers together may use.
+    pub memory_budget_bytes: u64,
+    /// Idle workers that are kept beyond the demand.
+    pub spare: usize,
+    /// Most waiting requests.
+    pub queue_length: usize,
+    /// Longest wait in the queue.
+    pub queue_timeout_ms: u64,
+    /// Workers beyond `max` for requests that come from our own workers.
+    pub loopback_slots: usize,
+    /// Idle time after which a worker above the minimum leaves.
+    pub idle_timeout_ms: u64,
+    /// Requests after which a worker is replaced.
+    pub recycle_requests: Option<u64>,
+    /// Spread of the above, percent.
+    pub recycle_jitter_percent: u32,
+    /// Own memory above which a worker is replaced.
+    pub recycle_memory_bytes: Option<u64>,
+    /// Longest run of a request.
+    pub deadline_ms: u64,
+    /// A request longer than this is written to the slow log.
+    pub slow_ms: Option<u64>,
+    /// Longest start of PHP.
+    pub start_timeout_ms: u64,
+}
+
+impl PoolSettings {
+    /// Those of an app's requests; `host_binary` when the app names none.
+    ///
+    /// # Errors
+    /// A user or group that does not exist.
+    pub(crate) fn of(app: &App, host_binary: &Path) -> Result<Self, String> {
+        let pool = &app.pool;
+        let count = |count: Count| match count {
+            Count::Auto => None,
+            Count::Fixed(number) => Some(number as usize),
+        };
+        Ok(Self {
+            app: app.name.clone(),
+            host_binary: app.php.host_binary.clone().unwrap_or(host_binary.to_owned()),
+            host: php_settings::of(app)?,
+            min: count(pool.min),
+            max: count(pool.max),
+            memory_budget_bytes: memory_budget_bytes(
+                pool.memory_budget,
+                memory::machine_bytes().unwrap_or(1 << 30),
+            ),
+            spare: pool.spare as usize,
+            queue_length: pool.queue_length as usize,
+            queue_timeout_ms: pool.queue_timeout_ms,
+            loopback_slots: pool.loopback_slots as usize,
+            idle_timeout_ms: pool.idle_timeout_ms,
+            recycle_requests: pool.recycle_requests.map(u64::from),
+            recycle_jitter_percent: pool.recycle_jitter_percent,
+            recycle_memory_bytes: pool.recycle_memory_bytes,
+            deadline_ms: app.limits.request_deadline_ms,
+            slow_ms: (app.log.slow.to != LogTarget::Off).then_some(app.log.slow.after_ms),
+            start_timeout_ms: pool.start_timeout_ms,
+        })
+    }
+
+    /// As many workers as are asked for, always, and no queue of their own: tasks wait elsewhere.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn of_tasks(&self, app: &App, tasks: &Tasks) -> Result<Self, String> {
+        let workers = tasks.workers as usize;
+        let mut host = php_settings::of_tasks(app, tasks)?;
+        host.app = format!("{}:tasks", self.host.app);
+        Ok(Self {
+            app: format!("{}:tasks", app.name),
+            host,
+            min: Some(workers),
+            max: Some(workers),
+            spare: 0,
+            queue_length: workers * tasks.concurrency as usize,
+            queue_timeout_ms: tasks.timeout_ms,
+            loopback_slots: 0,
+            deadline_ms: tasks.timeout_ms,
+            slow_ms: None,
+            ..self.clone()
+        })
+    }
+
+    /// Requests that a worker may have at a time.
+    pub(super) fn concurrency(&self) -> usize {
+        self.host.worker.as_ref().map_or(1, |worker| worker.concurrency.max(1) as usize)
+    }
+
+    /// Whether a script stays, so that workers may speak without a request.
+    pub(super) fn is_resident(&self) -> bool {
+        self.host.worker.is_some()
+    }
+
+    /// Whether each request is answered by a fork of its own.
+    pub(super) fn forks_per_request(&self) -> bool {
+        self.host.worker.as_ref().is_some_and(|worker| worker.isolation == Isolation::Fork)
+    }
+}
+
+/// Bytes that an app's workers may use together: 70 % of what there is unless told otherwise.
+fn memory_budget_bytes(budget: MemoryBudget, machine_bytes: u64) -> u64 {
+    match budget {
+        MemoryBudget::Bytes(bytes) => bytes,
+        MemoryBudget::Percent(percent) => machine_bytes / 100 * u64::from(percent),
+        MemoryBudget::Auto => machine_bytes / 100 * 70,
+    }
+}

@@ -1,0 +1,132 @@
+//! Tasks that workers ask for, until they are in the queue.
+//!
+//! Called for each operation of a worker, and by the clock. Invariant: a task that is to be written
+//! down is accepted when it has been.
+
+use super::keep::Keep;
+use super::queue::Task;
+use super::{DATA_MAX_BYTES, STOPPING, Tasks, fail, tell};
+use crate::pool::operations::{Asker, WorkerId};
+use outboard_reactor::{now_ms, spawn};
+use outboard_ring::frame::Tag;
+use outboard_ring::operation::Failure;
+use outboard_ring::task::TaskCall;
+use std::rc::Rc;
+
+/// A task whose data have not all come.
+#[derive(Debug)]
+pub(super) struct Coming {
+    pub(super) asker: Asker,
+    name: Vec<u8>,
+    data: Vec<u8>,
+    data_bytes: usize,
+    delay_ms: u64,
+    is_awaited: bool,
+    retries: Option<u8>,
+}
+
+impl Tasks {
+    pub(super) fn take(&self, asker: Asker, id: Tag, call: &TaskCall<'_>) {
+        let data_bytes = call.data_bytes as usize;
+        if data_bytes > DATA_MAX_BYTES {
+            return fail(&asker, id, Failure::TooLarge, "its data are larger than 16 MiB");
+        }
+        let coming = Coming {
+            asker,
+            name: call.name.to_vec(),
+            data: Vec::new(),
+            data_bytes,
+            delay_ms: call.delay_ms,
+            is_awaited: call.is_awaited,
+            retries: call.retries,
+        };
+        match data_bytes {
+            0 => self.present().accept(id, coming),
+            _ => drop(self.coming.borrow_mut().insert((coming.asker.worker(), id), coming)),
+        }
+    }
+
+    /// Whether the bytes are of a task.
+    pub(super) fn take_data(&self, worker: WorkerId, id: Tag, bytes: &[u8]) -> bool {
+        let mut all = self.coming.borrow_mut();
+        let Some(coming) = all.get_mut(&(worker, id)) else { return false };
+        let taken = bytes.len().min(coming.data_bytes - coming.data.len());
+        coming.data.extend_from_slice(&bytes[..taken]);
+        if coming.data.len() == coming.data_bytes
+            && let Some(coming) = all.remove(&(worker, id))
+        {
+            drop(all);
+            self.present().accept(id, coming);
+        }
+        true
+    }
+
+    fn accept(&self, operation: Tag, coming: Coming) {
+        let Coming { asker, name, data, delay_ms, is_awaited, retries, .. } = coming;
+        let task = self.make(&name, data, retries);
+        let id = task.id;
+        // Who waits for a result is gone with the gateway, and so is the wish for it.
+        if let Some(keep) = self.keep.clone().filter(|_| !is_awaited) {
+            return self.write_down(keep, task, delay_ms, asker, operation);
+        }
+        if !self.push(task, delay_ms) {
+            return self.refuse(&asker, operation);
+        }
+        match is_awaited {
+            true => drop(self.awaited.borrow_mut().insert(id, (asker, operation))),
+            false => tell(&asker, operation, format!("{id:016x}").as_bytes()),
+        }
+    }
+
+    /// Accepts a task once it has been written down.
+    fn write_down(&self, keep: Rc<Keep>, task: Task, delay_ms: u64, asker: Asker, operation: Tag) {
+        if self.stopped.get() || self.queue.borrow_mut().expect(&task).is_err() {
+            self.counters.borrow_mut().refused += 1;
+            return self.refuse(&asker, operation);
+        }
+        let tasks = self.me.upgrade().expect("whoever calls holds it");
+        spawn(async move {
+            let (id, written) = (task.id, keep.put(&task, delay_ms).await);
+            tasks.queue.borrow_mut().arrive(&task);
+            // A reload may have come meanwhile.
+            let present = tasks.present();
+            if let Err(error) = written {
+                present.counters.borrow_mut().refused += 1;
+                let why = format!("it cannot be written down: {error}");
+                return fail(&asker, operation, Failure::Busy, &why);
+            }
+            present.queue.borrow_mut().put(task, now_ms().saturating_add(delay_ms));
+            present.counters.borrow_mut().accepted += 1;
+            present.changed.set();
+            tell(&asker, operation, format!("{id:016x}").as_bytes());
+            if present.stopped.get() {
+                present.stop();
+            }
+        });
+    }
+
+    fn refuse(&self, asker: &Asker, operation: Tag) {
+        let why = if self.stopped.get() { STOPPING } else { "the queue of tasks is full" };
+        fail(asker, operation, Failure::Busy, why);
+    }
+
+    pub(super) fn make(&self, name: &[u8], data: Vec<u8>, retries: Option<u8>) -> Task {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        Task::new(id, name, data, retries.unwrap_or(self.config.retries))
+    }
+
+    /// Queues a task; false without room for it.
+    pub(super) fn push(&self, task: Task, delay_ms: u64) -> bool {
+        let due_ms = now_ms().saturating_add(delay_ms);
+        let accepted = !self.stopped.get() && self.queue.borrow_mut().accept(task, due_ms).is_ok();
+        let mut counters = self.counters.borrow_mut();
+        if accepted {
+            counters.accepted += 1;
+            self.changed.set();
+        } else {
+            counters.refused += 1;
+        }
+        accepted
+    }
+}
