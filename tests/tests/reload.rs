@@ -139,6 +139,14 @@ fn a_preload_script_that_fails_changes_nothing_and_is_told() {
     is_refused(&site, &text, &["not today"]);
 }
 
+/// The first app's processes were started by then.
+#[test]
+fn a_second_app_that_cannot_be_opened_changes_nothing_and_is_told() {
+    let text =
+        Configured::text("[app.zoo]\nroot = \"www\"\nhosts = [\"zoo\"]\nuser = \"nobody-has-it\"");
+    is_refused(&serving(), &text, &["nobody-has-it"]);
+}
+
 #[test]
 fn an_address_that_is_taken_changes_nothing_and_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

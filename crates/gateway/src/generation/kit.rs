@@ -14,6 +14,7 @@ use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
 use outboard_config::{Config, Diagnostics};
 use outboard_ring::doorbell::Doorbell;
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -45,6 +46,7 @@ impl Kit {
         let upstream = super::upstream(&config, predecessor);
         let entities = Entities::open(&config, predecessor, &server_logs.error);
         let entities = entities.map_err(ServerError::Setup)?;
+        let started = Started { doorbell, pools: RefCell::default() };
         let mut apps = Vec::new();
         for app in &config.apps {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
@@ -57,33 +59,51 @@ impl Kit {
                 None => None,
                 Some(tasks) => {
                     let settings = settings.of_tasks(app, tasks).map_err(ServerError::Setup)?;
-                    let pool = start_pool(settings, doorbell, &logs)?;
+                    let pool = started.start(settings, &logs)?;
                     Some(start_tasks(app, tasks, pool, entities.as_deref(), predecessor, &logs))
                 }
             };
-            let pool = start_pool(settings, doorbell, &logs)?;
+            let pool = started.start(settings, &logs)?;
             let is_first = predecessor.is_none();
-            let opened = App::open(
-                app.clone(),
-                pool.clone(),
-                tasks.clone(),
-                logs,
-                upstream.clone(),
-                is_first,
-            );
-            let opened = opened.map_err(|error| {
-                pool.retire(0);
-                tasks.iter().for_each(|tasks| tasks.pool.retire(0));
-                ServerError::Setup(format!("app {}: {error}", app.name))
-            })?;
+            let opened =
+                App::open(app.clone(), pool, tasks.clone(), logs, upstream.clone(), is_first);
+            let opened =
+                opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
             let operations = Fetches::new(upstream.clone(), entities.clone());
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| pool.set_operations(operations.clone()));
             apps.push(Rc::new(opened));
         }
+        started.keep();
         let logs = Rc::<Logs>::new(server_logs);
         Ok((Generation::new(number, config, apps, logs, upstream, entities), sinks))
+    }
+}
+
+/// The pools of a generation that is being opened, which end when it cannot be.
+struct Started<'a> {
+    doorbell: &'a Doorbell,
+    pools: RefCell<Vec<Rc<Pool>>>,
+}
+
+impl Started<'_> {
+    fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
+        let doorbell = self.doorbell.try_clone().map_err(ServerError::Io)?;
+        let pool = Pool::start(settings, doorbell, logs.error.clone(), logs.slow.clone());
+        self.pools.borrow_mut().push(pool.clone());
+        Ok(pool)
+    }
+
+    /// All are in use from now on.
+    fn keep(self) {
+        self.pools.take();
+    }
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        self.pools.take().iter().for_each(|pool| pool.retire(0));
     }
 }
 
@@ -111,13 +131,4 @@ fn start_tasks(
     });
     tasks.resume(before.as_ref());
     tasks
-}
-
-fn start_pool(
-    settings: PoolSettings,
-    doorbell: &Doorbell,
-    logs: &Logs,
-) -> Result<Rc<Pool>, ServerError> {
-    let doorbell = doorbell.try_clone().map_err(ServerError::Io)?;
-    Ok(Pool::start(settings, doorbell, logs.error.clone(), logs.slow.clone()))
 }
