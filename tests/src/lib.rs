@@ -15,6 +15,7 @@
 mod backend;
 mod browser;
 mod cable;
+mod certificate;
 mod child;
 mod client;
 mod configured;
@@ -50,6 +51,7 @@ mod wordpress;
 pub use backend::Backend;
 pub use browser::Browser;
 pub use cable::Cable;
+pub use certificate::Certificate;
 pub use child::{Child, Launch};
 pub use client::Client;
 pub use configured::Configured;

@@ -1,8 +1,7 @@
 //! A web server as a script's backend, with and without TLS.
 
-use crate::{Child, Launch, Scratch};
+use crate::{Certificate, Child, Launch, Scratch};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// A running nginx, reached through Unix sockets alone. It has a certificate for `localhost`.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ impl Web {
     pub fn start() -> Web {
         let scratch = Scratch::new("web");
         let folder = scratch.path().to_owned();
-        certify(&scratch);
+        Certificate::make(&folder, "localhost", "DNS:localhost,IP:127.0.0.1");
         let text = configuration(&scratch);
         let child = Launch::new("/usr/sbin/nginx")
             .args(["-e", "stderr", "-c"])
@@ -41,22 +40,8 @@ impl Web {
 
     /// The certificate, which is its own authority.
     pub fn certificate(&self) -> PathBuf {
-        self.folder.join("certificate.pem")
+        self.folder.join("localhost.pem")
     }
-}
-
-fn certify(scratch: &Scratch) {
-    let output = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-        .arg("-keyout")
-        .arg(scratch.path().join("key.pem"))
-        .arg("-out")
-        .arg(scratch.path().join("certificate.pem"))
-        .stdin(Stdio::null())
-        .output()
-        .expect("openssl comes with the TLS library that PHP needs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn configuration(scratch: &Scratch) -> String {
@@ -72,7 +57,7 @@ http {{
   server {{
     listen unix:{folder}/http.sock;
     listen unix:{folder}/https.sock ssl;
-    ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;
+    ssl_certificate {folder}/localhost.pem; ssl_certificate_key {folder}/localhost.key;
     location = /answer {{ return 200 "first line\nthe answer\n"; }}
     location = /another {{ return 200 "another answer\n"; }}
   }}

@@ -2,11 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Child, Docroot, Launch, Scratch, Server};
+use outboard_e2e::{Backend, Certificate, Child, Docroot, Launch, Scratch, Server};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 
@@ -44,7 +43,7 @@ struct Nginx {
 impl Nginx {
     fn start() -> Nginx {
         let scratch = Scratch::new("bench-nginx");
-        certify(scratch.path());
+        Certificate::make(scratch.path(), "certificate", "IP:127.0.0.1");
         let path = scratch.path().display();
         for _ in 0..10 {
             let port = free_port();
@@ -56,7 +55,7 @@ impl Nginx {
                  fastcgi_temp_path {path}/3; uwsgi_temp_path {path}/4; scgi_temp_path {path}/5;\n\
                  server {{ listen 127.0.0.1:{port} reuseport; listen unix:{path}/socket;\n\
                  listen 127.0.0.1:{tls_port} ssl http2; ssl_certificate {path}/certificate.pem;\n\
-                 ssl_certificate_key {path}/key.pem;\n\
+                 ssl_certificate_key {path}/certificate.key;\n\
                  location /few {{ keepalive_requests 5; return 200 hello; }}\n\
                  location / {{ return 200 hello; }} }} }}"
             );
@@ -84,21 +83,6 @@ impl Nginx {
 fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("it is bound").port()
-}
-
-/// Makes a certificate that nobody trusts.
-fn certify(folder: &Path) {
-    let output = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-        .args(["-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=IP:127.0.0.1"])
-        .arg("-keyout")
-        .arg(folder.join("key.pem"))
-        .arg("-out")
-        .arg(folder.join("certificate.pem"))
-        .output()
-        .expect("openssl is there");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// nginx says that it starts before it listens.

@@ -2,11 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Child, Configured, Connection, Docroot, Launch, Request, Scratch};
+use outboard_e2e::{
+    Backend, Certificate, Child, Configured, Connection, Docroot, Launch, Request, Scratch,
+};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::Command;
 
 fn serving(tables: &str) -> Configured {
     let text = format!(
@@ -161,7 +162,8 @@ struct Nginx {
 impl Nginx {
     fn start(listen: &str) -> Nginx {
         let scratch = Scratch::new("nginx");
-        let (certificate, key) = certificate(&scratch);
+        let made = Certificate::make(scratch.path(), "localhost", "DNS:localhost");
+        let (certificate, key) = (made.chain, made.key);
         for _ in 0..10 {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let port = listener.local_addr().unwrap().port();
@@ -200,24 +202,6 @@ impl Nginx {
     fn trusted(&self) -> String {
         format!("[upstream]\nca = {:?}", self.certificate)
     }
-}
-
-/// A certificate for `localhost`, and its key.
-fn certificate(scratch: &Scratch) -> (PathBuf, PathBuf) {
-    let (certificate, key) = (scratch.path().join("cert.pem"), scratch.path().join("key.pem"));
-    let output = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-        .args(["-nodes", "-days", "30", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-        .arg("-out")
-        .arg(&certificate)
-        .arg("-keyout")
-        .arg(&key)
-        .output()
-        .expect("openssl is there");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    (certificate, key)
 }
 
 #[test]

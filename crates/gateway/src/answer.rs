@@ -7,11 +7,12 @@
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::reason::Reason;
+use crate::wire::Wire;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
 };
-use outboard_reactor::{Stream, now_ms, with_deadline};
+use outboard_reactor::{now_ms, with_deadline};
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
@@ -159,13 +160,13 @@ impl Connection {
         if body.len() <= COPY_BYTES {
             out.extend_from_slice(body);
             let out = std::mem::take(out);
-            let written = write_within(&self.stream, &mut [IoSlice::new(&out)], timeout_ms).await;
+            let written = write_within(&self.wire, &mut [IoSlice::new(&out)], timeout_ms).await;
             self.buffers().output = out;
             return self.note_lost(written);
         }
         let out = std::mem::take(out);
         let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
-        let written = write_within(&self.stream, slices, timeout_ms).await;
+        let written = write_within(&self.wire, slices, timeout_ms).await;
         self.buffers().output = out;
         self.note_lost(written)
     }
@@ -176,7 +177,7 @@ impl Connection {
         let mut out = std::mem::take(&mut self.buffers().output);
         write_chunk_head(&mut out, data.len());
         let slices = &mut [IoSlice::new(&out), IoSlice::new(data), IoSlice::new(CHUNK_END)];
-        let written = write_within(&self.stream, slices, timeout_ms).await;
+        let written = write_within(&self.wire, slices, timeout_ms).await;
         out.clear();
         self.buffers().output = out;
         self.note_lost(written)
@@ -198,13 +199,13 @@ impl Connection {
         let timeout_ms = self.gateway.limits().write_timeout_ms;
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(SENDFILE_BYTES);
-            match self.stream.try_send_file(file, &mut offset, most) {
+            match self.wire.try_send_file(file, &mut offset, most) {
                 // The file has become shorter than was announced.
                 Ok(Some(0)) => return false,
                 Err(_) => return self.note_lost(Err(Reason::ClientGone)),
                 Ok(Some(count)) => left -= count as u64,
                 Ok(None) => {
-                    let writable = self.stream.source().writable();
+                    let writable = self.wire.writable();
                     if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
                         return self.note_lost(Err(Reason::WriteTimeout));
                     }
@@ -235,16 +236,16 @@ impl Connection {
 
 /// Writes all, giving the client `timeout_ms` for each piece that it takes.
 pub(crate) async fn write_within(
-    stream: &Stream,
+    wire: &Wire,
     mut slices: &mut [IoSlice<'_>],
     timeout_ms: u64,
 ) -> Result<(), Reason> {
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
-        match stream.try_write(slices) {
+        match wire.try_write(slices) {
             Ok(Some(count)) => IoSlice::advance_slices(&mut slices, count),
             Ok(None) => {
-                let writable = stream.source().writable();
+                let writable = wire.writable();
                 if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
                     return Err(Reason::WriteTimeout);
                 }

@@ -3,9 +3,10 @@
 //! Called once a connection and, behind a trusted proxy, once a request. Invariant: forwarding
 //! headers of untrusted peers are never looked at.
 
+use crate::wire::Wire;
 use outboard_config::Forwarding;
 use outboard_http1::RequestHead;
-use outboard_reactor::{Peer, Stream};
+use outboard_reactor::Peer;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,8 +28,8 @@ impl Ends {
     }
 
     /// Address and port that the client connected to; asked for once.
-    pub(crate) fn local(&self, stream: &Stream) -> (&str, u16) {
-        let (address, port) = self.local.get_or_init(|| match stream.local_address() {
+    pub(crate) fn local(&self, wire: &Wire) -> (&str, u16) {
+        let (address, port) = self.local.get_or_init(|| match wire.local_address() {
             Some(local) => (local.ip().to_canonical().to_string().into(), local.port()),
             None => ("".into(), 0),
         });
@@ -56,10 +57,10 @@ impl Ends {
     }
 
     /// The peer's address when it is on this machine and could be one of our own workers.
-    pub(crate) fn local_peer(&self, stream: &Stream) -> Option<SocketAddr> {
+    pub(crate) fn local_peer(&self, wire: &Wire) -> Option<SocketAddr> {
         let Peer::Tcp(address) = self.peer else { return None };
         let ip = address.ip().to_canonical();
-        let same = ip.is_loopback() || *self.peer_text == *self.local(stream).0;
+        let same = ip.is_loopback() || *self.peer_text == *self.local(wire).0;
         same.then_some(SocketAddr::new(ip, address.port()))
     }
 }

@@ -296,7 +296,7 @@ async fn wait<T>(
         if let Some(found) = look() {
             return Poll::Ready(Ok(found));
         }
-        if connection.stream.source().poll_hangup().is_ready() {
+        if connection.wire.poll_hangup().is_ready() {
             return Poll::Ready(Err(Cut::Gone));
         }
         Poll::Pending

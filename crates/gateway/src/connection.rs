@@ -6,7 +6,7 @@
 //! read the answer first (RFC 9112 9.6).
 
 use crate::admin;
-use crate::answer::Sent;
+use crate::answer::{Sent, write_within};
 use crate::buffers::Buffers;
 use crate::client::Ends;
 use crate::gateway::Gateway;
@@ -15,8 +15,9 @@ use crate::log::Wall;
 use crate::reason::Reason;
 use crate::turn;
 use crate::upgrade::{Speak, Upgraded};
+use crate::wire::Wire;
 use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
-use outboard_reactor::{self as reactor, Stream, with_deadline};
+use outboard_reactor::{self as reactor, with_deadline};
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::task::Poll;
@@ -29,7 +30,7 @@ const LINGER_BYTES: usize = 1 << 20;
 pub(crate) struct Connection {
     pub(crate) gateway: Rc<Gateway>,
     pub(crate) listener: Rc<ListenerFacts>,
-    pub(crate) stream: Stream,
+    pub(crate) wire: Wire,
     pub(crate) ends: Ends,
     /// Present while a request is worked on.
     pub(crate) buffers: Option<Box<Buffers>>,
@@ -73,13 +74,13 @@ impl Connection {
     pub(crate) fn new(
         gateway: Rc<Gateway>,
         listener: Rc<ListenerFacts>,
-        stream: Stream,
+        wire: Wire,
         ends: Ends,
     ) -> Self {
         Self {
             gateway,
             listener,
-            stream,
+            wire,
             ends,
             buffers: None,
             head_len: 0,
@@ -105,10 +106,14 @@ impl Connection {
                     self.linger().await;
                     break;
                 }
+                After::Abort => {
+                    self.wire.abandon();
+                    break;
+                }
                 _ => break,
             }
         }
-        let Self { gateway, stream, buffers, consumed, switched, .. } = self;
+        let Self { gateway, wire, buffers, consumed, switched, .. } = self;
         let mut read_ahead = Vec::new();
         if let Some(mut buffers) = buffers {
             if switched.is_some() {
@@ -117,7 +122,7 @@ impl Connection {
             gateway.buffers.give_back(buffers);
         }
         if let Some(speak) = switched {
-            speak(Upgraded::new(stream, read_ahead, gateway.clone())).await;
+            speak(Upgraded::new(wire, read_ahead, gateway.clone())).await;
         }
         gateway.connection_closed();
     }
@@ -206,21 +211,21 @@ impl Connection {
             if self.gateway.is_draining() {
                 return Poll::Ready(false);
             }
-            self.stream.source().poll_readable().map(|()| true)
+            self.wire.poll_readable().map(|()| true)
         });
         with_deadline(reactor::now_ms() + idle_timeout_ms, readable).await.unwrap_or(false)
     }
 
     /// Reads once; the caller has set the deadline.
     async fn read_more(&mut self) -> Read {
-        let stream = &self.stream;
+        let wire = &self.wire;
         let input = &mut self.buffers.get_or_insert_with(|| self.gateway.buffers.take()).input;
         if input.capacity() == input.len() {
             input.reserve(input.len().max(4096));
         }
         std::future::poll_fn(|_| {
-            while stream.source().poll_readable().is_ready() {
-                match stream.try_read(input) {
+            while wire.poll_readable().is_ready() {
+                match wire.try_read(input) {
                     Ok(Some(0)) | Err(_) => return Poll::Ready(Read::Closed),
                     Ok(Some(_)) => return Poll::Ready(Read::Some),
                     Ok(None) => {}
@@ -279,15 +284,13 @@ impl Connection {
     /// Writes bytes that fit no other place (`100 Continue`).
     pub(crate) async fn write_plain(&self, bytes: &[u8]) -> bool {
         let timeout_ms = self.gateway.limits().write_timeout_ms;
-        let mut slices = [IoSlice::new(bytes)];
-        let write = self.stream.write_all(&mut slices);
-        matches!(with_deadline(reactor::now_ms() + timeout_ms, write).await, Ok(Ok(())))
+        write_within(&self.wire, &mut [IoSlice::new(bytes)], timeout_ms).await.is_ok()
     }
 
     /// Ends the sending side and reads what still comes for a while: closing with unread bytes
     /// makes the kernel send a reset, which can destroy the answer on its way.
     async fn linger(&mut self) {
-        self.stream.shutdown_write();
+        self.wire.shutdown_write();
         let until_ms = reactor::now_ms() + LINGER_MS;
         let mut total = 0;
         while total < LINGER_BYTES && reactor::now_ms() < until_ms {

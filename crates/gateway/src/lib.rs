@@ -31,6 +31,7 @@ mod files;
 mod gateway;
 mod generation;
 mod header_block;
+mod http2;
 mod identity;
 pub mod life;
 mod listener;
@@ -54,5 +55,6 @@ mod tasks;
 mod turn;
 pub mod upgrade;
 mod users;
+mod wire;
 
 pub use reason::Reason;

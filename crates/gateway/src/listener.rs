@@ -4,14 +4,19 @@
 //! closed, so a reload loses no connection; at the connection limit the kernel's backlog queues
 //! and nothing is refused.
 
+mod handshake;
 pub(crate) mod set;
 
 use crate::client::Ends;
 use crate::connection::Connection;
 use crate::gateway::Gateway;
+use crate::http2;
 use crate::log::Level;
+use crate::wire::Wire;
+use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
-use outboard_reactor::{Accepted, Event, Listener, sleep, spawn};
+use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn};
+use outboard_tls::ServerConfig;
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::cell::RefCell;
@@ -20,6 +25,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// What a listener is for.
@@ -40,6 +46,17 @@ pub(crate) enum Serves {
 pub(crate) struct ListenerFacts {
     pub(crate) serves: Serves,
     pub(crate) forwarding: Forwarding,
+    /// For listeners that speak TLS.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// Whether clients are sent to a listener that does.
+    pub(crate) redirects_to_https: bool,
+}
+
+impl ListenerFacts {
+    /// A listener for operators.
+    pub(crate) fn plain(serves: Serves) -> Self {
+        Self { serves, forwarding: Forwarding::default(), tls: None, redirects_to_https: false }
+    }
 }
 
 /// A bound socket that is being accepted from.
@@ -84,7 +101,7 @@ impl Bound {
     pub(crate) fn start(
         gateway: &Rc<Gateway>,
         address: ListenAddress,
-        facts: ListenerFacts,
+        facts: Rc<ListenerFacts>,
         backlog: u32,
     ) -> Result<Rc<Self>, BindError> {
         let failed = |source| BindError { address: address.clone(), source };
@@ -97,7 +114,7 @@ impl Bound {
         let bound = Rc::new(Self {
             address,
             local,
-            facts: RefCell::new(Rc::new(facts)),
+            facts: RefCell::new(facts),
             stop: Event::default(),
             unlink,
         });
@@ -116,19 +133,25 @@ impl Bound {
 
     /// As a browser wants it.
     pub(crate) fn url(&self) -> String {
+        let scheme = if self.facts.borrow().tls.is_some() { "https" } else { "http" };
         match self.local {
             Some(local) if local.ip().is_unspecified() => {
-                format!("http://localhost:{}/", local.port())
+                format!("{scheme}://localhost:{}/", local.port())
             }
-            Some(local) => format!("http://{local}/"),
+            Some(local) => format!("{scheme}://{local}/"),
             None => self.address.to_string(),
         }
     }
 
+    /// Where it speaks TLS to the network's clients.
+    pub(crate) fn https_port(&self) -> Option<u16> {
+        self.facts.borrow().tls.as_ref()?;
+        self.local.map(|local| local.port())
+    }
+
     /// What connections from now on are told.
-    pub(crate) fn set_forwarding(&self, forwarding: Forwarding) {
-        let serves = self.facts.borrow().serves;
-        *self.facts.borrow_mut() = Rc::new(ListenerFacts { serves, forwarding });
+    pub(crate) fn set_facts(&self, facts: Rc<ListenerFacts>) {
+        self.facts.replace(facts);
     }
 
     /// Stops accepting and closes the socket.
@@ -164,8 +187,7 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
             Some(Ok(Accepted { stream, peer })) => {
                 gateway.connection_opened();
                 let facts = bound.facts.borrow().clone();
-                let connection = Connection::new(gateway.clone(), facts, stream, Ends::new(peer));
-                spawn(connection.serve());
+                spawn(welcome(gateway.clone(), facts, stream, Ends::new(peer)));
             }
             Some(Err(error)) => {
                 let text = format!("cannot accept connections: {error}; trying again");
@@ -174,6 +196,24 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
             }
         }
     }
+}
+
+/// Serves a client, once it speaks TLS if it has to.
+async fn welcome(gateway: Rc<Gateway>, facts: Rc<ListenerFacts>, stream: Stream, ends: Ends) {
+    let wire = match &facts.tls {
+        None => Wire::Plain(stream),
+        Some(settings) => match handshake::of(&gateway, stream, settings.clone()).await {
+            Ok(Spoken::Http1(wire)) => wire,
+            Ok(Spoken::Http2(session)) => {
+                return Box::pin(http2::serve(gateway, facts, session, ends)).await;
+            }
+            Err(why) => {
+                gateway.note(Level::Debug, &format!("no TLS with {}: {why}", ends.peer_text));
+                return gateway.connection_closed();
+            }
+        },
+    };
+    Connection::new(gateway, facts, wire, ends).serve().await;
 }
 
 /// A socket with this address that was bound for us. It stays open beside the one that is

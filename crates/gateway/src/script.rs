@@ -49,7 +49,7 @@ pub(crate) async fn begin_answer(
         for_cache: for_cache.map(|wish| &wish.conditions[..]),
     };
     let frame = frame::request(connection, turn, app, script, received.content_length, extra);
-    let local_peer = connection.ends.local_peer(&connection.stream);
+    let local_peer = connection.ends.local_peer(&connection.wire);
     let lease = submit(turn.request_id, app, frame, received.body, local_peer)?;
     relay::begin(connection, turn, app, lease, for_cache).await
 }
@@ -93,7 +93,7 @@ pub(crate) fn begin(
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
     let extra = Extra { params: &params, part: Some(&sub), for_cache: None };
     let frame = frame::request(connection, turn, app, &script, None, extra);
-    let local_peer = connection.ends.local_peer(&connection.stream);
+    let local_peer = connection.ends.local_peer(&connection.wire);
     submit(turn.request_id, app, frame, RequestBody::empty(), local_peer)
 }
 

@@ -10,7 +10,8 @@ use crate::gateway::{Gateway, Rings};
 use crate::generation::{Generation, Kit};
 use crate::identity;
 use crate::life::{self, Life, Ready};
-use crate::listener::{BindError, Serves, set};
+use crate::listener::set::{self, Wanted};
+use crate::listener::{BindError, Serves};
 use crate::log::Level;
 use crate::pool::StartError;
 use crate::upgrade::Protocol;
@@ -98,12 +99,18 @@ impl From<BindError> for ServerError {
 /// # Errors
 /// Why it did not start.
 pub fn serve(config: Config, mut options: Options) -> Result<(), ServerError> {
+    // Keys are root's, often.
+    let wanted = Wanted::of(&config)?;
     let as_root = identity::assume(&config, options.admin_socket.as_ref(), &options.sockets)?;
     options.sockets.extend(as_root);
-    reactor::run(serve_on_loop(config, options)).map_err(ServerError::Io)?
+    reactor::run(serve_on_loop(config, wanted, options)).map_err(ServerError::Io)?
 }
 
-async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerError> {
+async fn serve_on_loop(
+    config: Config,
+    wanted: Vec<Wanted>,
+    options: Options,
+) -> Result<(), ServerError> {
     let doorbell = Doorbell::nonblocking().map_err(ServerError::Io)?;
     let ring = doorbell.try_clone().map_err(ServerError::Io)?;
     let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
@@ -114,7 +121,7 @@ async fn serve_on_loop(config: Config, options: Options) -> Result<(), ServerErr
     gateway.adopt(kit.name.clone(), options.sockets);
     tell_who_serves(&gateway);
     reactor::watch_memory(Rings(gateway.clone()));
-    let admin_socket = set::listen_first(&gateway, options.admin_socket)?;
+    let admin_socket = set::listen_first(&gateway, wanted, options.admin_socket)?;
     if let Some(unstarted) = wait_ready_or_stop(&gateway, &orders).await {
         set::stop(&gateway);
         return unstarted.map_err(ServerError::Php);
@@ -217,12 +224,15 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
 async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let load = kit.load.clone();
     let config = blocking(move || load()).await.map_err(ServerError::Config)?;
+    let wanted = Wanted::of(&config)?;
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) = kit.open(number, config, Some(&present), &gateway.doorbell)?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
-        Ok(()) => set::bind_new(gateway, &successor.config).map_err(ServerError::from),
+        Ok(()) => {
+            set::bind_new(gateway, &wanted, successor.config.io.backlog).map_err(ServerError::from)
+        }
         Err(error) => Err(error.into()),
     };
     let fresh = match checked {
@@ -234,7 +244,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
         }
     };
     let drain_timeout_ms = successor.config.drain_timeout_ms;
-    set::take_over(gateway, &successor.config, fresh);
+    set::take_over(gateway, &wanted, fresh);
     gateway.swap(successor, sinks, drain_timeout_ms);
     development::follow(gateway);
     Ok(number)

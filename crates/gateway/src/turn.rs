@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::development::{failure, live};
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
+use crate::listener::set::{self, HTTPS_PORT};
 use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::origin::Origin;
@@ -80,11 +81,13 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
 
 fn forwarded(connection: &mut Connection) -> Forwarded {
     let forwarding = &connection.listener.clone().forwarding;
+    let https = connection.wire.is_encrypted();
     if forwarding.trusted_proxies.is_empty() && !forwarding.trust_unix_peers {
-        return Forwarded::default();
+        return Forwarded { https, ..Forwarded::default() };
     }
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
-    Forwarded::read(forwarding, &connection.ends, &buffers.head, &buffers.input)
+    let told = Forwarded::read(forwarding, &connection.ends, &buffers.head, &buffers.input);
+    Forwarded { https: told.https || https, ..told }
 }
 
 async fn dispatch(
@@ -101,6 +104,9 @@ async fn dispatch(
     let buffers = connection.buffers();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
+    }
+    if let Some(answered) = send_to_https(connection, turn).await {
+        return (None, answered);
     }
     if let Some(answered) = entities::attempt(connection, turn, generation).await {
         return (None, answered);
@@ -139,6 +145,27 @@ async fn options_of_all(connection: &mut Connection, turn: &Turn) -> Answered {
     headers.add(b"Allow", METHODS.as_bytes()).expect("a constant header");
     let sent = connection.respond(turn.asked, 204, &headers, b"").await;
     Answered { sent, status: 204, body_bytes: 0 }
+}
+
+/// Has a client come back with TLS. Who checks the name for a certificate comes without
+/// (RFC 8555 8.3).
+async fn send_to_https(connection: &mut Connection, turn: &Turn) -> Option<Answered> {
+    if !connection.listener.redirects_to_https || turn.forwarded.https {
+        return None;
+    }
+    let port = set::https_port(&connection.gateway)?;
+    let buffers = connection.buffers();
+    if buffers.path.starts_with(b"/.well-known/acme-challenge/") {
+        return None;
+    }
+    let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
+    let host = split_host_port(host).0;
+    let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
+    let target = buffers.head.origin_form(&buffers.input);
+    let location = [b"https://", host, port.as_bytes(), &target].concat();
+    let mut headers = HeaderBlock::default();
+    headers.add(b"Location", &location).ok()?;
+    Some(respond(connection, turn, None, 308, headers, &status_page(308, "")).await)
 }
 
 fn is_metrics(generation: &Generation, path: &[u8]) -> bool {
@@ -291,7 +318,7 @@ fn log_access(
         client: turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text),
         method: buffers.head.method(&buffers.input),
         target: buffers.head.target(&buffers.input),
-        protocol: protocol(turn.asked.version),
+        protocol: protocol(connection, turn),
         status: answered.status,
         body_bytes: answered.body_bytes,
         duration_us: now.unix_us.saturating_sub(turn.started.unix_us),
@@ -304,8 +331,9 @@ fn log_access(
 }
 
 /// `SERVER_PROTOCOL`.
-pub(crate) fn protocol(version: Version) -> &'static str {
-    match version {
+pub(crate) fn protocol(connection: &Connection, turn: &Turn) -> &'static str {
+    match turn.asked.version {
+        _ if connection.wire.is_http2() => "HTTP/2.0",
         Version::Http10 => "HTTP/1.0",
         Version::Http11 => "HTTP/1.1",
     }

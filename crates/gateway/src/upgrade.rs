@@ -14,9 +14,8 @@ use crate::gateway::Gateway;
 use crate::header_block::HeaderBlock;
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn};
+use crate::wire::Wire;
 use outboard_http1::{BodyFraming, InvalidHeader};
-use outboard_reactor::Stream;
-use rustix::net::sockopt;
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -108,15 +107,15 @@ impl Switch {
 /// A connection that speaks another protocol.
 #[derive(Debug)]
 pub struct Upgraded {
-    stream: Stream,
+    wire: Wire,
     /// What the client sent right behind its request.
     read_ahead: Vec<u8>,
     gateway: Rc<Gateway>,
 }
 
 impl Upgraded {
-    pub(crate) fn new(stream: Stream, read_ahead: Vec<u8>, gateway: Rc<Gateway>) -> Self {
-        Self { stream, read_ahead, gateway }
+    pub(crate) fn new(wire: Wire, read_ahead: Vec<u8>, gateway: Rc<Gateway>) -> Self {
+        Self { wire, read_ahead, gateway }
     }
 
     /// Waits for bytes and appends them; 0 when the client sends no more.
@@ -134,8 +133,8 @@ impl Upgraded {
             return Poll::Ready(Ok(ahead.len()));
         }
         into.reserve(READ_BYTES);
-        while self.stream.source().poll_readable().is_ready() {
-            if let Some(read) = self.stream.try_read(into).transpose() {
+        while self.wire.poll_readable().is_ready() {
+            if let Some(read) = self.wire.try_read(into).transpose() {
                 return Poll::Ready(read);
             }
         }
@@ -144,22 +143,21 @@ impl Upgraded {
 
     pub(crate) fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
-            if let Some(written) = self.stream.try_write(&[IoSlice::new(bytes)]).transpose() {
+            if let Some(written) = self.wire.try_write(&[IoSlice::new(bytes)]).transpose() {
                 return Poll::Ready(written);
             }
-            std::task::ready!(self.stream.source().poll_writable());
+            std::task::ready!(self.wire.poll_writable());
         }
     }
 
     /// Says that nothing more will be sent.
     pub(crate) fn end(&mut self) {
-        self.stream.shutdown_write();
+        self.wire.shutdown_write();
     }
 
     /// Has a peer noticed that is gone without a word.
     pub(crate) fn keep_alive(&self) {
-        // Without it the connection is only freed later.
-        let _ = sockopt::set_socket_keepalive(&self.stream, true);
+        self.wire.keep_alive();
     }
 
     /// Writes all.
@@ -168,7 +166,7 @@ impl Upgraded {
     /// `TimedOut` when the client takes nothing for `limits.write_timeout`; else it is gone.
     pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let timeout_ms = self.gateway.limits().write_timeout_ms;
-        let written = write_within(&self.stream, &mut [IoSlice::new(bytes)], timeout_ms).await;
+        let written = write_within(&self.wire, &mut [IoSlice::new(bytes)], timeout_ms).await;
         written.map_err(|reason| match reason {
             Reason::WriteTimeout => io::ErrorKind::TimedOut.into(),
             _ => io::ErrorKind::BrokenPipe.into(),

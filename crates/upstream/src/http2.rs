@@ -1,26 +1,23 @@
 //! HTTP/2 (RFC 9113) over TLS: many exchanges on one connection.
 //!
 //! Begun by the client when the peer chose it in the handshake; shared by the requests of a host.
-//! The protocol itself is the `h2` crate's; [`Wire`] is its way to the loop. A task of its own
+//! The protocol itself is the `h2` crate's. A task of its own
 //! moves the connection's frames. Invariant: what a stream has received is given back to its
 //! window only when it is read, so that a slow reader holds the peer up and not our memory.
 
 use crate::error::{Error, Kind};
 use crate::request::Request;
 use crate::response::ResponseFacts;
-use crate::tls::Tls;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use outboard_reactor::{TaskId, current_task, now_ms, spawn, wake};
+use outboard_tls::{Io, Session};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::Poll;
 
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
@@ -55,13 +52,13 @@ pub(crate) enum Broken {
 
 impl Multiplexed {
     /// Speaks the preface; the connection then lives as long as somebody holds on to it.
-    pub(crate) async fn begin(tls: Box<Tls>) -> Result<Self, Error> {
+    pub(crate) async fn begin(tls: Box<Session>) -> Result<Self, Error> {
         let handshake = h2::client::Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_header_list_size(HEADER_LIST_BYTES)
             .enable_push(false)
-            .handshake(Wire { tls, plain: Vec::new(), at: 0, reads: false, writes: false });
+            .handshake(Io::new(tls));
         let (sender, connection) = handshake.await.map_err(|error| broken(&error))?;
         // How it ends is told to those who wait for their streams.
         spawn(async move { drop(connection.await) });
@@ -179,76 +176,6 @@ impl Body {
             None => self.over = true,
         }
         Ok(())
-    }
-}
-
-/// A TLS session as `h2` wants it. Polled by one task alone, the connection's own.
-struct Wire {
-    tls: Box<Tls>,
-    /// What came and was not asked for yet, from `at` on.
-    plain: Vec<u8>,
-    at: usize,
-    /// Whether the last read, or write, has to wait. The socket wakes for one kind of news unless
-    /// it is asked for both at once.
-    reads: bool,
-    writes: bool,
-}
-
-impl Wire {
-    fn wait(&self) {
-        if self.reads && self.writes {
-            // Neither is ready, or one of them would not wait.
-            let _ = self.tls.stream().source().poll_readable_or_writable();
-        }
-    }
-
-    fn written<T>(&mut self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        self.writes = outcome.is_pending();
-        self.wait();
-        outcome
-    }
-}
-
-impl AsyncRead for Wire {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.at == this.plain.len() {
-            this.plain.clear();
-            this.at = 0;
-            let read = this.tls.poll_read(&mut this.plain);
-            this.reads = read.is_pending();
-            this.wait();
-            std::task::ready!(read)?;
-        }
-        let count = buffer.remaining().min(this.plain.len() - this.at);
-        buffer.put_slice(&this.plain[this.at..this.at + count]);
-        this.at += count;
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Wire {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = self.tls.poll_write(data);
-        self.written(written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = self.tls.poll_flush();
-        self.written(flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.tls.close();
-        Poll::Ready(Ok(()))
     }
 }
 

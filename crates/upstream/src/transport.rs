@@ -2,8 +2,8 @@
 //!
 //! Owned by one connection. Everything polls the socket for the current task of the loop.
 
-use crate::tls::Tls;
 use outboard_reactor::Stream;
+use outboard_tls::Session;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::task::{Poll, ready};
@@ -15,7 +15,7 @@ pub(crate) const READ_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(Stream),
-    Tls(Box<Tls>),
+    Tls(Box<Session>),
 }
 
 impl Transport {
@@ -51,7 +51,8 @@ impl Transport {
             Self::Tls(tls) => {
                 for mut piece in [head, body] {
                     while !piece.is_empty() {
-                        let taken = poll_fn(|_| tls.poll_write(piece)).await?;
+                        let slices = [IoSlice::new(piece)];
+                        let taken = poll_fn(|_| tls.poll_write(&slices)).await?;
                         piece = &piece[taken..];
                     }
                 }
@@ -63,7 +64,7 @@ impl Transport {
     /// Takes bytes to send, as many as there is room for.
     pub(crate) fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
-            Self::Tls(tls) => tls.poll_write(bytes),
+            Self::Tls(tls) => tls.poll_write(&[IoSlice::new(bytes)]),
             Self::Plain(stream) => loop {
                 if let Some(count) = stream.try_write(&[IoSlice::new(bytes)])? {
                     return Poll::Ready(Ok(count));

@@ -17,6 +17,19 @@ pub struct Listener {
     pub address: ListenAddress,
     /// Whose `X-Forwarded-*` headers are believed, and which.
     pub forwarding: Forwarding,
+    /// What it shows; none: it does not speak TLS.
+    pub certificates: Vec<Certificate>,
+    /// Whether clients are sent to a listener with TLS.
+    pub redirects_to_https: bool,
+}
+
+/// A certificate in PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The certificate with those of the authorities between.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// An address to listen on.
@@ -91,7 +104,13 @@ fn listener(raw: &raw::File, entry: &ListenEntry, index: usize, desk: &mut Desk<
         ListenEntry::Address(written) => {
             let address = address(written, DEFAULT_SOCKET_MODE, &["listen", &step], desk);
             let forwarding = forwarding(&raw.trusted_proxies, &raw.forwarded_headers);
-            Listener { name: address.to_string(), address, forwarding }
+            Listener {
+                name: address.to_string(),
+                address,
+                forwarding,
+                certificates: Vec::new(),
+                redirects_to_https: false,
+            }
         }
         ListenEntry::Table(table) => {
             let place = ["listen", &step, "address"];
@@ -99,9 +118,42 @@ fn listener(raw: &raw::File, entry: &ListenEntry, index: usize, desk: &mut Desk<
             let proxies = table.trusted_proxies.as_ref().unwrap_or(&raw.trusted_proxies);
             let headers = table.forwarded_headers.as_ref().unwrap_or(&raw.forwarded_headers);
             let name = table.name.as_ref().map_or_else(|| address.to_string(), |n| n.0.clone());
-            Listener { name, address, forwarding: forwarding(proxies, headers) }
+            let certificates = certificates(table, &step, desk);
+            if table.redirect_to_https {
+                check_redirect(raw, table, &step, desk);
+            }
+            Listener {
+                name,
+                address,
+                forwarding: forwarding(proxies, headers),
+                certificates,
+                redirects_to_https: table.redirect_to_https,
+            }
         }
     }
+}
+
+fn certificates(table: &raw::Listen, step: &str, desk: &mut Desk<'_>) -> Vec<Certificate> {
+    let read = |(index, written): (usize, &raw::Certificate)| {
+        let index = index.to_string();
+        let mut file = |key, path| desk.file(&["listen", step, "tls", &index, key], path);
+        let certificate = file("certificate", &written.certificate);
+        Certificate { certificate, key: file("key", &written.key) }
+    };
+    table.tls.iter().enumerate().map(read).collect()
+}
+
+fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, desk: &mut Desk<'_>) {
+    let is_encrypted =
+        |entry: &ListenEntry| matches!(entry, ListenEntry::Table(table) if !table.tls.is_empty());
+    let fault = if !table.tls.is_empty() {
+        Fault::new("this listener speaks TLS itself")
+    } else if !raw.listen.as_slice().iter().any(is_encrypted) {
+        Fault::new("no listener speaks TLS").hint("give one a `tls` list")
+    } else {
+        return;
+    };
+    desk.value(&["listen", step, "redirect_to_https"], Kind::BadValue, fault);
 }
 
 /// The address with an absolute socket path.

@@ -1,6 +1,6 @@
 //! `listen`: where connections are accepted.
 
-use crate::scalar::{Address, FileMode, Peer, PlainText};
+use crate::scalar::{Address, FileMode, FilePath, Peer, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,28 @@ pub(crate) struct Listen {
     /// Which of these headers are believed here; absent: the file's.
     #[serde(default)]
     pub(crate) forwarded_headers: Option<Vec<ForwardedHeader>>,
+    /// Certificates: connections speak TLS then. The name that a client asks for decides which one it
+    /// is shown; the first, when it asks for a name of none of them.
+    #[serde(default)]
+    #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
+    pub(crate) tls: Vec<Certificate>,
+    /// Whether requests that come without TLS are sent to the first address that speaks it, by
+    /// status 308; those for `/.well-known/acme-challenge/` are served.
+    #[serde(default)]
+    pub(crate) redirect_to_https: bool,
+}
+
+/// A certificate that a listener shows. Both files are read at start, before a server of root's
+/// becomes its user, and at each reload.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Certificate {
+    /// The certificate with those of the authorities between, in PEM: `fullchain.pem`.
+    pub(crate) certificate: FilePath,
+    /// Its private key, in PEM: `privkey.pem`.
+    #[schemars(extend("x-alias" = ["ssl_certificate_key", "SSLCertificateKeyFile"]))]
+    pub(crate) key: FilePath,
 }
 
 /// A header by which a proxy tells what it saw.

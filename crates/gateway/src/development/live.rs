@@ -187,7 +187,7 @@ async fn next(connection: &Connection, news: &News, seen: &mut u64) -> Option<&'
         if !waiting.contains(&task) {
             waiting.push(task);
         }
-        connection.stream.source().poll_hangup().map(|()| None)
+        connection.wire.poll_hangup().map(|()| None)
     })
     .await
 }

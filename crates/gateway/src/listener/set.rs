@@ -6,42 +6,80 @@
 use super::{BindError, Bound, ListenerFacts, Serves};
 use crate::gateway::Gateway;
 use crate::log::Level;
-use crate::server::AdminSocket;
-use outboard_config::{Config, Forwarding, ListenAddress, Metrics};
+use crate::server::{AdminSocket, ServerError};
+use outboard_config::{Config, ListenAddress, Listener, Metrics};
+use outboard_tls::{CertificateFiles, ServerConfig, server_settings};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
-/// The sockets that a configuration wants, those for metrics among them.
-fn wanted(config: &Config) -> Vec<(ListenAddress, ListenerFacts)> {
-    let facts = |serves, forwarding| ListenerFacts { serves, forwarding };
-    let apps = config.listeners.iter().map(|listener| {
-        (listener.address.clone(), facts(Serves::Apps, listener.forwarding.clone()))
+/// Needs not be written in a URL.
+pub(crate) const HTTPS_PORT: u16 = 443;
+
+/// A listener that a configuration wants.
+pub(crate) struct Wanted {
+    address: ListenAddress,
+    facts: Rc<ListenerFacts>,
+}
+
+impl Wanted {
+    /// The listeners of a configuration, those for metrics among them, with their certificates.
+    ///
+    /// # Errors
+    /// A certificate or key that cannot be used.
+    pub(crate) fn of(config: &Config) -> Result<Vec<Self>, ServerError> {
+        let apps = config.listeners.iter().map(|listener| {
+            let facts = ListenerFacts {
+                forwarding: listener.forwarding.clone(),
+                tls: tls(listener).map_err(ServerError::Setup)?,
+                redirects_to_https: listener.redirects_to_https,
+                ..ListenerFacts::plain(Serves::Apps)
+            };
+            Ok(Self { address: listener.address.clone(), facts: Rc::new(facts) })
+        });
+        let others = beside_apps(config).into_iter().map(|(address, serves)| {
+            Ok(Self { address, facts: Rc::new(ListenerFacts::plain(serves)) })
+        });
+        apps.chain(others).collect()
+    }
+}
+
+fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
+    if listener.certificates.is_empty() {
+        return Ok(None);
+    }
+    let files = listener.certificates.iter().map(|certificate| CertificateFiles {
+        chain: certificate.certificate.clone(),
+        key: certificate.key.clone(),
     });
+    let files: Vec<CertificateFiles> = files.collect();
+    Ok(Some(Arc::new(server_settings(&files, &[b"h2", b"http/1.1"])?)))
+}
+
+fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
     let metrics = match &config.admin.metrics {
-        Some(Metrics::Listen(address)) => {
-            Some((address.clone(), facts(Serves::Metrics, Forwarding::default())))
-        }
+        Some(Metrics::Listen(address)) => Some((address.clone(), Serves::Metrics)),
         _ => None,
     };
     let entities = config.entities.as_ref().and_then(|entities| entities.listen.clone());
-    let entities =
-        entities.map(|address| (address, facts(Serves::Entities, Forwarding::default())));
-    apps.chain(metrics).chain(entities).collect()
+    metrics.into_iter().chain(entities.map(|address| (address, Serves::Entities))).collect()
 }
 
 /// The addresses that a configuration wants.
 pub(crate) fn addresses(config: &Config) -> Vec<ListenAddress> {
-    wanted(config).into_iter().map(|(address, _)| address).collect()
+    let apps = config.listeners.iter().map(|listener| listener.address.clone());
+    apps.chain(beside_apps(config).into_iter().map(|(address, _)| address)).collect()
 }
 
 /// Binds everything at start.
 pub(crate) fn listen_first(
     gateway: &Rc<Gateway>,
+    wanted: Vec<Wanted>,
     asked: Option<AdminSocket>,
 ) -> Result<Option<PathBuf>, BindError> {
     let generation = gateway.generation();
     let backlog = generation.config.io.backlog;
-    for (address, facts) in wanted(&generation.config) {
+    for Wanted { address, facts } in wanted {
         let bound = Bound::start(gateway, address, facts, backlog)?;
         gateway.listeners.borrow_mut().push(bound);
     }
@@ -68,7 +106,7 @@ pub(crate) fn listen_first(
 }
 
 fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
-    let facts = ListenerFacts { serves: Serves::Admin, forwarding: Forwarding::default() };
+    let facts = Rc::new(ListenerFacts::plain(Serves::Admin));
     let address = ListenAddress::Unix { path: path.to_owned(), mode: 0o600 };
     let bound = Bound::start(gateway, address, facts, 16)?;
     gateway.listeners.borrow_mut().push(bound);
@@ -78,15 +116,16 @@ fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError
 /// Binds the addresses that the present generation does not have.
 pub(crate) fn bind_new(
     gateway: &Rc<Gateway>,
-    config: &Config,
+    wanted: &[Wanted],
+    backlog: u32,
 ) -> Result<Vec<Rc<Bound>>, BindError> {
     let mut fresh = Vec::new();
-    for (address, facts) in wanted(config) {
-        let known = gateway.listeners.borrow().iter().any(|bound| bound.address == address);
+    for Wanted { address, facts } in wanted {
+        let known = gateway.listeners.borrow().iter().any(|bound| bound.address == *address);
         if known {
             continue;
         }
-        match Bound::start(gateway, address, facts, config.io.backlog) {
+        match Bound::start(gateway, address.clone(), facts.clone(), backlog) {
             Ok(bound) => fresh.push(bound),
             Err(error) => {
                 fresh.iter().for_each(|bound| bound.stop());
@@ -97,19 +136,27 @@ pub(crate) fn bind_new(
     Ok(fresh)
 }
 
-pub(crate) fn take_over(gateway: &Gateway, config: &Config, fresh: Vec<Rc<Bound>>) {
-    let wanted = wanted(config);
+/// Puts the fresh listeners beside those that are still wanted, and ends the others.
+pub(crate) fn take_over(gateway: &Gateway, wanted: &[Wanted], fresh: Vec<Rc<Bound>>) {
     let mut listeners = gateway.listeners.borrow_mut();
     listeners.retain(|bound| {
-        let found = wanted.iter().find(|(address, _)| *address == bound.address);
+        let found = wanted.iter().find(|wanted| wanted.address == bound.address);
         match found {
-            Some((_, facts)) => bound.set_forwarding(facts.forwarding.clone()),
+            Some(Wanted { facts, .. }) => bound.set_facts(facts.clone()),
             None if bound.serves() == Serves::Admin => {}
             None => bound.stop(),
         }
         found.is_some() || bound.serves() == Serves::Admin
     });
     listeners.extend(fresh);
+}
+
+/// The port that clients are sent to who come without TLS.
+pub(crate) fn https_port(gateway: &Gateway) -> Option<u16> {
+    let listeners = gateway.listeners.borrow();
+    let mut ports = listeners.iter().filter_map(|bound| bound.https_port());
+    let first = ports.next()?;
+    Some(if ports.any(|port| port == HTTPS_PORT) { HTTPS_PORT } else { first })
 }
 
 /// Accepts nothing any more.

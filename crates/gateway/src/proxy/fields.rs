@@ -24,6 +24,7 @@ pub(super) fn of(
     let forwarding = connection.listener.forwarding.clone();
     let peer = connection.ends.peer_text.clone();
     let is_trusted = connection.ends.is_trusted(&forwarding);
+    let version = protocol(connection, turn).trim_start_matches("HTTP/");
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
     let connection_fields: Vec<&[u8]> = all(head, input, b"connection").collect();
@@ -54,7 +55,6 @@ pub(super) fn of(
     headers.add(b"X-Forwarded-Proto", if turn.forwarded.https { b"https" } else { b"http" })?;
     headers.add(b"X-Forwarded-Host", host)?;
     // RFC 9110 7.6.3: a gateway says who it is, after those before it.
-    let version = protocol(turn.asked.version).trim_start_matches("HTTP/");
     let vias: Vec<&[u8]> = all(head, input, b"via").collect();
     let via = appended(vias.join(&b", "[..]), format!("{version} outboard").as_bytes());
     headers.add(b"Via", &via)?;

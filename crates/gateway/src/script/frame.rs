@@ -32,7 +32,7 @@ pub(super) fn request(
 ) -> Vec<u8> {
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
     let (head, input) = (&buffers.head, &buffers.input);
-    let (server_addr, server_port) = connection.ends.local(&connection.stream);
+    let (server_addr, server_port) = connection.ends.local(&connection.wire);
     let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
     let server_name = match split_host_port(host).0 {
         b"" => server_addr.as_bytes(),
@@ -68,7 +68,7 @@ pub(super) fn request(
     set(Field::PathInfo, &script.path_info);
     set(Field::DocumentRoot, &app.document_root);
     set(Field::DocumentUri, &name);
-    set(Field::Protocol, protocol(turn.asked.version).as_bytes());
+    set(Field::Protocol, protocol(connection, turn).as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
     set(Field::RemoteAddr, client.as_bytes());
     set(Field::ServerAddr, server_addr.as_bytes());

@@ -187,7 +187,7 @@ async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
         if let Some(arrived) = exchange.take() {
             return Poll::Ready(Some(arrived));
         }
-        connection.stream.source().poll_hangup().map(|()| None)
+        connection.wire.poll_hangup().map(|()| None)
     })
     .await
 }

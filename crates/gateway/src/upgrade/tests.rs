@@ -3,7 +3,7 @@
 use super::*;
 use crate::generation::{self, Generation, Sinks};
 use crate::listener::{Bound, ListenerFacts, Serves};
-use outboard_config::{Config, Forwarding};
+use outboard_config::Config;
 use outboard_reactor::{blocking, sleep};
 use outboard_ring::doorbell::Doorbell;
 use std::io::{Read, Write};
@@ -78,7 +78,7 @@ fn meet(
 ) {
     let test = async move {
         let gateway = gateway();
-        let facts = ListenerFacts { serves: Serves::Apps, forwarding: Forwarding::default() };
+        let facts = Rc::new(ListenerFacts::plain(Serves::Apps));
         let address = "127.0.0.1:0".parse().unwrap();
         let bound = Bound::start(&gateway, outboard_config::ListenAddress::Tcp(address), facts, 16);
         let local = bound.unwrap().local.unwrap();

@@ -1,0 +1,93 @@
+//! HTTP/2 (RFC 9113): each stream is served as a connection of HTTP/1.1 is.
+//!
+//! Called by the listener once a client has chosen it (RFC 7301). The protocol is the `h2` crate's;
+//! a stream is one end of a pipe whose other end is a [`Connection`], so that all that is
+//! true of HTTP/1.1 is of HTTP/2 too. Invariants: the streams of a connection are bounded in number, and
+//! what waits in each in bytes; a stream that is reset ends its request.
+
+mod bridge;
+
+use crate::client::Ends;
+use crate::gateway::Gateway;
+use crate::listener::ListenerFacts;
+use bridge::Bridge;
+use bytes::Bytes;
+use h2::server::Connection as Streams;
+use outboard_reactor::{now_ms, spawn, with_deadline};
+use outboard_tls::{Io, Session};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Requests of one client at a time.
+const STREAMS: u32 = 128;
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// What is written and not yet sent, for each stream.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// How often it is looked whether a connection is of any use still.
+const LOOK_MS: u64 = 1_000;
+
+/// What the streams of a connection share.
+#[derive(Debug)]
+struct Common {
+    gateway: Rc<Gateway>,
+    facts: Rc<ListenerFacts>,
+    ends: Ends,
+    local: Option<SocketAddr>,
+}
+
+/// Serves a client until it leaves, or has asked for nothing for `limits.idle_timeout`.
+pub(crate) async fn serve(
+    gateway: Rc<Gateway>,
+    facts: Rc<ListenerFacts>,
+    session: Box<Session>,
+    ends: Ends,
+) {
+    let local = session.stream().local_address();
+    let limits = gateway.head_limits();
+    let handshake = h2::server::Builder::new()
+        .max_concurrent_streams(STREAMS)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size((limits.request_line_bytes + limits.header_bytes) as u32)
+        .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .handshake::<_, Bytes>(Io::new(session));
+    let until_ms = now_ms() + gateway.limits().header_timeout_ms;
+    let common = Rc::new(Common { gateway, facts, ends, local });
+    if let Ok(Ok(mut streams)) = with_deadline(until_ms, handshake).await {
+        take_streams(&common, &mut streams).await;
+    }
+    common.gateway.connection_closed();
+}
+
+async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>) {
+    let gateway = &common.gateway;
+    let mut last_used_ms = now_ms();
+    let mut is_leaving = false;
+    loop {
+        let next = poll_fn(|context| {
+            if gateway.is_draining() && !std::mem::replace(&mut is_leaving, true) {
+                streams.graceful_shutdown();
+            }
+            streams.poll_accept(context)
+        });
+        match with_deadline(now_ms() + LOOK_MS, next).await {
+            Ok(Some(Ok((request, respond)))) => {
+                gateway.connection_opened();
+                spawn(Bridge::new(common.clone(), request, respond).serve());
+                last_used_ms = now_ms();
+            }
+            // The client has left, or does not speak the protocol, which it has been told.
+            Ok(Some(Err(_)) | None) => return,
+            Err(_) if streams.has_streams() => last_used_ms = now_ms(),
+            Err(_) => {
+                let idle_ms = now_ms() - last_used_ms;
+                if idle_ms >= gateway.limits().idle_timeout_ms && !is_leaving {
+                    is_leaving = true;
+                    streams.graceful_shutdown();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The certificates that a server shows, by the name that the client asks for (RFC 6066 3).
+//!
+//! Read by the gateway at start and at each reload. Invariants: a key belongs to its certificate,
+//! or there are no settings; a client that asks for a name of none of them, or for no name, is shown
+//! the first.
+
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where a certificate is, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, and behind it those of the authorities between.
+    pub chain: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Settings for sessions that show these certificates and speak these protocols, the best one first
+/// (RFC 7301). Sessions go on where earlier ones of the same client ended (RFC 8446 2.2), without
+/// early data, which could be sent twice.
+///
+/// # Errors
+/// The file that cannot be used, and why.
+pub fn server_settings(
+    files: &[CertificateFiles],
+    protocols: &[&[u8]],
+) -> Result<ServerConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let shown = files.iter().map(|files| Shown::read(files, &provider));
+    let shown = shown.collect::<Result<Vec<_>, String>>()?;
+    let mut settings = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(ByName(shown)));
+    settings.ticketer = ring::Ticketer::new().map_err(|error| error.to_string())?;
+    settings.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Ok(settings)
+}
+
+#[derive(Debug)]
+struct ByName(Vec<Shown>);
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = hello.server_name().and_then(|name| {
+            let of = |name: &str| self.0.iter().find(|shown| shown.is_of(name));
+            of(name).or_else(|| of(&any_below(name)?))
+        });
+        named.or(self.0.first()).map(|shown| shown.certified.clone())
+    }
+}
+
+/// A wildcard stands for one label (RFC 9525 6.3).
+fn any_below(name: &str) -> Option<String> {
+    name.split_once('.').map(|(_, above)| format!("*.{above}"))
+}
+
+#[derive(Debug)]
+struct Shown {
+    /// In lower case, as rustls gives names to compare.
+    names: Vec<String>,
+    certified: Arc<CertifiedKey>,
+}
+
+impl Shown {
+    fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Self, String> {
+        let chain = CertificateDer::pem_file_iter(&files.chain)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| broken(&files.chain, &error))?;
+        let Some(first) = chain.first() else {
+            return Err(broken(&files.chain, &"there is no certificate in it"));
+        };
+        let names = webpki::EndEntityCert::try_from(first)
+            .map_err(|error| broken(&files.chain, &error))?
+            .valid_dns_names()
+            .map(str::to_ascii_lowercase)
+            .collect();
+        let key =
+            PrivateKeyDer::from_pem_file(&files.key).map_err(|error| broken(&files.key, &error))?;
+        let certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
+            broken(&files.key, &format!("with {}: {error}", files.chain.display()))
+        })?;
+        Ok(Self { names, certified: Arc::new(certified) })
+    }
+
+    fn is_of(&self, name: &str) -> bool {
+        self.names.iter().any(|theirs| theirs == name)
+    }
+}
+
+fn broken(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}
