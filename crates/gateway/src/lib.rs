@@ -21,6 +21,7 @@ mod body;
 mod buffers;
 mod client;
 mod compose;
+mod compression;
 mod connection;
 mod counters;
 mod development;

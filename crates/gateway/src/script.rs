@@ -7,6 +7,7 @@
 mod frame;
 pub(crate) mod relay;
 mod sendfile;
+mod stream;
 
 use crate::app::App;
 use crate::body::RequestBody;

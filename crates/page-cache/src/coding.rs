@@ -33,6 +33,12 @@ impl Coding {
     }
 }
 
+/// The coding that a client with this Accept-Encoding gets what is made for it in; `None` for the
+/// body as it is.
+pub fn best(accept_encoding: Option<&[u8]>) -> Option<Coding> {
+    choose(accept_encoding, Coding::ALL.into_iter())
+}
+
 /// The best of `kept` for a client with this Accept-Encoding; `None` for the body as it is.
 pub(crate) fn choose(
     accept_encoding: Option<&[u8]>,

@@ -19,6 +19,7 @@
 //! | `conditions`, `range`, `validators` | 304 and 206 to clients |
 //! | `validation`, `invalidation` | what the origin confirms, and what it changed |
 //! | `entry`, `coding`, `compress` | a stored response and the codings of its body |
+//! | `encoder` | the coding of a body that is not stored |
 //! | `store` | the entries in memory |
 //! | `purge`, `tags`, `purge_index`, `purge_log` | what is purged, which entries that are, and what was purged lately |
 //! | `record`, `shelf` | an entry as bytes, and what of them lies on disk |
@@ -34,6 +35,7 @@ mod cookies;
 mod date;
 mod difference;
 mod directives;
+mod encoder;
 mod entry;
 mod freshness;
 mod invalidation;
@@ -61,13 +63,14 @@ mod validators;
 mod vary;
 
 pub use cache_status::{Missed, Outcome};
-pub use coding::{Coding, is_compressible};
+pub use coding::{Coding, best, is_compressible};
 pub use compress::{COMPRESS_MIN_BYTES, compressed};
 pub use conditions::{Answer, Conditions};
 pub use cookies::{CookieRules, Visitor};
 pub use date::http_date;
 pub use difference::Difference;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
+pub use encoder::Encoder;
 pub use entry::{Entry, Key, Representation, Shared};
 pub use freshness::{Basis, Freshness};
 pub use invalidation::{Target, invalidated, is_unsafe};

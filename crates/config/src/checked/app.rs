@@ -52,6 +52,8 @@ pub struct App {
     pub static_files: StaticFiles,
     /// Files that PHP may have the server send.
     pub sendfile: Sendfile,
+    /// Whether texts that PHP makes are compressed.
+    pub compress: bool,
     /// Limits of its requests, with those of connections.
     pub limits: Limits,
     /// Its workers.
@@ -149,6 +151,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         error_pages: error_pages(raw, &root, &at("error_pages"), desk),
         static_files: static_files(&raw.static_files, &at("static"), desk),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), desk),
+        compress: raw.compress,
         limits: limits::merge(&file.limits, &raw.limits),
         pool: pool::pool(&raw.pool, &at("pool"), desk),
         log: log::log(&raw.log, &at("log"), desk),

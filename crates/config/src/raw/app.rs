@@ -76,6 +76,10 @@ pub(crate) struct App {
     pub(crate) static_files: StaticFiles,
     /// Files that PHP may have the server send.
     pub(crate) sendfile: Sendfile,
+    /// Whether texts of a kilobyte and more that PHP makes are compressed for clients that take
+    /// brotli, zstd or gzip, unless PHP has done that. Files have compressed siblings instead.
+    #[schemars(extend("x-alias" = ["gzip", "brotli", "encode", "mod_deflate", "SetOutputFilter"]))]
+    pub(crate) compress: bool,
     /// The user that PHP runs as; absent: the file's.
     pub(crate) user: Option<PlainText>,
     /// The group that PHP runs as; absent: the file's.
@@ -216,6 +220,7 @@ impl Default for App {
             error_pages: BTreeMap::new(),
             static_files: StaticFiles::default(),
             sendfile: Sendfile::default(),
+            compress: true,
             user: None,
             group: None,
             limits: RequestLimits::default(),

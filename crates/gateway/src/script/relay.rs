@@ -1,8 +1,10 @@
 //! From the worker's frames to the client's bytes. What writes those serves [`crate::proxy`] as well.
 
+use super::stream::Stream;
 use super::{BeforeHead, ForCache, Lease, sendfile};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
+use crate::compression::Compression;
 use crate::connection::Connection;
 use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
@@ -13,6 +15,7 @@ use crate::route::Script;
 use crate::turn::{Answered, Turn};
 use outboard_http1::{LAST_CHUNK, Version, write_head_end, write_status_line};
 use outboard_page_cache::{Field, Fields, Response};
+use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -141,11 +144,21 @@ impl Begun {
         if let Some(order) = head.sendfile.take() {
             return sendfile::answer(connection, turn, app, script, head, order).await;
         }
-        match arrived.end {
-            Some(End::Failed(reason)) => Err(reason),
-            Some(End::Complete) => Ok(whole(connection, turn, &head, &arrived.body).await),
-            None => Ok(stream(connection, turn, app, &head, arrived, &lease.exchange).await),
+        let known = match arrived.end {
+            Some(End::Failed(reason)) => return Err(reason),
+            Some(End::Complete) => Some(arrived.body.len() as u64),
+            None => head.content_length,
+        };
+        let compression = Compression::of(connection, turn, app, &mut head, known);
+        if arrived.end.is_none() {
+            let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
+            return Ok(stream.send(connection, turn, arrived).await);
         }
+        let body = match compression {
+            None => arrived.body,
+            Some(compression) => compression.end(arrived.body).await.map_err(no_memory)?,
+        };
+        Ok(whole(connection, turn, &head, &body).await)
     }
 }
 
@@ -182,7 +195,7 @@ async fn send_interim(connection: &mut Connection, turn: &Turn, payload: &[u8]) 
 }
 
 /// The next news of the exchange; `None` when the client has gone.
-async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
+pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
     std::future::poll_fn(|_| {
         if let Some(arrived) = exchange.take() {
             return Poll::Ready(Some(arrived));
@@ -217,50 +230,8 @@ pub(crate) async fn whole(
     }
 }
 
-/// An answer that comes in pieces.
-async fn stream(
-    connection: &mut Connection,
-    turn: &Turn,
-    app: &App,
-    head: &PhpHead,
-    first: Arrived,
-    exchange: &Exchange,
-) -> Answered {
-    let tag = live::tag(&connection.gateway, &head.headers);
-    let length = head.content_length.map(|length| length + tag.len() as u64);
-    let framing = turn.asked.framing(head.status, length);
-    let facts = head.facts(turn.asked, framing);
-    connection.put_head(facts, &head.headers.bytes);
-    let mut sent_bytes = 0;
-    let mut arrived = first;
-    loop {
-        let wrote = write_piece(connection, framing, &arrived.body, &mut sent_bytes).await;
-        if !wrote {
-            return Answered::broken(head.status, sent_bytes);
-        }
-        match arrived.end {
-            Some(End::Complete) if tag.is_empty() => break,
-            Some(End::Complete) if write_piece(connection, framing, tag, &mut sent_bytes).await => {
-                break;
-            }
-            Some(End::Complete) => return Answered::broken(head.status, sent_bytes),
-            Some(End::Failed(reason)) => {
-                connection.gateway.counters.borrow_mut().refused(reason);
-                let label = exchange.label();
-                connection.gateway.log_refusal(Some(app), turn.request_id, reason, &label);
-                return Answered::broken(head.status, sent_bytes);
-            }
-            None => {}
-        }
-        arrived = match next(connection, exchange).await {
-            Some(arrived) => arrived,
-            None => {
-                connection.lost = Some(Reason::ClientGone);
-                return Answered::broken(head.status, sent_bytes);
-            }
-        };
-    }
-    finish(connection, facts, sent_bytes).await
+fn no_memory(_: io::Error) -> Reason {
+    Reason::Internal
 }
 
 pub(crate) async fn write_piece(

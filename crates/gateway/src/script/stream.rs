@@ -1,0 +1,85 @@
+//! [`Stream`]: a script's answer that comes in pieces, on its way to the client.
+//!
+//! Invariant: what the client was sent is what came, in order; an answer that breaks off is broken off.
+
+use super::relay::{finish, next, write_piece};
+use crate::app::App;
+use crate::compression::Compression;
+use crate::connection::Connection;
+use crate::development::live;
+use crate::exchange::{Arrived, End, Exchange};
+use crate::php_head::PhpHead;
+use crate::reason::Reason;
+use crate::turn::{Answered, Turn};
+use std::io;
+
+/// An answer that comes in pieces.
+pub(super) struct Stream<'a> {
+    pub(super) app: &'a App,
+    pub(super) head: &'a PhpHead,
+    pub(super) exchange: &'a Exchange,
+    pub(super) compression: Option<Compression>,
+}
+
+impl Stream<'_> {
+    pub(super) async fn send(
+        mut self,
+        connection: &mut Connection,
+        turn: &Turn,
+        first: Arrived,
+    ) -> Answered {
+        let head = self.head;
+        let tag = live::tag(&connection.gateway, &head.headers);
+        let length = head.content_length.map(|length| length + tag.len() as u64);
+        let framing = turn.asked.framing(head.status, length);
+        let facts = head.facts(turn.asked, framing);
+        connection.put_head(facts, &head.headers.bytes);
+        let mut sent_bytes = 0;
+        let mut arrived = first;
+        loop {
+            let is_last = arrived.end == Some(End::Complete);
+            let Ok(mut piece) = self.coded(arrived.body, is_last).await else {
+                return Answered::broken(head.status, sent_bytes);
+            };
+            if is_last {
+                piece.extend_from_slice(tag);
+            }
+            if !write_piece(connection, framing, &piece, &mut sent_bytes).await {
+                return Answered::broken(head.status, sent_bytes);
+            }
+            match arrived.end {
+                Some(End::Complete) => return finish(connection, facts, sent_bytes).await,
+                Some(End::Failed(reason)) => {
+                    connection.gateway.counters.borrow_mut().refused(reason);
+                    let label = self.exchange.label();
+                    connection.gateway.log_refusal(Some(self.app), turn.request_id, reason, &label);
+                    return Answered::broken(head.status, sent_bytes);
+                }
+                None => {}
+            }
+            arrived = match next(connection, self.exchange).await {
+                Some(arrived) => arrived,
+                None => {
+                    connection.lost = Some(Reason::ClientGone);
+                    return Answered::broken(head.status, sent_bytes);
+                }
+            };
+        }
+    }
+
+    /// A piece as it goes out.
+    async fn coded(&mut self, bytes: Vec<u8>, is_last: bool) -> io::Result<Vec<u8>> {
+        if bytes.is_empty() && !is_last {
+            return Ok(bytes);
+        }
+        match self.compression.take() {
+            None => Ok(bytes),
+            Some(compression) if is_last => compression.end(bytes).await,
+            Some(compression) => {
+                let (compression, coded) = compression.piece(bytes).await?;
+                self.compression = Some(compression);
+                Ok(coded)
+            }
+        }
+    }
+}
