@@ -16,7 +16,7 @@ use crate::namespace::{Piece, Stats};
 use crate::record::{Record, unix_ms};
 use crate::settings::{Durability, Mode, Settings};
 use outboard_reactor::blocking;
-use reads::{Found, Job, Reads};
+use reads::{Found, Reads};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -38,7 +38,7 @@ pub(crate) struct Disk {
 /// Who waits for the disk.
 enum Way {
     Asynchronous {
-        reads: Rc<Reads>,
+        reads: Reads,
         writes: Rc<Writes>,
     },
     /// The loop itself, and everybody with it.
@@ -179,7 +179,7 @@ impl Disk {
             Way::Asynchronous { writes, .. } => writes.write(write).await,
             Way::Synchronous(committer) => {
                 let mut results = committer.borrow_mut().commit(&[write]);
-                results.pop().unwrap_or_else(|| Err(lost()))
+                results.pop().unwrap_or_else(|| Err(StoreError::lost()))
             }
         }
     }
@@ -248,22 +248,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        if let Way::Asynchronous { reads, writes } = &self.way {
-            reads.close();
+        if let Way::Asynchronous { writes, .. } = &self.way {
             writes.close();
         }
-    }
-}
-
-/// A thread of the store has ended by a bug.
-fn lost() -> StoreError {
-    StoreError::Failed("a thread of the store has ended; restart the server".to_owned())
-}
-
-/// A job that was not taken: there is a reading in its name no more.
-fn end_reads(remembered: &RefCell<Remembered>, job: &Job) {
-    if let Job::Get(ids) = job {
-        let mut remembered = remembered.borrow_mut();
-        ids.iter().for_each(|id| remembered.end_read(id, None));
     }
 }

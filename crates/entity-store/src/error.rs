@@ -86,6 +86,13 @@ pub enum StoreError {
     Failed(String),
 }
 
+impl StoreError {
+    /// A thread of the store has ended by a bug.
+    pub(crate) fn lost() -> Self {
+        Self::Failed("a thread of the store has ended; restart the server".to_owned())
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -22,6 +22,7 @@ mod backup;
 mod cache;
 mod change;
 mod committer;
+mod desk;
 mod disk;
 mod error;
 mod journal;
