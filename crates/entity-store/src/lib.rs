@@ -44,7 +44,7 @@ pub use backup::{BackupError, Restored, read_backup, write_backup_head, write_ba
 pub use change::{Change, Condition, Write, Written};
 pub use error::{OpenError, StoreError};
 pub use namespace::{Namespace, Piece, Scan, Stats};
-pub use record::Record;
+pub use record::{ID_MAX_BYTES, Record, is_id};
 pub use settings::{
     Durability, Engine, Mode, NamespaceSettings, Overload, RedisSettings, Settings,
 };

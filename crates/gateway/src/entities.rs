@@ -242,26 +242,30 @@ async fn plain(
     Answered { sent, status, body_bytes: body.len() as u64 }
 }
 
-/// Answers what the store could not do.
-async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> Answered {
-    let reason = match error {
-        StoreError::Overloaded => {
-            // One line for each would be one more thing to do too much of; they are counted.
-            return overloaded(connection, turn).await;
-        }
+/// What the store could not do, as a reason to refuse.
+fn reason(error: &StoreError) -> Reason {
+    match error {
+        StoreError::Overloaded => Reason::EntityOverload,
         StoreError::ConditionFailed { .. } => Reason::EntityCondition,
-        StoreError::NotANumber => Reason::EntityRequest,
+        StoreError::NoName { .. } | StoreError::NotANumber => Reason::EntityRequest,
         StoreError::Full => Reason::EntityFull,
         StoreError::TooFewCopies { .. } => Reason::EntityCopies,
-        StoreError::Unreachable(_) => {
+        StoreError::Unreachable(_) => Reason::EntityUnreachable,
+        _ => Reason::EntityFailed,
+    }
+}
+
+/// Answers what the store could not do.
+async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> Answered {
+    let reason = reason(error);
+    match reason {
+        // One line for each would be one more thing to do too much of; they are counted.
+        Reason::EntityOverload => return overloaded(connection, turn).await,
+        Reason::EntityUnreachable | Reason::EntityFailed => {
             connection.gateway.note(Level::Error, &format!("entities: {error}"));
-            Reason::EntityUnreachable
         }
-        _ => {
-            connection.gateway.note(Level::Error, &format!("entities: {error}"));
-            Reason::EntityFailed
-        }
-    };
+        _ => {}
+    }
     refuse(connection, turn, reason).await
 }
 

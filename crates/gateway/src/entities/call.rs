@@ -1,9 +1,7 @@
 //! What a request to the entity store asks for, by its path and query.
 
+use outboard_entity_store::is_id;
 use std::borrow::Cow;
-
-/// Longer names are refused.
-const ID_MAX_BYTES: usize = 4096;
 
 /// A request.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,10 +117,10 @@ fn put<T>(place: &mut Option<T>, value: Option<T>) {
 
 fn name_of(value: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
     let name = decoded(value)?.into_owned();
-    match name.len() {
-        0 => Ok(None),
-        1..=ID_MAX_BYTES => Ok(Some(name)),
-        _ => Err(Unreadable),
+    match name.is_empty() {
+        true => Ok(None),
+        false if is_id(&name) => Ok(Some(name)),
+        false => Err(Unreadable),
     }
 }
 
