@@ -25,6 +25,8 @@ mod committer;
 mod desk;
 mod disk;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod journal;
 mod keeper;
 mod lane;

@@ -30,6 +30,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use job::Cursor;
+#[cfg(fuzzing)]
+pub(crate) use records::read_as_everything;
 
 /// Threads, each with a connection to every node.
 const READERS: Staff = Staff { name: "kv-read", threads: 2, batch_jobs: 128 };

@@ -18,7 +18,7 @@ use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn, label};
-use call::{Call, Resource};
+use call::Resource;
 use outboard_config as config;
 use outboard_entity_store::{
     Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
@@ -28,7 +28,10 @@ use pressure::Pressure;
 use std::rc::Rc;
 
 pub(crate) use batch::{Answer, answer as answer_worker};
+pub(crate) use call::Call;
 pub(crate) use operate::operate;
+#[cfg(fuzzing)]
+pub(crate) use {batch::Batch, record::Tags};
 
 /// Where the store is on a listener of its own and on the admin socket.
 const OWN_PREFIX: &str = "/v0";

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// A request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     namespace: Option<String>,
     pub(super) resource: Resource,
 }
@@ -48,16 +48,16 @@ impl Asked {
 
 /// It asks for nothing that there is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unreadable;
+pub(crate) struct Unreadable;
 
 impl Call {
     /// The namespace that it names, or `default`.
-    pub(super) fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
 
     /// Reads the path below the store's, and the query.
-    pub(super) fn read(below: &[u8], query: &[u8]) -> Result<Self, Unreadable> {
+    pub(crate) fn read(below: &[u8], query: &[u8]) -> Result<Self, Unreadable> {
         let query = Query::read(query)?;
         let resource = match below {
             b"/status" => Resource::Status,
