@@ -24,6 +24,7 @@ use outboard_entity_store::{
     Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
     Store, StoreError,
 };
+use outboard_http1::Method;
 use pressure::Pressure;
 use std::rc::Rc;
 
@@ -208,6 +209,9 @@ async fn answer(
         return refuse(connection, turn, Reason::EntityRequest).await;
     };
     match call.resource {
+        Resource::Status if !matches!(turn.asked.method, Method::Get | Method::Head) => {
+            refuse(connection, turn, Reason::EntityMethod).await
+        }
         Resource::Status => plain(connection, turn, 200, &HeaderBlock::default(), b"ok\n").await,
         Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, turn).await,
         Resource::Entity(asked) => {

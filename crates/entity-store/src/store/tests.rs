@@ -332,3 +332,37 @@ fn a_name_that_no_record_can_have_is_refused_wherever_records_are() {
         });
     }
 }
+
+#[test]
+fn what_memory_has_is_shown_and_what_it_has_not_is_said() {
+    for durability in [Durability::Memory, Durability::Always] {
+        let folder = Folder::new();
+        let settings = settings(&folder, durability);
+        let fill = async |namespace: Rc<Namespace>| {
+            for id in [b"a", b"b"] {
+                namespace.write(put(id, id)).await.unwrap();
+            }
+            namespace.write(delete(b"gone")).await.unwrap();
+            let shown = shown(&namespace, &[b"b", b"gone", b"a"]);
+            assert_eq!(shown, Some(vec![Some(b"b".to_vec()), None, Some(b"a".to_vec())]));
+            let nothing = vec![b'k'; ID_MAX_BYTES + 1];
+            let refused = namespace.show_many(&[b"a", &nothing], |_| ());
+            assert_eq!(refused, Err(StoreError::NoName { bytes: nothing.len() }));
+        };
+        with_namespace(&settings, fill);
+        if durability == Durability::Always {
+            with_namespace(&settings, async |namespace: Rc<Namespace>| {
+                assert_eq!(shown(&namespace, &[b"a"]), None);
+                namespace.get(b"a").await.unwrap();
+                assert_eq!(shown(&namespace, &[b"a"]), Some(vec![Some(b"a".to_vec())]));
+            });
+        }
+    }
+}
+
+fn shown(namespace: &Namespace, ids: &[&[u8]]) -> Option<Vec<Option<Vec<u8>>>> {
+    let mut values = Vec::new();
+    let has_all =
+        namespace.show_many(ids, |record| values.push(record.map(|record| record.value.to_vec())));
+    has_all.unwrap().then_some(values)
+}

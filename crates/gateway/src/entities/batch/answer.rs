@@ -5,7 +5,7 @@
 
 use super::super::{Entities, reason};
 use super::{Batch, NONE};
-use outboard_entity_store::{Change, Namespace, Scan, StoreError, Write};
+use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
 
 /// Writes that are queued at once, fewer than may wait.
 const TOGETHER: usize = 512;
@@ -59,17 +59,34 @@ impl Entities {
 }
 
 async fn reads(namespace: &Namespace, ids: &[&[u8]]) -> Result<Vec<u8>, StoreError> {
-    let records = namespace.get_many(ids).await?;
-    let bytes: usize = records.iter().flatten().map(|record| record.value.len()).sum();
-    let mut body = Vec::with_capacity(records.len() * 4 + bytes);
-    for record in &records {
-        let length = record.as_ref().map_or(NONE, |record| record.value.len() as u32);
-        body.extend_from_slice(&length.to_le_bytes());
+    let mut answer = Records::of(ids.len());
+    if !namespace.show_many(ids, |record| answer.put(record))? {
+        answer = Records::of(ids.len());
+        namespace.get_many(ids).await?.iter().for_each(|record| answer.put(record.as_ref()));
     }
-    for record in records.iter().flatten() {
-        body.extend_from_slice(&record.value);
+    Ok(answer.bytes)
+}
+
+/// The answer to reads: all lengths, and the values behind them.
+struct Records {
+    bytes: Vec<u8>,
+    next_length: usize,
+}
+
+impl Records {
+    fn of(count: usize) -> Self {
+        Self { bytes: vec![0; 4 * count], next_length: 0 }
     }
-    Ok(body)
+
+    fn put(&mut self, record: Option<&Record>) {
+        let length = record.map_or(NONE, |record| record.value.len() as u32);
+        let place = &mut self.bytes[self.next_length..][..4];
+        place.copy_from_slice(&length.to_le_bytes());
+        self.next_length += 4;
+        if let Some(record) = record {
+            self.bytes.extend_from_slice(&record.value);
+        }
+    }
 }
 
 async fn writes_of(namespace: &Namespace, writes: Vec<Write>) -> Result<Vec<u8>, StoreError> {
