@@ -154,7 +154,7 @@ fn engine(engine: &config::EntityEngine) -> Engine {
         config::EntityEngine::Redis(redis) => Engine::Redis(RedisSettings {
             nodes: redis.nodes.clone(),
             user: redis.user.clone(),
-            password: redis.password.clone(),
+            password: redis.password.as_ref().map(|config::Secret(password)| password.clone()),
             prefix: redis.prefix.clone(),
             copies: redis.copies,
             ack_wait_ms: redis.ack_wait_ms,
