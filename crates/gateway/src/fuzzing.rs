@@ -1,5 +1,6 @@
 //! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
 
+use crate::development::failure;
 use crate::entities::{Batch, Call, Tags};
 use crate::page_cache::commons::{PurgeMessage, read_value};
 use crate::php_head::PhpHead;
@@ -50,4 +51,10 @@ pub fn passed_on(payload: &[u8], lines: &[u8]) -> [Option<Vec<u8>>; 3] {
         PhpHead::read_interim(payload).map(passed),
         PhpHead::of_upstream(200, lines).ok().map(passed),
     ]
+}
+
+/// What a developer is shown of PHP's words about a request.
+pub fn failure_page(words: &str, request: &str) -> String {
+    failure::plain(words);
+    failure::html(words, request)
 }
