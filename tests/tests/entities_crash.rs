@@ -1,5 +1,5 @@
-//! `kill -9` in the middle of mixed writes: nothing that was answered is lost, nothing else is
-//! half there.
+//! `kill -9` in the middle of mixed writes: nothing that was answered is lost, nothing that was refused
+//! has happened, nothing else is half there.
 //!
 //! Eight clients write and delete records of their own and remember what they were told; once so
 //! many writes were answered, the server is killed while the others' are under way. Then it is
@@ -101,8 +101,13 @@ fn write_on(address: SocketAddr, client: u64, model: &mut Model, answered: impl 
         let Some((status, _)) = ask(&mut stream, &request(method, client, name, body)) else {
             return;
         };
-        assert!(matches!(status, 201 | 202), "{status}");
-        *known = Known { answered: becomes, under_way: None };
+        known.under_way = None;
+        match status {
+            201 | 202 => known.answered = becomes,
+            // The machine is short of time: the write has not happened.
+            503 => continue,
+            _ => panic!("{status}"),
+        }
         answered();
     }
 }

@@ -28,8 +28,10 @@ fn promises_to_php_are_kept_wherever_records_are() {
 #[test]
 fn failures_have_their_reason() {
     let site = with_store();
-    let expected = json!(["no_namespace", "too_large", null]);
-    assert_eq!(said(&site, "/failures", "default"), expected);
+    let expected = json!(["no_namespace", "too_large", null, "bad_call", "bad_call"]);
+    for namespace in ["default", "memory"] {
+        assert_eq!(said(&site, "/failures", namespace), expected, "{namespace}");
+    }
 }
 
 #[test]

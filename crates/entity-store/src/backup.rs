@@ -146,7 +146,8 @@ fn next(
     fill(from, &mut bytes[HEAD_BYTES..])?;
     let mut checksum = [0; 8];
     fill(from, &mut checksum)?;
-    if xxh3_64(&bytes) != u64::from_le_bytes(checksum) || (is_end && last != records) {
+    let is_false_end = is_end && (value_len != 0 || last != records);
+    if is_false_end || xxh3_64(&bytes) != u64::from_le_bytes(checksum) {
         return Err(damaged());
     }
     if is_end {
@@ -181,6 +182,16 @@ mod tests {
             expires_ms,
         };
         assert_eq!(all.unwrap(), [restored(b"a", None), restored(b"\0\xff", Some(99))]);
+    }
+
+    #[test]
+    fn an_end_with_a_value_is_none() {
+        let mut backup = Vec::new();
+        write_backup_head(&mut backup);
+        let end = [END.to_le_bytes(), 9_u32.to_le_bytes(), [0; 4], [0; 4]].concat();
+        backup.extend_from_slice(&end);
+        backup.extend_from_slice(&xxh3_64(&end).to_le_bytes());
+        assert!(read_backup(&backup[..], 1000).any(|record| record.is_err()));
     }
 
     #[test]

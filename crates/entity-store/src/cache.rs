@@ -39,7 +39,10 @@ impl Cache {
     /// What is known of a record: `None` for nothing, `Some(None)` that there is none.
     pub(crate) fn get(&self, id: &[u8]) -> Option<Option<&Record>> {
         let entry = self.entries.get(id)?;
-        entry.was_asked_for.set(true);
+        // Looked at first: what is written has to be written back.
+        if !entry.was_asked_for.get() {
+            entry.was_asked_for.set(true);
+        }
         Some(entry.record.as_ref())
     }
 
@@ -48,9 +51,10 @@ impl Cache {
         let bytes = entry_bytes(id, record.as_ref());
         // One record must not push out everything else.
         if bytes > self.max_bytes / 8 {
-            self.entries.remove(id).inspect(|entry| {
+            if let Some(entry) = self.entries.remove(id) {
                 self.used_bytes -= entry_bytes(id, entry.record.as_ref());
-            });
+                self.order.retain(|name| **name != *id);
+            }
             return;
         }
         self.used_bytes += bytes;
@@ -73,13 +77,10 @@ impl Cache {
 
     fn make_room(&mut self) {
         let Some(id) = self.order.pop_front() else { return };
-        match self.entries.get(&id) {
-            Some(entry) if entry.was_asked_for.take() => self.order.push_back(id),
-            Some(entry) => {
-                self.used_bytes -= entry_bytes(&id, entry.record.as_ref());
-                self.entries.remove(&id);
-            }
-            None => {}
+        if self.entries.get(&id).is_some_and(|entry| entry.was_asked_for.take()) {
+            self.order.push_back(id);
+        } else if let Some(entry) = self.entries.remove(&id) {
+            self.used_bytes -= entry_bytes(&id, entry.record.as_ref());
         }
     }
 
@@ -133,5 +134,16 @@ mod tests {
         cache.put(b"a", record(2, 2000));
         assert_eq!(cache.get(b"a"), None);
         assert_eq!(cache.size(), (0, 0));
+    }
+
+    #[test]
+    fn a_record_that_is_large_now_and_then_has_its_name_here_once() {
+        let mut cache = Cache::new(8000);
+        for version in 0..10 {
+            cache.put(b"a", record(version, 10));
+            cache.put(b"a", record(version, 2000));
+        }
+        cache.put(b"a", record(10, 10));
+        assert_eq!(cache.order.len(), 1);
     }
 }

@@ -16,7 +16,7 @@ use crate::namespace::{Piece, Stats};
 use crate::record::{Record, unix_ms};
 use crate::settings::{Durability, Mode, Settings};
 use outboard_reactor::blocking;
-use reads::{Found, Job, Reads};
+use reads::{Found, Reads};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -38,7 +38,7 @@ pub(crate) struct Disk {
 /// Who waits for the disk.
 enum Way {
     Asynchronous {
-        reads: Rc<Reads>,
+        reads: Reads,
         writes: Rc<Writes>,
     },
     /// The loop itself, and everybody with it.
@@ -59,9 +59,9 @@ struct Reading {
 
 impl Remembered {
     /// What is known of a record that is still there.
-    fn get(&self, id: &[u8], now_ms: u64) -> Option<Option<Record>> {
+    fn get(&self, id: &[u8], now_ms: u64) -> Option<Option<&Record>> {
         let known = self.cache.get(id)?;
-        Some(known.filter(|record| record.is_alive(now_ms)).cloned())
+        Some(known.filter(|record| record.is_alive(now_ms)))
     }
 
     fn begin_read(&mut self, id: &[u8]) {
@@ -132,7 +132,7 @@ impl Disk {
             return self.get_here(id);
         }
         if let Some(known) = self.remembered.borrow().get(id, unix_ms()) {
-            return Ok(known);
+            return Ok(known.cloned());
         }
         let mut found = self.look_up(vec![id.into()]).await?;
         found.pop().map_or(Ok(None), |(_, found)| found)
@@ -148,7 +148,7 @@ impl Disk {
         {
             let (remembered, now_ms) = (self.remembered.borrow(), unix_ms());
             for id in ids {
-                let known = remembered.get(id, now_ms);
+                let known = remembered.get(id, now_ms).map(Option::<&Record>::cloned);
                 if known.is_none() {
                     missing.push(Box::from(*id));
                 }
@@ -161,6 +161,15 @@ impl Disk {
         };
         let mut next = || found.next().map_or(Ok(None), |(_, found)| found);
         records.into_iter().map(|known| known.map_or_else(&mut next, Ok)).collect()
+    }
+
+    /// See [`crate::Namespace::show_many`].
+    pub(crate) fn show_many(&self, ids: &[&[u8]], mut each: impl FnMut(Option<&Record>)) -> bool {
+        if let Way::Synchronous(_) = self.way {
+            return false;
+        }
+        let (remembered, now_ms) = (self.remembered.borrow(), unix_ms());
+        ids.iter().all(|id| remembered.get(id, now_ms).map(&mut each).is_some())
     }
 
     fn get_here(&self, id: &[u8]) -> Result<Option<Record>, StoreError> {
@@ -179,7 +188,7 @@ impl Disk {
             Way::Asynchronous { writes, .. } => writes.write(write).await,
             Way::Synchronous(committer) => {
                 let mut results = committer.borrow_mut().commit(&[write]);
-                results.pop().unwrap_or_else(|| Err(lost()))
+                results.pop().unwrap_or_else(|| Err(StoreError::lost()))
             }
         }
     }
@@ -248,22 +257,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        if let Way::Asynchronous { reads, writes } = &self.way {
-            reads.close();
+        if let Way::Asynchronous { writes, .. } = &self.way {
             writes.close();
         }
-    }
-}
-
-/// A thread of the store has ended by a bug.
-fn lost() -> StoreError {
-    StoreError::Failed("a thread of the store has ended; restart the server".to_owned())
-}
-
-/// A job that was not taken: there is a reading in its name no more.
-fn end_reads(remembered: &RefCell<Remembered>, job: &Job) {
-    if let Job::Get(ids) = job {
-        let mut remembered = remembered.borrow_mut();
-        ids.iter().for_each(|id| remembered.end_read(id, None));
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong, and whose fault it is.
 
+use crate::record::ID_MAX_BYTES;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -64,6 +65,11 @@ impl std::error::Error for OpenError {}
 pub enum StoreError {
     /// More was asked for than can be done in time; try again later.
     Overloaded,
+    /// No record can have this name: it is empty, or longer than [`crate::ID_MAX_BYTES`].
+    NoName {
+        /// Its length.
+        bytes: usize,
+    },
     /// What the write demands of the present record does not hold.
     ConditionFailed {
         /// The version that is there.
@@ -86,10 +92,20 @@ pub enum StoreError {
     Failed(String),
 }
 
+impl StoreError {
+    /// A thread of the store has ended by a bug.
+    pub(crate) fn lost() -> Self {
+        Self::Failed("a thread of the store has ended; restart the server".to_owned())
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overloaded => f.write_str("the entity store is overloaded; try again later"),
+            Self::NoName { bytes } => {
+                write!(f, "a name of {bytes} bytes; records have names of 1 to {ID_MAX_BYTES}")
+            }
             Self::ConditionFailed { present: Some(version) } => {
                 write!(f, "the record is there with version {version}")
             }

@@ -18,6 +18,8 @@ mod replay;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use frame::Frame;
+#[cfg(fuzzing)]
+pub(crate) use replay::replay_bytes;
 pub(crate) use replay::{Flaw, replay};
 
 use rustix::fs::FallocateFlags;

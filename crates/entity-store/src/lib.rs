@@ -22,8 +22,11 @@ mod backup;
 mod cache;
 mod change;
 mod committer;
+mod desk;
 mod disk;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod journal;
 mod keeper;
 mod lane;
@@ -43,7 +46,7 @@ pub use backup::{BackupError, Restored, read_backup, write_backup_head, write_ba
 pub use change::{Change, Condition, Write, Written};
 pub use error::{OpenError, StoreError};
 pub use namespace::{Namespace, Piece, Scan, Stats};
-pub use record::Record;
+pub use record::{ID_MAX_BYTES, Record, is_id};
 pub use settings::{
     Durability, Engine, Mode, NamespaceSettings, Overload, RedisSettings, Settings,
 };

@@ -41,6 +41,14 @@ impl Memory {
         inner.records.get(id).filter(|record| record.is_alive(now_ms)).cloned()
     }
 
+    /// See [`crate::Namespace::show_many`].
+    pub(crate) fn show_many(&self, ids: &[&[u8]], mut each: impl FnMut(Option<&Record>)) {
+        let (now_ms, inner) = (unix_ms(), self.inner.borrow());
+        for id in ids {
+            each(inner.records.get(*id).filter(|record| record.is_alive(now_ms)));
+        }
+    }
+
     pub(crate) fn write(&self, write: &Write) -> Result<Written, StoreError> {
         self.writes.set(self.writes.get() + 1);
         let now_ms = unix_ms();

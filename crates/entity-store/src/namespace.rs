@@ -7,7 +7,7 @@ use crate::change::{Write, Written};
 use crate::disk::{Cursor, Disk};
 use crate::error::StoreError;
 use crate::memory::{Memory, is_empty};
-use crate::record::Record;
+use crate::record::{ID_MAX_BYTES, Record, is_id};
 use crate::redis::{self, Redis};
 use crate::settings::{Durability, NamespaceSettings};
 use std::ops::Bound;
@@ -95,8 +95,9 @@ impl Namespace {
     /// Reads a record.
     ///
     /// # Errors
-    /// Too many reads wait, or the disk fails.
+    /// No record can have the name, too many reads wait, or the disk fails.
     pub async fn get(&self, id: &[u8]) -> Result<Option<Record>, StoreError> {
+        check(id)?;
         match &self.place {
             Place::Disk(disk) => disk.get(id).await,
             Place::Memory(memory) => Ok(memory.get(id)),
@@ -112,19 +113,47 @@ impl Namespace {
     /// # Errors
     /// As [`Namespace::get`], for all of them.
     pub async fn get_many(&self, ids: &[&[u8]]) -> Result<Vec<Option<Record>>, StoreError> {
+        ids.iter().try_for_each(|id| check(id))?;
         match &self.place {
             Place::Disk(disk) => disk.get_many(ids).await,
-            Place::Memory(memory) => Ok(ids.iter().map(|id| memory.get(id)).collect()),
+            Place::Memory(memory) => {
+                let mut records = Vec::with_capacity(ids.len());
+                memory.show_many(ids, |record| records.push(record.cloned()));
+                Ok(records)
+            }
             Place::Redis(redis, prefix) => {
                 redis.get_many(prefix, ids.iter().map(|id| Box::from(*id)).collect()).await
             }
         }
     }
 
+    /// Shows records that memory has, one for each id, in order. False when there is one that it knows
+    /// nothing of: what was shown is of no use then, and [`Namespace::get_many`] has all. Nothing is
+    /// copied or counted here: taking hold of ten thousand records costs more than reading them.
+    ///
+    /// # Errors
+    /// No record can have one of the names.
+    pub fn show_many(
+        &self,
+        ids: &[&[u8]],
+        each: impl FnMut(Option<&Record>),
+    ) -> Result<bool, StoreError> {
+        ids.iter().try_for_each(|id| check(id))?;
+        Ok(match &self.place {
+            Place::Disk(disk) => disk.show_many(ids, each),
+            Place::Memory(memory) => {
+                memory.show_many(ids, each);
+                true
+            }
+            Place::Redis(..) => false,
+        })
+    }
+
     /// Writes a record, and answers when it is as durable as promised.
     ///
     /// # Errors
-    /// What the write demands does not hold, too many wait, or the disk is full or fails.
+    /// No record can have the name, what the write demands does not hold, too many wait, or the disk
+    /// is full or fails.
     pub async fn write(&self, write: Write) -> Result<Written, StoreError> {
         self.write_copies(write, 1).await
     }
@@ -134,6 +163,7 @@ impl Namespace {
     /// # Errors
     /// As [`Namespace::write`], or fewer copies were written in time.
     pub async fn write_copies(&self, write: Write, copies: u32) -> Result<Written, StoreError> {
+        check(&write.id)?;
         match &self.place {
             Place::Disk(disk) => disk.write(write).await,
             Place::Memory(memory) => memory.write(&write),
@@ -153,8 +183,12 @@ impl Namespace {
     }
 
     /// Writes records that do not depend on each other; one answer for each, in order. They are
-    /// queued at once, so that they are committed together.
+    /// queued at once, so that they are committed together. With a name among them that no record
+    /// can have, none is written.
     pub async fn write_many(&self, writes: Vec<Write>) -> Vec<Result<Written, StoreError>> {
+        if let Err(error) = writes.iter().try_for_each(|write| check(&write.id)) {
+            return vec![Err(error); writes.len()];
+        }
         match &self.place {
             Place::Disk(disk) => disk.write_many(writes).await,
             Place::Memory(memory) => writes.iter().map(|write| memory.write(write)).collect(),
@@ -166,8 +200,10 @@ impl Namespace {
     /// the first piece was read; of Redis each is as it is when its piece is read, and one whose slot
     /// moves to another node meanwhile may be missing.
     pub fn scan(self: &Rc<Self>, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Scan {
+        let bytes = bound_bytes(&start).max(bound_bytes(&end));
         let state = match &self.place {
             _ if is_empty(&start, &end) => ScanState::Over,
+            _ if bytes > ID_MAX_BYTES => ScanState::Refused { bytes },
             Place::Disk(disk) => ScanState::Disk(Box::new(disk.scan(start, end))),
             Place::Memory(_) => ScanState::Memory { start, end },
             Place::Redis(..) => ScanState::Redis(Box::new(Redis::scan(start, end))),
@@ -196,6 +232,18 @@ impl Namespace {
     }
 }
 
+/// Sorted files take no other names, and what cannot be written is not looked for.
+fn check(id: &[u8]) -> Result<(), StoreError> {
+    if is_id(id) { Ok(()) } else { Err(StoreError::NoName { bytes: id.len() }) }
+}
+
+fn bound_bytes(bound: &Bound<Vec<u8>>) -> usize {
+    match bound {
+        Bound::Included(name) | Bound::Excluded(name) => name.len(),
+        Bound::Unbounded => 0,
+    }
+}
+
 /// A scan under way.
 pub struct Scan {
     namespace: Rc<Namespace>,
@@ -205,7 +253,14 @@ pub struct Scan {
 enum ScanState {
     Disk(Box<Cursor>),
     Redis(Box<redis::Cursor>),
-    Memory { start: Bound<Vec<u8>>, end: Bound<Vec<u8>> },
+    Memory {
+        start: Bound<Vec<u8>>,
+        end: Bound<Vec<u8>>,
+    },
+    /// Between names that are none.
+    Refused {
+        bytes: usize,
+    },
     Over,
 }
 
@@ -239,6 +294,7 @@ impl Scan {
                     }
                     piece
                 }
+                (ScanState::Refused { bytes }, _) => return Err(StoreError::NoName { bytes }),
                 _ => return Ok(Piece::new()),
             };
             if !piece.is_empty() || matches!(self.state, ScanState::Over) {

@@ -1,6 +1,6 @@
 //! What waits for a thread: in order, within a bound, and no longer than is sensible.
 //!
-//! Called by whatever hands work to threads: the reads and the writes of a disk, and those of Redis.
+//! Called by whatever hands work to threads: a desk, and the writes of a disk.
 //! Invariant: who is refused is told so at once, and whoever is inside has been admitted by how long
 //! waiting takes.
 
@@ -16,6 +16,9 @@ use std::time::Instant;
 /// What one who waits is told.
 pub(crate) type Answer<A> = Result<A, StoreError>;
 
+/// What one who waits will be told.
+pub(crate) type Owed<A> = Rc<Reply<Answer<A>>>;
+
 /// Jobs `J` that wait for answers `A`.
 pub(crate) struct Queue<J, A> {
     waiting: RefCell<VecDeque<Waiting<J, A>>>,
@@ -28,7 +31,7 @@ pub(crate) struct Queue<J, A> {
 /// A job in a queue.
 pub(crate) struct Waiting<J, A> {
     pub(crate) job: J,
-    pub(crate) reply: Rc<Reply<Answer<A>>>,
+    pub(crate) reply: Owed<A>,
     since_us: u64,
 }
 
@@ -66,14 +69,14 @@ impl<J, A> Queue<J, A> {
     }
 
     /// Puts a job at the end, after [`Queue::make_room`].
-    pub(crate) fn push(&self, job: J) -> Rc<Reply<Answer<A>>> {
+    pub(crate) fn push(&self, job: J) -> Owed<A> {
         let reply = Reply::new();
         self.push_for(job, reply.clone());
         reply
     }
 
     /// Puts a job at the end for somebody who waits already.
-    pub(crate) fn push_for(&self, job: J, reply: Rc<Reply<Answer<A>>>) {
+    pub(crate) fn push_for(&self, job: J, reply: Owed<A>) {
         self.waiting.borrow_mut().push_back(Waiting { job, since_us: self.now_us(), reply });
     }
 

@@ -6,6 +6,14 @@ use std::sync::Arc;
 
 const HEAD_BYTES: usize = 16;
 
+/// Longest name of a record, bytes. Sorted files have room for 65535, as `lsm-tree` writes them.
+pub const ID_MAX_BYTES: usize = 4096;
+
+/// Whether a record can have this name.
+pub fn is_id(id: &[u8]) -> bool {
+    (1..=ID_MAX_BYTES).contains(&id.len())
+}
+
 /// What is kept under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {

@@ -13,14 +13,13 @@ mod slots;
 mod wire;
 
 use crate::change::{Write, Written};
+use crate::desk::{Desk, Staff};
 use crate::error::StoreError;
-use crate::lane::Lane;
 use crate::namespace::{Piece, Stats};
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Owed, Queue};
 pub(crate) use crate::settings::RedisSettings;
 use crate::settings::Settings;
 use job::{Done, Job, NamedWrite, Task};
-use outboard_reactor::{Event, spawn};
 use records::{Outcome, Records};
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -31,22 +30,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use job::Cursor;
+#[cfg(fuzzing)]
+pub(crate) use records::read_as_everything;
 
-/// Threads, each with a connection to every node, for reads; as many for writes.
-const THREADS: usize = 2;
-/// Most jobs that a thread is given at once.
-const BATCH_JOBS: usize = 128;
+/// Threads, each with a connection to every node.
+const READERS: Staff = Staff { name: "kv-read", threads: 2, batch_jobs: 128 };
+const WRITERS: Staff = Staff { name: "kv-write", ..READERS };
+const SCANNER: Staff = Staff { name: "kv-scan", threads: 1, ..READERS };
+/// What a lost node holds up is tried again by this one.
+const PATIENT: Staff = Staff { name: "kv-again", ..SCANNER };
 /// Pauses before something is tried again: a cluster needs its node timeout to fail over.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_LAST: Duration = Duration::from_millis(100);
 
+type RedisDesk = Desk<Job, Done>;
+
 /// A Redis that is used.
 pub(crate) struct Redis {
     settings: Arc<RedisSettings>,
-    reads: Rc<Desk>,
-    writes: Rc<Desk>,
-    scans: Rc<Desk>,
-    again: Rc<Desk>,
+    reads: RedisDesk,
+    writes: RedisDesk,
+    scans: RedisDesk,
     next_name: Cell<u64>,
     written: Cell<u64>,
     looked_up: Cell<u64>,
@@ -61,21 +65,32 @@ impl Redis {
         let redis = Arc::new(redis.clone());
         let records = || Records::new(redis.clone());
         let (reads, writes) = (settings.reads_waiting, settings.writes_waiting);
-        let again = Desk::start("kv-again", 1, Queue::new(settings, reads + writes), None, || {
-            let mut records = records();
-            move |jobs| patiently(&mut records, jobs)
-        })?;
-        let start = |name, threads, most| {
-            Desk::start(name, threads, Queue::new(settings, most), Some(again.clone()), || {
+        let again = Desk::start(
+            PATIENT,
+            Queue::new(settings, reads + writes),
+            || {
+                let mut records = records();
+                move |jobs| patiently(&mut records, jobs)
+            },
+            |outcome, reply: Owed<_>| match outcome {
+                Outcome::Done(done) => reply.give(done),
+                Outcome::Later(_, why) => reply.give(Err(why)),
+            },
+        )?;
+        let again = Rc::new(again);
+        let start = |staff, most| {
+            let work = || {
                 let mut records = records();
                 move |jobs| records.attempt(jobs)
-            })
+            };
+            let again = again.clone();
+            let settle = move |outcome, reply| settle(outcome, reply, &again);
+            Desk::start(staff, Queue::new(settings, most), work, settle)
         };
         Ok(Rc::new(Self {
-            reads: start("kv-read", THREADS, reads)?,
-            writes: start("kv-write", THREADS, writes)?,
-            scans: start("kv-scan", 1, reads)?,
-            again,
+            reads: start(READERS, reads)?,
+            writes: start(WRITERS, writes)?,
+            scans: start(SCANNER, reads)?,
             settings: redis,
             next_name: Cell::new(RandomState::new().build_hasher().finish()),
             written: Cell::new(0),
@@ -100,9 +115,9 @@ impl Redis {
         ids: Vec<Box<[u8]>>,
     ) -> Result<Vec<Option<crate::Record>>, StoreError> {
         self.looked_up.set(self.looked_up.get() + ids.len() as u64);
-        match self.reads.ask(self.job(Task::Get { prefix: prefix.clone(), ids })).await? {
+        match ask(&self.reads, self.job(Task::Get { prefix: prefix.clone(), ids })).await? {
             Done::Got(found) => Ok(found),
-            _ => Err(lost()),
+            _ => Err(StoreError::lost()),
         }
     }
 
@@ -121,9 +136,9 @@ impl Redis {
         };
         let writes = writes.into_iter().map(name).collect();
         let task = Task::Write { prefix: prefix.clone(), writes, copies };
-        match self.writes.ask(self.job(task)).await {
+        match ask(&self.writes, self.job(task)).await {
             Ok(Done::Written(written)) => written,
-            Ok(_) => vec![Err(lost()); count],
+            Ok(_) => vec![Err(StoreError::lost()); count],
             Err(error) => vec![Err(error); count],
         }
     }
@@ -141,9 +156,9 @@ impl Redis {
         most_bytes: usize,
     ) -> Result<(Piece, Option<Cursor>), StoreError> {
         let task = Task::Scan { prefix: prefix.clone(), cursor, most_bytes };
-        match self.scans.ask(self.job(task)).await? {
+        match ask(&self.scans, self.job(task)).await? {
             Done::Scanned(piece, rest) => Ok((piece, rest)),
-            _ => Err(lost()),
+            _ => Err(StoreError::lost()),
         }
     }
 
@@ -151,11 +166,11 @@ impl Redis {
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             writes: self.written.get(),
-            writes_refused: self.writes.queue.refused(),
-            writes_waiting: self.writes.queue.len() as u64,
+            writes_refused: self.writes.refused(),
+            writes_waiting: self.writes.len() as u64,
             reads_from_disk: self.looked_up.get(),
-            reads_refused: self.reads.queue.refused(),
-            reads_waiting: self.reads.queue.len() as u64,
+            reads_refused: self.reads.refused(),
+            reads_waiting: self.reads.len() as u64,
             ..Stats::default()
         }
     }
@@ -165,97 +180,20 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
-    fn drop(&mut self) {
-        for desk in [&self.reads, &self.writes, &self.scans, &self.again] {
-            desk.is_closed.set(true);
-            desk.threads.iter().for_each(|thread| thread.filled.set());
-        }
-    }
+/// Asks a desk, and waits.
+async fn ask(desk: &RedisDesk, job: Job) -> Result<Done, StoreError> {
+    desk.make_room()?;
+    desk.push(job).wait().await
 }
 
-/// A queue and the threads behind it.
-struct Desk {
-    queue: Queue<Job, Done>,
-    threads: Vec<Thread>,
-    /// Where those wait that are to be tried again.
-    again: Option<Rc<Desk>>,
-    is_closed: Cell<bool>,
-}
-
-#[derive(Default)]
-struct Thread {
-    filled: Event,
-    is_idle: Cell<bool>,
-}
-
-impl Desk {
-    fn start<W>(
-        name: &str,
-        threads: usize,
-        queue: Queue<Job, Done>,
-        again: Option<Rc<Desk>>,
-        work: impl Fn() -> W,
-    ) -> io::Result<Rc<Self>>
-    where
-        W: FnMut(Vec<Job>) -> Vec<Outcome> + Send + 'static,
-    {
-        let threads = (0..threads).map(|_| Thread::default()).collect();
-        let desk = Rc::new(Self { queue, threads, again, is_closed: Cell::new(false) });
-        for index in 0..desk.threads.len() {
-            spawn(desk.clone().feed(index, Lane::start(name, work())?));
-        }
-        Ok(desk)
-    }
-
-    async fn ask(&self, job: Job) -> Result<Done, StoreError> {
-        self.queue.make_room()?;
-        let reply = self.queue.push(job);
-        self.wake();
-        reply.wait().await
-    }
-
-    fn wake(&self) {
-        if let Some(thread) = self.threads.iter().find(|thread| thread.is_idle.take()) {
-            thread.filled.set();
-        }
-    }
-
-    fn take_batch(&self) -> Vec<Waiting<Job, Done>> {
-        let mut share = self.queue.len().div_ceil(self.threads.len()).min(BATCH_JOBS);
-        self.queue.take_while(|_| share.checked_sub(1).map(|left| share = left).is_some())
-    }
-
-    async fn feed(self: Rc<Self>, index: usize, lane: Lane<Vec<Job>, Vec<Outcome>>) {
-        let thread = &self.threads[index];
-        while !self.is_closed.get() {
-            let batch = self.take_batch();
-            if batch.is_empty() {
-                thread.is_idle.set(true);
-                thread.filled.wait().await;
-                thread.is_idle.set(false);
-                continue;
-            }
-            let (jobs, replies): (Vec<_>, Vec<_>) =
-                batch.into_iter().map(|Waiting { job, reply, .. }| (job, reply)).unzip();
-            let Some(outcomes) = lane.run(jobs).await else {
-                replies.iter().for_each(|reply| reply.give(Err(lost())));
-                continue;
-            };
-            for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                match (outcome, &self.again) {
-                    (Outcome::Done(done), _) => reply.give(done),
-                    (Outcome::Later(_, why), None) => reply.give(Err(why)),
-                    (Outcome::Later(job, why), Some(again)) => match again.queue.make_room() {
-                        Err(_) => reply.give(Err(why)),
-                        Ok(_) => {
-                            again.queue.push_for(job, reply);
-                            again.wake();
-                        }
-                    },
-                }
-            }
-        }
+/// Hands on what came of a job; what is to be done later waits at the desk for that.
+fn settle(outcome: Outcome, reply: Owed<Done>, again: &RedisDesk) {
+    match outcome {
+        Outcome::Done(done) => reply.give(done),
+        Outcome::Later(job, why) => match again.make_room() {
+            Err(_) => reply.give(Err(why)),
+            Ok(_) => again.push_for(job, reply),
+        },
     }
 }
 
@@ -280,9 +218,4 @@ fn patiently(records: &mut Records, jobs: Vec<Job>) -> Vec<Outcome> {
         std::thread::sleep(pause);
         pause = (2 * pause).min(PAUSE_LAST);
     }
-}
-
-/// A thread of the store has ended by a bug.
-fn lost() -> StoreError {
-    StoreError::Failed("a thread of the store has ended; restart the server".to_owned())
 }

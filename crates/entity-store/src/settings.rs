@@ -1,5 +1,6 @@
 //! How a store is run.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// A store: who keeps the records, and what it may use.
@@ -54,7 +55,7 @@ pub enum Engine {
 }
 
 /// A Redis, or a cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RedisSettings {
     /// Some of the nodes, `host:port`; they know the others.
     pub nodes: Vec<String>,
@@ -70,6 +71,13 @@ pub struct RedisSettings {
     pub ack_wait_ms: u64,
     /// How long something is tried again while nodes do not answer, milliseconds.
     pub timeout_ms: u64,
+}
+
+/// Without the password, which is shown to nobody.
+impl fmt::Debug for RedisSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisSettings").field("nodes", &self.nodes).finish_non_exhaustive()
+    }
 }
 
 /// One namespace.

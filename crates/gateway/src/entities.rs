@@ -18,17 +18,21 @@ use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn, label};
-use call::{Call, Resource};
+use call::Resource;
 use outboard_config as config;
 use outboard_entity_store::{
     Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
     Store, StoreError,
 };
+use outboard_http1::Method;
 use pressure::Pressure;
 use std::rc::Rc;
 
 pub(crate) use batch::{Answer, answer as answer_worker};
+pub(crate) use call::Call;
 pub(crate) use operate::operate;
+#[cfg(fuzzing)]
+pub(crate) use {batch::Batch, record::Tags};
 
 /// Where the store is on a listener of its own and on the admin socket.
 const OWN_PREFIX: &str = "/v0";
@@ -150,7 +154,7 @@ fn engine(engine: &config::EntityEngine) -> Engine {
         config::EntityEngine::Redis(redis) => Engine::Redis(RedisSettings {
             nodes: redis.nodes.clone(),
             user: redis.user.clone(),
-            password: redis.password.clone(),
+            password: redis.password.as_ref().map(|config::Secret(password)| password.clone()),
             prefix: redis.prefix.clone(),
             copies: redis.copies,
             ack_wait_ms: redis.ack_wait_ms,
@@ -205,6 +209,9 @@ async fn answer(
         return refuse(connection, turn, Reason::EntityRequest).await;
     };
     match call.resource {
+        Resource::Status if !matches!(turn.asked.method, Method::Get | Method::Head) => {
+            refuse(connection, turn, Reason::EntityMethod).await
+        }
         Resource::Status => plain(connection, turn, 200, &HeaderBlock::default(), b"ok\n").await,
         Resource::Entity(_) if !entities.pressure.admits() => overloaded(connection, turn).await,
         Resource::Entity(asked) => {
@@ -242,26 +249,30 @@ async fn plain(
     Answered { sent, status, body_bytes: body.len() as u64 }
 }
 
-/// Answers what the store could not do.
-async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> Answered {
-    let reason = match error {
-        StoreError::Overloaded => {
-            // One line for each would be one more thing to do too much of; they are counted.
-            return overloaded(connection, turn).await;
-        }
+/// What the store could not do, as a reason to refuse.
+fn reason(error: &StoreError) -> Reason {
+    match error {
+        StoreError::Overloaded => Reason::EntityOverload,
         StoreError::ConditionFailed { .. } => Reason::EntityCondition,
-        StoreError::NotANumber => Reason::EntityRequest,
+        StoreError::NoName { .. } | StoreError::NotANumber => Reason::EntityRequest,
         StoreError::Full => Reason::EntityFull,
         StoreError::TooFewCopies { .. } => Reason::EntityCopies,
-        StoreError::Unreachable(_) => {
+        StoreError::Unreachable(_) => Reason::EntityUnreachable,
+        _ => Reason::EntityFailed,
+    }
+}
+
+/// Answers what the store could not do.
+async fn fail(connection: &mut Connection, turn: &Turn, error: &StoreError) -> Answered {
+    let reason = reason(error);
+    match reason {
+        // One line for each would be one more thing to do too much of; they are counted.
+        Reason::EntityOverload => return overloaded(connection, turn).await,
+        Reason::EntityUnreachable | Reason::EntityFailed => {
             connection.gateway.note(Level::Error, &format!("entities: {error}"));
-            Reason::EntityUnreachable
         }
-        _ => {
-            connection.gateway.note(Level::Error, &format!("entities: {error}"));
-            Reason::EntityFailed
-        }
-    };
+        _ => {}
+    }
     refuse(connection, turn, reason).await
 }
 

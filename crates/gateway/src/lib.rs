@@ -29,6 +29,8 @@ mod entities;
 mod exchange;
 mod fetch;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod generation;
 mod header_block;

@@ -9,7 +9,7 @@
 //! one, so that no page of an old release outlives it.
 
 mod audit;
-mod commons;
+pub(crate) mod commons;
 mod compressor;
 mod consult;
 mod disk;

@@ -26,6 +26,8 @@ mod connection;
 mod counters;
 mod decode;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod host;
 mod http2;
 mod job;

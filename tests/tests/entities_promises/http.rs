@@ -43,6 +43,7 @@ fn the_statuses_are_those_of_the_protocol(client: &mut Client) {
     client.send(&put("", b"value")).expect(400);
     client.send(&Request::new("POST", "/v0/entity?id=a").body(b"x".to_vec())).expect(405);
     client.send(&Request::get("/v0/status")).expect(200);
+    client.send(&Request::new("POST", "/v0/status")).expect(405);
     client.send(&Request::get("/v0/other")).expect(400);
     client.send(&Request::get("/")).expect(400);
 }

@@ -1,6 +1,6 @@
 //! The entity store.
 
-use super::{Desk, Forwarding, ListenAddress, listen};
+use super::{Desk, Forwarding, ListenAddress, Secret, listen};
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, Peer};
@@ -66,7 +66,7 @@ pub struct EntityRedis {
     /// Who we are there.
     pub user: Option<String>,
     /// The password, if one is wanted.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// What all keys begin with.
     pub prefix: String,
     /// How many nodes have a record.
@@ -172,7 +172,7 @@ fn redis(raw: &raw::Entities, desk: &mut Desk<'_>) -> EntityRedis {
     EntityRedis {
         nodes: redis.nodes.iter().map(|node| node.0.clone()).collect(),
         user: redis.user.as_ref().map(|user| user.0.clone()),
-        password: redis.password.as_ref().map(|password| password.0.clone()),
+        password: redis.password.as_ref().map(|password| Secret(password.0.clone())),
         prefix: redis.prefix.0.clone(),
         copies: redis.copies,
         ack_wait_ms: redis.ack_wait.0,

@@ -1,27 +1,23 @@
 //! The reads that wait for a disk.
 //!
-//! Two threads look records up, so that one that waits for a slow disk does not hold up all; each
-//! is given its share of what waits.
+//! Two threads look records up, so that one that waits for a slow disk does not hold up all.
+//! Invariant: whoever reads is known to the cache until the read has come back or was dropped.
 
-use super::{Remembered, end_reads, lost};
+use super::Remembered;
+use crate::desk::{Desk, Staff};
 use crate::error::StoreError;
-use crate::lane::Lane;
 use crate::levels::{Levels, Snapshot};
 use crate::namespace::{Piece, Stats};
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Owed, Queue};
 use crate::record::{Record, unix_ms};
-use crate::reply::Reply;
 use crate::settings::Settings;
-use outboard_reactor::{Event, spawn};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
-const THREADS: usize = 2;
-/// Most jobs that a thread is given at once.
-const BATCH_JOBS: usize = 32;
+const STAFF: Staff = Staff { name: "kv-read", threads: 2, batch_jobs: 32 };
 
 /// A record that was looked up, or why it could not be.
 pub(super) type Found = (Box<[u8]>, Result<Option<Record>, StoreError>);
@@ -52,19 +48,11 @@ impl Cursor {
     }
 }
 
-/// The queue before the reading threads.
+/// The desk that the reading threads sit behind.
 pub(super) struct Reads {
-    queue: Queue<Job, Done>,
-    threads: Vec<Thread>,
+    desk: Desk<Job, Done>,
     remembered: Rc<RefCell<Remembered>>,
-    is_closed: Cell<bool>,
     looked_up: Cell<u64>,
-}
-
-#[derive(Default)]
-struct Thread {
-    filled: Event,
-    is_idle: Cell<bool>,
 }
 
 impl Reads {
@@ -76,29 +64,26 @@ impl Reads {
         levels: Arc<Levels>,
         remembered: Rc<RefCell<Remembered>>,
         settings: &Settings,
-    ) -> io::Result<Rc<Self>> {
-        let reads = Rc::new(Self {
-            queue: Queue::new(settings, settings.reads_waiting),
-            threads: (0..THREADS).map(|_| Thread::default()).collect(),
-            remembered,
-            is_closed: Cell::new(false),
-            looked_up: Cell::new(0),
-        });
-        for index in 0..THREADS {
+    ) -> io::Result<Self> {
+        let work = || {
             let levels = levels.clone();
-            let lane = Lane::start("kv-read", move |jobs: Vec<Job>| {
-                jobs.into_iter().map(|job| job.done(&levels)).collect()
-            })?;
-            spawn(reads.clone().feed(index, lane));
-        }
-        Ok(reads)
+            move |jobs: Vec<Job>| jobs.into_iter().map(|job| job.done(&levels)).collect()
+        };
+        let ours = remembered.clone();
+        let settle = move |done, reply: Owed<_>| {
+            remember(&ours, &done);
+            reply.give(Ok(done));
+        };
+        let queue = Queue::new(settings, settings.reads_waiting);
+        let desk = Desk::start(STAFF, queue, work, settle)?;
+        Ok(Self { desk, remembered, looked_up: Cell::new(0) })
     }
 
     pub(super) async fn look_up(&self, ids: Vec<Box<[u8]>>) -> Result<Vec<Found>, StoreError> {
         self.looked_up.set(self.looked_up.get() + ids.len() as u64);
         match self.queue(Job::Get(ids))?.wait().await? {
             Done::Got(found) => Ok(found),
-            Done::Scanned(_) => Err(lost()),
+            Done::Scanned(_) => Err(StoreError::lost()),
         }
     }
 
@@ -109,74 +94,34 @@ impl Reads {
     ) -> Result<(Piece, Option<Cursor>), StoreError> {
         match self.queue(Job::Scan(cursor, piece_bytes))?.wait().await? {
             Done::Scanned(scanned) => scanned,
-            Done::Got(_) => Err(lost()),
+            Done::Got(_) => Err(StoreError::lost()),
         }
     }
 
-    fn queue(&self, job: Job) -> Result<Rc<Reply<Result<Done, StoreError>>>, StoreError> {
-        if let Some(dropped) = self.queue.make_room()? {
-            end_reads(&self.remembered, &dropped);
+    fn queue(&self, job: Job) -> Result<Owed<Done>, StoreError> {
+        let dropped = self.desk.make_room()?;
+        let mut remembered = self.remembered.borrow_mut();
+        if let Some(Job::Get(ids)) = dropped {
+            ids.iter().for_each(|id| remembered.end_read(id, None));
         }
         if let Job::Get(ids) = &job {
-            let mut remembered = self.remembered.borrow_mut();
             ids.iter().for_each(|id| remembered.begin_read(id));
         }
-        let reply = self.queue.push(job);
-        if let Some(thread) = self.threads.iter().find(|thread| thread.is_idle.take()) {
-            thread.filled.set();
-        }
-        Ok(reply)
-    }
-
-    pub(super) fn close(&self) {
-        self.is_closed.set(true);
-        self.threads.iter().for_each(|thread| thread.filled.set());
+        Ok(self.desk.push(job))
     }
 
     pub(super) fn tell(&self, stats: &mut Stats) {
         stats.reads_from_disk = self.looked_up.get();
-        stats.reads_refused = self.queue.refused();
-        stats.reads_waiting = self.queue.len() as u64;
+        stats.reads_refused = self.desk.refused();
+        stats.reads_waiting = self.desk.len() as u64;
     }
+}
 
-    fn take_batch(&self) -> Vec<Waiting<Job, Done>> {
-        let mut share = self.queue.len().div_ceil(THREADS).min(BATCH_JOBS);
-        self.queue.take_while(|_| share.checked_sub(1).map(|left| share = left).is_some())
-    }
-
-    async fn feed(self: Rc<Self>, index: usize, lane: Lane<Vec<Job>, Vec<Done>>) {
-        let thread = &self.threads[index];
-        while !self.is_closed.get() {
-            let batch = self.take_batch();
-            if batch.is_empty() {
-                thread.is_idle.set(true);
-                thread.filled.wait().await;
-                thread.is_idle.set(false);
-                continue;
-            }
-            let mut replies = Vec::with_capacity(batch.len());
-            let mut jobs = Vec::with_capacity(batch.len());
-            for Waiting { job, reply, .. } in batch {
-                replies.push(reply);
-                jobs.push(job);
-            }
-            let Some(done) = lane.run(jobs).await else {
-                replies.iter().for_each(|reply| reply.give(Err(lost())));
-                continue;
-            };
-            for (reply, done) in replies.iter().zip(done) {
-                self.remember(&done);
-                reply.give(Ok(done));
-            }
-        }
-    }
-
-    fn remember(&self, done: &Done) {
-        let Done::Got(found) = done else { return };
-        let mut remembered = self.remembered.borrow_mut();
-        for (id, found) in found {
-            remembered.end_read(id, found.as_ref().ok().map(Option::as_ref));
-        }
+fn remember(remembered: &RefCell<Remembered>, done: &Done) {
+    let Done::Got(found) = done else { return };
+    let mut remembered = remembered.borrow_mut();
+    for (id, found) in found {
+        remembered.end_read(id, found.as_ref().ok().map(Option::as_ref));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The writes that wait for the committer.
 
-use super::{Remembered, lost};
+use super::Remembered;
 use crate::change::{Write, Written};
 use crate::committer::Committer;
 use crate::error::StoreError;
@@ -56,7 +56,7 @@ impl Writer {
     async fn seal(&self) -> Result<(), StoreError> {
         match self.lane.run(Work::Seal).await {
             Some(Done::Sealed(sealed)) => sealed,
-            _ => Err(lost()),
+            _ => Err(StoreError::lost()),
         }
     }
 }
@@ -177,7 +177,7 @@ impl Writes {
                 continue;
             }
             let Some((batch, answers)) = writer.commit(batch).await else {
-                replies.iter().for_each(|reply| reply.give(Err(lost())));
+                replies.iter().for_each(|reply| reply.give(Err(StoreError::lost())));
                 continue;
             };
             self.commits.set(self.commits.get() + 1);

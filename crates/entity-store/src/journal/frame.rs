@@ -1,6 +1,6 @@
 //! A frame: the writes of one batch, whole or not at all.
 
-use crate::record::Record;
+use crate::record::{Record, is_id};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub(super) const MAGIC: [u8; 4] = *b"ENTB";
@@ -78,13 +78,16 @@ pub(super) fn read(bytes: &[u8], salt: u64) -> Option<(&[u8], usize)> {
     (checksum(salt, entries) == expected).then_some((entries, HEAD_BYTES + len))
 }
 
-/// Takes the first entry off.
+/// Takes the first entry off; `None` at the end, and for what no committer writes.
 pub(super) fn next_entry<'a>(rest: &mut &'a [u8]) -> Option<Entry<'a>> {
     let (head, behind) = rest.split_at_checked(ENTRY_HEAD_BYTES)?;
     let u64_at = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));
     let len_at = |at: usize| Some(u32::from_le_bytes(head[at..at + 4].try_into().ok()?) as usize);
     let (version, expires_ms) = (u64_at(1)?, u64_at(9)?);
     let (id, behind) = behind.split_at_checked(len_at(17)?)?;
+    if !is_id(id) {
+        return None;
+    }
     let (value, behind) = behind.split_at_checked(len_at(21)?)?;
     let expires_ms = Some(expires_ms).filter(|ms| *ms != 0);
     let record = match head[0] {

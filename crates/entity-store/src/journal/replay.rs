@@ -13,7 +13,8 @@ pub(crate) enum Flaw {
         /// Where they begin.
         at: u64,
     },
-    /// Bytes with whole frames behind them, or a segment without its head: damage.
+    /// Bytes with whole frames behind them, entries that cannot be, or a segment without its head:
+    /// damage.
     Damage {
         /// Where it begins.
         at: u64,
@@ -28,10 +29,17 @@ pub(crate) enum Flaw {
 /// The file cannot be read, or `each` fails.
 pub(crate) fn replay<E: From<io::Error>>(
     path: &Path,
+    each: impl FnMut(Entry<'_>) -> Result<(), E>,
+) -> Result<Vec<Flaw>, E> {
+    replay_bytes(&std::fs::read(path)?, each)
+}
+
+/// As [`replay`], of what was read.
+pub(crate) fn replay_bytes<E>(
+    bytes: &[u8],
     mut each: impl FnMut(Entry<'_>) -> Result<(), E>,
 ) -> Result<Vec<Flaw>, E> {
-    let bytes = std::fs::read(path)?;
-    let Some(salt) = salt(&bytes) else {
+    let Some(salt) = salt(bytes) else {
         let is_empty = bytes.iter().all(|byte| *byte == 0);
         let whole = Flaw::Damage { at: 0, bytes: bytes.len() as u64 };
         return Ok(if is_empty { Vec::new() } else { vec![whole] });
@@ -43,10 +51,14 @@ pub(crate) fn replay<E: From<io::Error>>(
             while let Some(entry) = frame::next_entry(&mut entries) {
                 each(entry)?;
             }
+            if !entries.is_empty() {
+                let (behind, bytes) = (at + len - entries.len(), entries.len());
+                flaws.push(Flaw::Damage { at: behind as u64, bytes: bytes as u64 });
+            }
             at += len;
             continue;
         }
-        match next_whole(&bytes, at, salt) {
+        match next_whole(bytes, at, salt) {
             Some(next) => {
                 flaws.push(Flaw::Damage { at: at as u64, bytes: (next - at) as u64 });
                 at = next;

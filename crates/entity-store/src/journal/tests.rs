@@ -108,3 +108,20 @@ proptest::proptest! {
         proptest::prop_assert_eq!(flaws.len(), usize::from(is_noise));
     }
 }
+
+#[test]
+fn an_entry_that_no_committer_writes_is_damage_and_those_before_and_behind_are_there() {
+    let folder = Folder::new();
+    let mut journal = Journal::create(folder.path(), 5, 1 << 12).unwrap();
+    let mut frame = Frame::new();
+    frame.push(b"put", 1, Some(&record(1, b"some value")));
+    let begins = HEAD_BYTES + frame.seal(0).len() as u64;
+    frame.push(b"", 2, None);
+    let ends = HEAD_BYTES + frame.seal(0).len() as u64;
+    journal.append(&mut frame).unwrap();
+    frame.clear();
+    frame.push(b"gone", 3, None);
+    journal.append(&mut frame).unwrap();
+    let damage = Flaw::Damage { at: begins, bytes: ends - begins };
+    assert_eq!(versions(&segment_path(folder.path(), 5)), (vec![1, 3], vec![damage]));
+}

@@ -284,6 +284,22 @@ fn decode(bytes: &[u8]) -> Option<Record> {
     Some(Record { version: number(0)?, expires_ms, value: value.into() })
 }
 
+/// Takes bytes from a node for a reply, and that for whatever a reply is taken for; how many they are.
+#[cfg(fuzzing)]
+pub(crate) fn read_as_everything(bytes: &[u8]) -> Option<usize> {
+    use super::slots::{Slots, redirection};
+    let mut rest = bytes;
+    let reply = super::wire::read_reply(&mut rest, 0).ok()?;
+    if let Reply::Refused(why) = &reply {
+        redirection(why, "node:6379");
+    }
+    if let Some(slots) = Slots::read(reply.clone(), "node:6379") {
+        assert!(slots.primaries().iter().all(|address| address.contains(':')));
+    }
+    let _ = found(Ok(reply));
+    Some(bytes.len() - rest.len())
+}
+
 /// All keys that begin so: a glob in which nothing of the prefix means anything.
 fn pattern(prefix: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(2 * prefix.len() + 1);

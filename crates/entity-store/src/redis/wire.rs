@@ -124,7 +124,11 @@ impl Connection {
     }
 }
 
-fn read_reply(from: &mut impl BufRead, depth: u32) -> io::Result<Reply> {
+/// Reads a reply.
+///
+/// # Errors
+/// The connection ends, or this is no reply.
+pub(super) fn read_reply(from: &mut impl BufRead, depth: u32) -> io::Result<Reply> {
     let mut line = Vec::new();
     from.by_ref().take(64 << 10).read_until(b'\n', &mut line)?;
     let line = line.strip_suffix(b"\r\n").ok_or_else(|| broken("a reply without an end"))?;

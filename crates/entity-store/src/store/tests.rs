@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Change, Condition, Mode, NamespaceSettings, Record, StoreError, Write};
+use crate::{Change, Condition, ID_MAX_BYTES, Mode, NamespaceSettings, Record, StoreError, Write};
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -301,4 +301,68 @@ fn damage_of_the_journal_is_told_and_the_rest_is_there() {
         assert!(findings[0].contains(journal.to_str().unwrap()), "{findings:?}");
         assert!(journal.with_extension("damaged").exists());
     });
+}
+
+/// A name that sorted files have no room for: written all the same, it would be met again at each
+/// start.
+#[test]
+fn a_name_that_no_record_can_have_is_refused_wherever_records_are() {
+    for durability in [Durability::Memory, Durability::Always] {
+        let folder = Folder::new();
+        let settings = settings(&folder, durability);
+        with_namespace(&settings, async |namespace: Rc<Namespace>| {
+            for bytes in [0, ID_MAX_BYTES + 1, 70_000] {
+                let id = vec![b'k'; bytes];
+                let refused = StoreError::NoName { bytes };
+                assert_eq!(namespace.get(&id).await, Err(refused.clone()));
+                assert_eq!(namespace.get_many(&[b"a", &id]).await, Err(refused.clone()));
+                assert_eq!(namespace.write(put(&id, b"v")).await, Err(refused.clone()));
+                let both = namespace.write_many(vec![put(b"a", b"v"), put(&id, b"v")]).await;
+                assert_eq!(both, [Err(refused.clone()), Err(refused.clone())]);
+                if bytes > 0 {
+                    let mut scan = namespace.scan(Bound::Included(id), Bound::Unbounded);
+                    assert_eq!(scan.next().await, Err(refused));
+                }
+            }
+            let longest = vec![b'k'; ID_MAX_BYTES];
+            namespace.write(put(&longest, b"v")).await.unwrap();
+            namespace.compact().await.unwrap();
+            assert_eq!(value(&namespace, &longest).await.unwrap(), b"v");
+            assert_eq!(value(&namespace, b"a").await, None);
+        });
+    }
+}
+
+#[test]
+fn what_memory_has_is_shown_and_what_it_has_not_is_said() {
+    for durability in [Durability::Memory, Durability::Always] {
+        let folder = Folder::new();
+        let settings = settings(&folder, durability);
+        let fill = async |namespace: Rc<Namespace>| {
+            for id in [b"a", b"b"] {
+                namespace.write(put(id, id)).await.unwrap();
+            }
+            namespace.write(delete(b"gone")).await.unwrap();
+            let shown = shown(&namespace, &[b"b", b"gone", b"a"]);
+            assert_eq!(shown, Some(vec![Some(b"b".to_vec()), None, Some(b"a".to_vec())]));
+            let nothing = vec![b'k'; ID_MAX_BYTES + 1];
+            let refused = namespace.show_many(&[b"a", &nothing], |_| ());
+            assert_eq!(refused, Err(StoreError::NoName { bytes: nothing.len() }));
+        };
+        with_namespace(&settings, fill);
+        if durability == Durability::Always {
+            with_namespace(&settings, async |namespace: Rc<Namespace>| {
+                assert_eq!(shown(&namespace, &[b"a"]), None);
+                namespace.get(b"a").await.unwrap();
+                assert_eq!(shown(&namespace, &[b"a"]), Some(vec![Some(b"a".to_vec())]));
+            });
+        }
+    }
+}
+
+fn shown(namespace: &Namespace, ids: &[&[u8]]) -> Option<Vec<Option<Vec<u8>>>> {
+    let mut values = Vec::new();
+    let has_all =
+        namespace.show_many(ids, |record| values.push(record.map(|record| record.value.to_vec())));
+    has_all.unwrap().then_some(values)
 }

@@ -1,8 +1,8 @@
 //! What a worker's `Outboard\KV` asks for: many reads, many writes or a part of a scan in one
 //! operation.
 //!
-//! Called by [`crate::fetch`] with the body of a fetch of `entities:NAMESPACE`; `runtime/kv.php` of
-//! the host is the other half. Numbers are little-endian; lengths stand together before the bytes,
+//! Read from the body of a fetch of `entities:NAMESPACE`, answered by [`answer`](mod@answer);
+//! `runtime/kv.php` of the host is the other half. Numbers are little-endian; lengths stand together before the bytes,
 //! so that PHP packs and unpacks them all at once. Invariant: every length is checked against what
 //! is there.
 //!
@@ -18,117 +18,50 @@
 //!    answer:  u32 count │ u32 id length, u32 value length … │ id, value …
 //! ```
 
-use super::Entities;
-use outboard_entity_store::{Change, Condition, Namespace, StoreError, Write};
+mod answer;
+
+pub(crate) use answer::{Answer, answer};
+
+use outboard_entity_store::{Change, Condition, Write};
 use std::ops::Bound;
-use std::rc::Rc;
 
 const NONE: u32 = u32::MAX;
 const READS: u8 = 1;
 const WRITES: u8 = 2;
 const SCAN: u8 = 3;
 
-/// Writes that are queued at once, fewer than may wait.
-const TOGETHER: usize = 512;
-
-/// An answer: a status as over HTTP, and the bytes, or why there are none.
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: Vec<u8>,
+/// What one operation asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Batch<'a> {
+    /// The records with these names.
+    Reads(Vec<&'a [u8]>),
+    /// These, all together.
+    Writes(Vec<Write>),
+    /// Records in order, until their bytes are that many.
+    Scan { most_bytes: usize, start: Bound<Vec<u8>>, end: Bound<Vec<u8>> },
 }
 
-impl Answer {
-    fn refused(status: u16, why: &str) -> Self {
-        Self { status, body: why.as_bytes().to_vec() }
-    }
-
-    fn failed(error: &StoreError) -> Self {
-        let status = match error {
-            StoreError::Overloaded => 503,
-            StoreError::Full => 507,
-            StoreError::NotANumber => 409,
-            StoreError::TooFewCopies { .. } | StoreError::Unreachable(_) => 504,
-            _ => 500,
-        };
-        Self::refused(status, &error.to_string())
-    }
-}
-
-/// Does what a worker asks for.
-pub(crate) async fn answer(entities: &Entities, namespace: &str, asked: &[u8]) -> Answer {
-    let Some(namespace) = entities.namespace(namespace) else {
-        return Answer::refused(404, "there is no such namespace; see [entities.namespace]");
-    };
-    let done = match asked.split_first() {
-        Some((&READS, rest)) => reads(namespace, rest).await,
-        Some((&WRITES, rest)) => writes(entities, namespace, rest).await,
-        Some((&SCAN, rest)) => scan(namespace, rest).await,
-        _ => None,
-    };
-    done.unwrap_or_else(|| Answer::refused(400, "the operation cannot be read"))
-}
-
-async fn reads(namespace: &Namespace, mut rest: &[u8]) -> Option<Answer> {
-    let count = take_u32(&mut rest)? as usize;
-    let lengths = take(&mut rest, count.checked_mul(4)?)?;
-    let mut ids = Vec::with_capacity(count);
-    for length in lengths.chunks_exact(4) {
-        let length = u32::from_le_bytes(length.try_into().ok()?);
-        ids.push(take(&mut rest, length as usize)?);
-    }
-    let records = match namespace.get_many(&ids).await {
-        Ok(records) => records,
-        Err(error) => return Some(Answer::failed(&error)),
-    };
-    let bytes: usize = records.iter().flatten().map(|record| record.value.len()).sum();
-    let mut body = Vec::with_capacity(count * 4 + bytes);
-    for record in &records {
-        let length = record.as_ref().map_or(NONE, |record| record.value.len() as u32);
-        body.extend_from_slice(&length.to_le_bytes());
-    }
-    for record in records.iter().flatten() {
-        body.extend_from_slice(&record.value);
-    }
-    Some(Answer { status: 200, body })
-}
-
-async fn writes(entities: &Entities, namespace: &Namespace, mut rest: &[u8]) -> Option<Answer> {
-    let count = take_u32(&mut rest)? as usize;
-    let mut writes = Vec::new();
-    for _ in 0..count {
-        let write = take_write(&mut rest)?;
-        let is_long = matches!(&write.change, Change::Put { value, .. }
-            if value.len() as u64 > entities.config.value_max_bytes);
-        if is_long {
-            return Some(Answer::refused(413, "the value is longer than entities.max_value"));
+impl<'a> Batch<'a> {
+    /// `None` for what cannot be read.
+    pub(crate) fn read(asked: &'a [u8]) -> Option<Self> {
+        let (kind, mut rest) = asked.split_first()?;
+        match *kind {
+            READS => reads(&mut rest).map(Self::Reads),
+            WRITES => {
+                let count = take_u32(&mut rest)?;
+                (0..count).map(|_| take_write(&mut rest)).collect::<Option<_>>().map(Self::Writes)
+            }
+            SCAN => scan(&mut rest),
+            _ => None,
         }
-        writes.push(write);
     }
-    let is_count: Vec<bool> =
-        writes.iter().map(|write| matches!(write.change, Change::Increment { .. })).collect();
-    let mut body = Vec::new();
-    let mut done = Vec::with_capacity(writes.len());
-    let mut writes = writes.into_iter();
-    loop {
-        let together: Vec<Write> = writes.by_ref().take(TOGETHER).collect();
-        if together.is_empty() {
-            break;
-        }
-        done.extend(namespace.write_many(together).await);
-    }
-    for (done, is_count) in done.into_iter().zip(is_count) {
-        let (state, value) = match done {
-            Ok(written) => (u8::from(written.record.is_some()), written.record),
-            Err(StoreError::ConditionFailed { .. }) => (2, None),
-            Err(error) => return Some(Answer::failed(&error)),
-        };
-        let value = value.filter(|_| is_count).map(|record| record.value);
-        let value = value.as_deref().unwrap_or_default();
-        body.push(state);
-        body.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        body.extend_from_slice(value);
-    }
-    Some(Answer { status: 200, body })
+}
+
+fn reads<'a>(rest: &mut &'a [u8]) -> Option<Vec<&'a [u8]>> {
+    let count = take_u32(rest)? as usize;
+    let lengths = take(rest, count.checked_mul(4)?)?;
+    let (lengths, _) = lengths.as_chunks::<4>();
+    lengths.iter().map(|length| take(rest, u32::from_le_bytes(*length) as usize)).collect()
 }
 
 fn take_write(rest: &mut &[u8]) -> Option<Write> {
@@ -156,35 +89,17 @@ fn take_write(rest: &mut &[u8]) -> Option<Write> {
     Some(Write { id, change, condition })
 }
 
-async fn scan(namespace: &Rc<Namespace>, mut rest: &[u8]) -> Option<Answer> {
-    let most = take_u32(&mut rest)? as usize;
-    let is_behind = take(&mut rest, 1)?[0] == 1;
-    let (start, end) = (take_u32(&mut rest)?, take_u32(&mut rest)?);
-    let start = take(&mut rest, start as usize)?.to_vec();
+fn scan<'a>(rest: &mut &[u8]) -> Option<Batch<'a>> {
+    let most_bytes = take_u32(rest)? as usize;
+    let is_behind = take(rest, 1)?[0] == 1;
+    let (start, end) = (take_u32(rest)?, take_u32(rest)?);
+    let start = take(rest, start as usize)?.to_vec();
     let start = if is_behind { Bound::Excluded(start) } else { Bound::Included(start) };
     let end = match end {
         NONE => Bound::Unbounded,
-        length => Bound::Excluded(take(&mut rest, length as usize)?.to_vec()),
+        length => Bound::Excluded(take(rest, length as usize)?.to_vec()),
     };
-    let mut scan = namespace.scan(start, end);
-    let (mut count, mut lengths, mut bytes) = (0_u32, Vec::new(), Vec::new());
-    while bytes.len() < most {
-        let piece = match scan.next().await {
-            Ok(piece) => piece,
-            Err(error) => return Some(Answer::failed(&error)),
-        };
-        if piece.is_empty() {
-            break;
-        }
-        for (id, record) in piece {
-            count += 1;
-            lengths.extend_from_slice(&(id.len() as u32).to_le_bytes());
-            lengths.extend_from_slice(&(record.value.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(&id);
-            bytes.extend_from_slice(&record.value);
-        }
-    }
-    Some(Answer { status: 200, body: [&count.to_le_bytes()[..], &lengths, &bytes].concat() })
+    Some(Batch::Scan { most_bytes, start, end })
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
@@ -195,4 +110,25 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
 
 fn take_u32(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(take(rest, 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_were_packed() {
+        let asked = [&[READS, 2, 0, 0, 0][..], &[1, 0, 0, 0, 2, 0, 0, 0], b"abb"].concat();
+        assert_eq!(Batch::read(&asked), Some(Batch::Reads(vec![b"a", b"bb"])));
+        for len in 0..asked.len() {
+            assert_eq!(Batch::read(&asked[..len]), None, "{len}");
+        }
+    }
+
+    #[test]
+    fn a_count_that_nothing_follows_makes_no_room() {
+        for kind in [READS, WRITES] {
+            assert_eq!(Batch::read(&[kind, 255, 255, 255, 255]), None);
+        }
+    }
 }

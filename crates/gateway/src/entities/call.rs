@@ -1,13 +1,11 @@
 //! What a request to the entity store asks for, by its path and query.
 
+use outboard_entity_store::is_id;
 use std::borrow::Cow;
-
-/// Longer names are refused.
-const ID_MAX_BYTES: usize = 4096;
 
 /// A request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     namespace: Option<String>,
     pub(super) resource: Resource,
 }
@@ -50,16 +48,16 @@ impl Asked {
 
 /// It asks for nothing that there is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unreadable;
+pub(crate) struct Unreadable;
 
 impl Call {
     /// The namespace that it names, or `default`.
-    pub(super) fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
 
     /// Reads the path below the store's, and the query.
-    pub(super) fn read(below: &[u8], query: &[u8]) -> Result<Self, Unreadable> {
+    pub(crate) fn read(below: &[u8], query: &[u8]) -> Result<Self, Unreadable> {
         let query = Query::read(query)?;
         let resource = match below {
             b"/status" => Resource::Status,
@@ -119,10 +117,10 @@ fn put<T>(place: &mut Option<T>, value: Option<T>) {
 
 fn name_of(value: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
     let name = decoded(value)?.into_owned();
-    match name.len() {
-        0 => Ok(None),
-        1..=ID_MAX_BYTES => Ok(Some(name)),
-        _ => Err(Unreadable),
+    match name.is_empty() {
+        true => Ok(None),
+        false if is_id(&name) => Ok(Some(name)),
+        false => Err(Unreadable),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::call::Query;
 use super::record::Stream;
-use super::{Entities, OWN_PREFIX};
+use super::{Entities, OWN_PREFIX, reason};
 use crate::answer::{Asked, Sent};
 use crate::client::Forwarded;
 use crate::connection::Connection;
@@ -16,8 +16,8 @@ use crate::receive;
 use crate::turn::Turn;
 use outboard_config::Limits;
 use outboard_entity_store::{
-    Change, Condition, Durability, Namespace, Scan, StoreError, Write, read_backup,
-    write_backup_head, write_backup_record,
+    Change, Condition, Durability, Namespace, Scan, Write, read_backup, write_backup_head,
+    write_backup_record,
 };
 use outboard_http1::Method;
 use serde_json::{Value, json};
@@ -180,15 +180,8 @@ async fn restore(
             return (200, json!({ "restored": count }));
         }
         for answer in namespace.write_many(together).await {
-            match answer {
-                Ok(_) => {}
-                Err(error @ StoreError::Overloaded) => {
-                    return (503, json!({ "error": error.to_string() }));
-                }
-                Err(error @ (StoreError::Unreachable(_) | StoreError::TooFewCopies { .. })) => {
-                    return (504, json!({ "error": error.to_string() }));
-                }
-                Err(error) => return (507, json!({ "error": error.to_string() })),
+            if let Err(error) = answer {
+                return (reason(&error).status(), json!({ "error": error.to_string() }));
             }
         }
     }

@@ -97,14 +97,14 @@ struct Conditions {
 
 /// A list of entity tags, or any.
 #[derive(Debug, PartialEq, Eq)]
-enum Tags {
+pub(crate) enum Tags {
     Any,
     Versions(Vec<u64>),
 }
 
 /// The request wants two things at once, or what is not written as a list of tags.
 #[derive(Debug, PartialEq, Eq)]
-struct Unreadable;
+pub(crate) struct Unreadable;
 
 impl Conditions {
     fn read(connection: &mut Connection) -> Result<Self, Unreadable> {
@@ -131,7 +131,7 @@ impl Conditions {
 
 impl Tags {
     /// RFC 9110 8.8.3. A tag that is none of ours is one that no record has.
-    fn read(value: &[u8]) -> Result<Self, Unreadable> {
+    pub(crate) fn read(value: &[u8]) -> Result<Self, Unreadable> {
         if value.trim_ascii() == b"*" {
             return Ok(Self::Any);
         }

@@ -34,6 +34,8 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 use std::task::Poll;
+#[cfg(fuzzing)]
+pub(crate) use {message::Message as PurgeMessage, resp::read as read_value};
 
 /// A page that is fresh for less is not worth the way.
 const FRESH_MIN_S: i64 = 5;

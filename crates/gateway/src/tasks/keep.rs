@@ -128,6 +128,12 @@ fn decode(id: u64, record: &[u8]) -> Option<Found> {
     Some((Task::new(id, name, data.to_vec(), *retries), due_ms))
 }
 
+/// A record written again as it was read.
+#[cfg(fuzzing)]
+pub(crate) fn again(record: &[u8]) -> Option<Vec<u8>> {
+    decode(0, record).map(|(task, due_ms)| encode(&task, due_ms))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,9 @@ use outboard_page_cache::Selector;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// Which purge it is, counted from the first.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Who purges.
     pub(super) node: String,
     pub(super) is_soft: bool,
@@ -26,7 +26,7 @@ pub(super) fn encoded(node: &str, is_soft: bool, selector: &Selector) -> Vec<u8>
 
 impl Message {
     /// `None` if it has no generation.
-    pub(super) fn decoded(text: &[u8]) -> Option<Self> {
+    pub(crate) fn decoded(text: &[u8]) -> Option<Self> {
         let mut words = text.splitn(4, |&byte| byte == b' ');
         let generation = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
         let node = String::from_utf8_lossy(words.next().unwrap_or_default()).into_owned();

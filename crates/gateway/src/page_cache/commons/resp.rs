@@ -14,7 +14,7 @@ const LINE_MAX_BYTES: usize = 64 << 10;
 
 /// What came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Nothing,
     Number(i64),
     Bytes(Vec<u8>),
@@ -28,7 +28,7 @@ pub(super) enum Value {
 
 /// The peer speaks something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NoResp;
+pub(crate) struct NoResp;
 
 impl Value {
     pub(super) fn bytes(&self) -> Option<&[u8]> {
@@ -69,7 +69,7 @@ pub(super) fn put(out: &mut Vec<u8>, command: &[&[u8]]) {
 ///
 /// # Errors
 /// It is no RESP3.
-pub(super) fn read(input: &[u8]) -> Result<Option<(Value, usize)>, NoResp> {
+pub(crate) fn read(input: &[u8]) -> Result<Option<(Value, usize)>, NoResp> {
     let mut reader = Reader { input, at: 0 };
     match reader.value(0) {
         Ok(value) => Ok(Some((value, reader.at))),

@@ -1,0 +1,60 @@
+//! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
+
+use crate::development::failure;
+use crate::entities::{Batch, Call, Tags};
+use crate::page_cache::commons::{PurgeMessage, read_value};
+use crate::php_head::PhpHead;
+use crate::tasks::keep;
+
+/// The names and values that a worker's operation on the entity store speaks of, in bytes.
+pub fn kv_batch(asked: &[u8]) -> Option<usize> {
+    Some(match Batch::read(asked)? {
+        Batch::Reads(ids) => ids.iter().map(|id| id.len()).sum(),
+        Batch::Writes(writes) => writes.iter().map(|write| write.id.len()).sum(),
+        Batch::Scan { .. } => 0,
+    })
+}
+
+/// Whether a request to the entity store can be read.
+pub fn is_entity_request(below: &[u8], query: &[u8]) -> bool {
+    Call::read(below, query).is_ok_and(|call| !call.namespace().is_empty() || !query.is_empty())
+}
+
+/// Whether If-Match or If-None-Match can be read.
+pub fn are_entity_tags(value: &[u8]) -> bool {
+    Tags::read(value).is_ok()
+}
+
+/// A record of a task, written again as it was read.
+pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
+    keep::again(record)
+}
+
+/// How many of the bytes are a value of the Redis that gateways share; `None` while it is not whole.
+///
+/// # Errors
+/// It will never be one.
+pub fn shared_value(bytes: &[u8]) -> Result<Option<usize>, ()> {
+    read_value(bytes).map(|read| read.map(|(_, count)| count)).map_err(|_| ())
+}
+
+/// The number of a purge that another gateway tells of.
+pub fn purge_message(text: &[u8]) -> Option<u64> {
+    PurgeMessage::decoded(text).map(|message| message.generation)
+}
+
+/// The header lines that are passed on of PHP's response head, or of an upstream's.
+pub fn passed_on(payload: &[u8], lines: &[u8]) -> [Option<Vec<u8>>; 3] {
+    let passed = |head: PhpHead| head.headers.bytes;
+    [
+        PhpHead::read(payload).ok().map(passed),
+        PhpHead::read_interim(payload).map(passed),
+        PhpHead::of_upstream(200, lines).ok().map(passed),
+    ]
+}
+
+/// What a developer is shown of PHP's words about a request.
+pub fn failure_page(words: &str, request: &str) -> String {
+    failure::plain(words);
+    failure::html(words, request)
+}

@@ -1,0 +1,13 @@
+//! Any words of PHP on the page that a developer gets: no panic, and nothing of them is markup.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use outboard_gateway::fuzzing::failure_page;
+
+fuzz_target!(|input: (&str, &str)| {
+    let (words, request) = input;
+    let tags = |page: String| page.matches('<').count();
+    let plain = |text: &str| text.replace('<', "=");
+    let without = tags(failure_page(&plain(words), &plain(request)));
+    assert_eq!(tags(failure_page(words, request)), without);
+});

@@ -1,0 +1,1 @@
+twenty bytes of text
