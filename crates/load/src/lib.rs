@@ -29,7 +29,7 @@
 //! | `run`, `worker` | threads, their loop, the collecting |
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
 //! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
-//! | `recorder`, `failures`, `server_cpu` | what is counted |
+//! | `recorder`, `failures`, `times`, `server_cpu` | what is counted |
 //! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
 //! | `null` | a server that costs next to nothing, to measure the generator itself |
 //! | `summary`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
@@ -59,6 +59,7 @@ mod socket;
 mod summary;
 mod target;
 mod template;
+mod times;
 mod tls;
 mod user;
 mod wording;
@@ -81,3 +82,4 @@ pub use server_cpu::{Processes, ServerCpu};
 pub use summary::{Moment, Summary};
 pub use target::{Address, InvalidTarget, Protocol, Target};
 pub use template::{InvalidTemplate, Template};
+pub use times::Times;

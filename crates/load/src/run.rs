@@ -125,7 +125,7 @@ impl Run {
             threads,
             notes,
             partial: BTreeMap::new(),
-            all: Slice::new(),
+            all: Slice::new(is_open),
             totals: Vec::new(),
             sockets: Vec::new(),
             moments: Vec::new(),
@@ -152,9 +152,10 @@ impl Run {
                 self.sockets.extend(sockets);
             }
             Note::Slice { index, slice } => {
+                let is_open = slice.service.is_some();
                 self.all.merge(&slice);
                 let (count, merged) =
-                    self.partial.entry(index).or_insert_with(|| (0, Slice::new()));
+                    self.partial.entry(index).or_insert_with(|| (0, Slice::new(is_open)));
                 *count += 1;
                 merged.merge(&slice);
             }

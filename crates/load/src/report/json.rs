@@ -6,12 +6,14 @@ use super::spectrum;
 use crate::plan::Load;
 use crate::schedule::{Arrival, Rate};
 use crate::summary::{Moment, Summary};
+use crate::times::Times;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
 /// The object.
 pub fn json(summary: &Summary) -> Value {
     let doubts = summary.doubts();
+    let kinds = summary.by_kind();
     let doubts: Vec<Value> = doubts
         .iter()
         .map(|doubt| json!({"name": doubt.name(), "why": doubt.to_string()}))
@@ -49,6 +51,8 @@ pub fn json(summary: &Summary) -> Value {
         "connections_closed_by_server": summary.closed_by_server,
         "latency": times(&summary.latency),
         "service": times(&summary.service),
+        "accepted": kinds.as_ref().map(|(accepted, _)| both(accepted)),
+        "refused": kinds.as_ref().map(|(_, refused)| both(refused)),
         "connect": times(&summary.connect),
         "lag": times(&summary.lag),
         "first_answer": summary.first.as_ref().map(|first| json!({
@@ -76,11 +80,13 @@ pub(super) fn moment(moment: &Moment) -> Value {
         "rate": moment.rate(),
         "sent": moment.sent,
         "answers": moment.answers,
+        "refused": moment.refused,
         "failures": moment.failures.total(),
         "body_bytes": moment.body_bytes,
         "p50_ns": moment.p50_ns,
         "p99_ns": moment.p99_ns,
         "max_ns": moment.max_ns,
+        "service_p99_ns": moment.service_p99_ns,
         "in_flight": moment.in_flight,
         "backlog_max": moment.backlog_max,
     })
@@ -110,6 +116,11 @@ fn failures(summary: &Summary) -> Value {
     let mut object: Map<String, Value> = classes.collect();
     object.insert("total".to_owned(), summary.failures.total().into());
     Value::Object(object)
+}
+
+/// Of one kind of answer.
+fn both(kind: &Times) -> Value {
+    json!({"latency": times(&kind.latency), "service": times(&kind.service)})
 }
 
 /// A distribution: its percentiles, and the spectrum to draw it from.
