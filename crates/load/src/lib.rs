@@ -25,10 +25,11 @@
 //! |---|---|
 //! | `target` | what a URL says |
 //! | `plan`, `template`, `scenario` | what is sent, expected, and when |
-//! | `schedule`, `random` | due times of an open loop |
+//! | `schedule` | due times of an open loop |
+//! | `random`, `zipf`, `keys` | what is drawn |
 //! | `run`, `worker` | threads, their loop, the collecting |
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
-//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
+//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `answer` | sockets and protocols |
 //! | `recorder`, `failures`, `times`, `server_cpu` | what is counted |
 //! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
 //! | `null` | a server that costs next to nothing, to measure the generator itself |
@@ -43,12 +44,14 @@ mod failures;
 mod fastcgi;
 mod http1;
 mod http2;
+mod keys;
 mod message;
 mod null;
 mod plan;
 mod promise;
 mod random;
 mod recorder;
+mod redis;
 pub mod report;
 mod run;
 mod scenario;
@@ -64,6 +67,7 @@ mod tls;
 mod user;
 mod wording;
 mod worker;
+mod zipf;
 
 #[doc(hidden)]
 pub use codec::read_answer;
@@ -83,3 +87,4 @@ pub use summary::{Moment, Summary};
 pub use target::{Address, InvalidTarget, Protocol, Target};
 pub use template::{InvalidTemplate, Template};
 pub use times::Times;
+pub use zipf::USUAL as ZIPF_USUAL;

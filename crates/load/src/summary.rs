@@ -259,6 +259,10 @@ impl Summary {
             Load::Closed => None,
             Load::Open { rate: Rate::Fixed(rate), .. } => Some(rate),
             Load::Open { rate: Rate::Ramp { from, to }, .. } => Some((from + to) / 2.0),
+            Load::Open { rate: Rate::Step { from, during, to }, .. } => {
+                let share = (during.as_secs_f64() / self.seconds.max(f64::MIN_POSITIVE)).min(1.0);
+                Some(from * share + to * (1.0 - share))
+            }
         }
     }
 

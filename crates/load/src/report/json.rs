@@ -100,14 +100,15 @@ fn load(load: &Load) -> Value {
         Arrival::Even => "even",
         Arrival::Poisson => "poisson",
     };
-    let (from, to) = match *rate {
-        Rate::Fixed(rate) => (rate, rate),
-        Rate::Ramp { from, to } => (from, to),
+    let (from, to, step) = match *rate {
+        Rate::Fixed(rate) => (rate, rate, None),
+        Rate::Ramp { from, to } => (from, to, None),
+        Rate::Step { from, during, to } => (from, to, Some(during.as_secs_f64())),
     };
     let deadline_ns = deadline.map(|deadline| deadline.as_nanos() as u64);
     json!({
         "loop": "open", "rate_from": from, "rate_to": to, "arrival": arrival,
-        "deadline_ns": deadline_ns,
+        "deadline_ns": deadline_ns, "step_at_seconds": step,
     })
 }
 

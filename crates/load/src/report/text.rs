@@ -58,6 +58,10 @@ pub(super) fn load(load: &Load) -> String {
     };
     match rate {
         Rate::Fixed(rate) => format!("open loop at {rate}/s{arrival}"),
+        Rate::Step { from, during, to } => {
+            let seconds = during.as_secs_f64();
+            format!("open loop at {from}/s for {seconds} s, then at {to}/s{arrival}")
+        }
         Rate::Ramp { from, to } => format!("open loop from {from}/s to {to}/s{arrival}"),
     }
 }
