@@ -74,6 +74,13 @@ impl Verdict {
         Self::of(bar, Bound::AtLeast(limit), middle(values), words)
     }
 
+    /// A share that is known to within an interval and may not exceed `limit`, with the numbers that
+    /// it comes from.
+    pub fn share_at_most(bar: &str, limit: f64, share: Estimate, measured: String) -> Self {
+        let outcome = Bound::AtMost(limit).judge(&share);
+        Self { bar: bar.into(), measured, outcome, ratio: Some(share) }
+    }
+
     fn of(
         bar: &str,
         bound: Bound,

@@ -1,6 +1,7 @@
 //! As fast as answers come, against Redis with `appendfsync everysec`, without pipelining: what a
 //! request costs the server.
 
+use super::rates::slices;
 use super::{CONNECTIONS, KEYS, VALUE, get, put};
 use crate::ask::Ask;
 use crate::error::Result;
@@ -9,7 +10,7 @@ use crate::generator::{Mix, Protocol};
 use crate::lab::Lab;
 use crate::redis;
 use crate::report::Report;
-use crate::slice::interleave;
+use crate::slice::Turns;
 use crate::stack::Stack;
 
 pub(super) fn run(lab: &Lab, report: &mut Report, outboard: &Stack, redis: &Stack) -> Result<()> {
@@ -19,7 +20,8 @@ pub(super) fn run(lab: &Lab, report: &mut Report, outboard: &Stack, redis: &Stac
     for (word, ours, theirs, part) in [("PUT", put(), set, 0.6), ("GET", get(), read, 0.8)] {
         let ours = Mix::of(Protocol::Http, ours, KEYS, CONNECTIONS);
         let theirs = Mix::of(Protocol::Redis, theirs, KEYS, CONNECTIONS);
-        let rounds = interleave(lab, &[outboard, redis], |stack| match stack.name {
+        let turns = Turns { slices: slices(lab), beside: None };
+        let rounds = turns.take(lab, &[outboard, redis], |stack| match stack.name {
             redis::NAME => theirs.load(stack, seconds),
             _ => ours.load(stack, seconds),
         })?;

@@ -48,8 +48,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 }
 
 fn take_turns(lab: &Lab, report: &mut Report, stack: &Stack, body: &[u8]) -> Result<()> {
-    let (slices, seconds) = if lab.effort.is_quick() { (5, 0.3) } else { (lab.effort.slices, 1.0) };
-    let rounds = Turns { slices, beside: None }.among(lab, &PAGES, |index| {
+    let seconds = lab.effort.slice_seconds / 2.5;
+    let turns = Turns { slices: lab.effort.slices, beside: None };
+    let rounds = turns.among(lab, &PAGES, |index| {
         let ask = Ask::get(&format!("/{}", PAGES[index])).expecting_body(body);
         measure(lab, stack, None, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))
     })?;

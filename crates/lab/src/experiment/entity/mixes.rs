@@ -57,7 +57,7 @@ pub(super) fn run(lab: &Lab, report: &mut Report, outboard: &Stack, redis: &Stac
     fill(outboard)?;
     mix(redis, vec![(1, vec![insert(Protocol::Redis, "{seq}")])]).run_count(redis, KEYS)?;
     let seconds = lab.effort.short_slice_seconds();
-    let slices = if lab.effort.is_quick() { 3 } else { lab.effort.slices };
+    let slices = if lab.effort.is_quick() { 2 } else { lab.effort.slices };
     let bouts = Cell::new(0);
     for workload in &WORKLOADS {
         let rounds = Turns { slices, beside: None }.take(lab, &[outboard, redis], |stack| {

@@ -23,7 +23,7 @@ use crate::verdict::Verdict;
 /// The name of the store whose disk is short.
 pub(super) const DISK: &str = "outboard, always";
 /// Every write waits for the disk, and few may wait.
-pub(super) const SETTINGS: &str = "durability = \"always\"\nqueue_length = 128\nwait = \"5ms\"\n";
+pub(super) const SETTINGS: &str = "durability = \"always\"\nqueue_length = 128\n";
 
 /// Enough for the loop to be behind.
 const MANY: usize = 512;
@@ -76,8 +76,11 @@ fn run(
 
 impl Overload<'_> {
     fn rounds(&self, lab: &Lab) -> Result<Rounds> {
-        // In a full run a minute of it in all.
-        let (slices, seconds) = if lab.effort.is_quick() { (PAIRS, 0.4) } else { (12, 5.0) };
+        let (slices, seconds) = match lab.effort.is_quick() {
+            true => (PAIRS, lab.effort.short_slice_seconds()),
+            // Twelve of 5 s, a minute in all.
+            false => (lab.effort.slices, lab.effort.slice_seconds * 5.0 / 3.0),
+        };
         let names = [UNLOADED, PEAK, ABOVE];
         Turns { slices, beside: None }.among(lab, &names, |index| {
             measure(lab, self.stack, None, |_| match names[index] {
@@ -130,16 +133,18 @@ impl Overload<'_> {
 
     /// All of it in one piece, and then a third of what the store can do.
     fn recovery(&self, lab: &Lab, report: &mut Report, unloaded_us: f64) -> Result<()> {
-        let (above, after) = if lab.effort.is_quick() { (2, 2) } else { (60, 5) };
-        let during = Duration::from_secs(above);
+        // A minute of 3 s slices.
+        let above = if lab.effort.is_quick() { 2.0 } else { 20.0 * lab.effort.slice_seconds };
+        let after = lab.effort.slice_seconds.max(1.5);
+        let during = Duration::from_secs_f64(above);
         let rate = Rate::Step { from: self.peak * TIMES, during, to: self.peak / TIMES };
-        let (load, moments) = self.offer(rate, during + Duration::from_secs(after))?;
+        let (load, moments) = self.offer(rate, during + Duration::from_secs_f64(after))?;
         let (before, since): (Vec<Moment>, Vec<Moment>) =
             moments.into_iter().partition(|moment| moment.at_seconds < during.as_secs_f64());
         let name = format!("PUT, {TIMES} × what the {} can do for {above} s", self.what);
         let answers: u64 = before.iter().map(|moment| moment.answers).sum();
         let failed: u64 = before.iter().map(|moment| moment.failures.total()).sum();
-        let part = answers.saturating_sub(failed) as f64 / above as f64 / self.peak;
+        let part = answers.saturating_sub(failed) as f64 / above / self.peak;
         report.notes.push(format!(
             "{name}: good answers {part:.2} × peak; {} rejected; service of the accepted p99 {:.2} ms, \
              of the rejected p99 {:.2} ms, at most {:.2} ms; unloaded p99 {:.2} ms",

@@ -18,7 +18,7 @@ use crate::verdict::Verdict;
 pub(super) const RATE: f64 = 15_000.0;
 const SYNCHRONOUS: &str = "outboard, synchronous";
 const CROWDS: [usize; 3] = [CONNECTIONS, 4, 512];
-/// The fewest pairs that decide.
+/// The fewest pairs that decide upon a bar.
 const PAIRS: usize = 5;
 
 /// Measures; gives the asynchronous store for what follows, if there is a binary.
@@ -29,8 +29,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report, site: &Site) -> Result<Opt
     let stacks: Vec<&Stack> = [&asynchronous, &synchronous].into_iter().flatten().collect();
     lab.progress("filling the stores");
     stacks.iter().try_for_each(|stack| fill(stack))?;
-    for (word, ask) in [("PUT", put()), ("GET", get())] {
-        for connections in CROWDS {
+    for (word, ask, crowds) in [("PUT", put(), &CROWDS[..]), ("GET", get(), of_reads(lab, report))]
+    {
+        for &connections in crowds {
             let (turns, seconds) = turns(lab, connections);
             let rounds = turns.take(lab, &stacks, |stack| {
                 generator::load_at(stack, &ask, connections, seconds, RATE)
@@ -46,13 +47,27 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report, site: &Site) -> Result<Opt
     Ok(asynchronous)
 }
 
+/// In a quick run, which then says so, reads come over as many connections as the bars are about.
+fn of_reads(lab: &Lab, report: &mut Report) -> &'static [usize] {
+    if !lab.effort.is_quick() {
+        return &CROWDS;
+    }
+    report.notes.push(format!("entity: quick, so GET at c = {CONNECTIONS} alone"));
+    &CROWDS[..1]
+}
+
 /// In a quick run the crowds beside that of the bars get as little as decides.
 fn turns(lab: &Lab, connections: usize) -> (Turns<'static>, f64) {
     let is_short = lab.effort.is_quick() && connections != CONNECTIONS;
     match is_short {
         true => (Turns { slices: PAIRS, beside: None }, lab.effort.short_slice_seconds()),
-        false => (Turns { slices: lab.effort.slices, beside: None }, lab.effort.slice_seconds),
+        false => (Turns { slices: slices(lab), beside: None }, lab.effort.slice_seconds),
     }
+}
+
+/// Of two stacks; six pairs are the fewest that tell one from the other.
+pub(super) fn slices(lab: &Lab) -> usize {
+    if lab.effort.is_quick() { 6 } else { lab.effort.slices }
 }
 
 fn judge(report: &mut Report, title: &str, rounds: &Rounds) {
