@@ -70,8 +70,11 @@ fn run(
     let rounds = overload.rounds(lab)?;
     report.add_rows(&format!("PUT, the {what} is short"), &rounds);
     report.verdicts.extend(overload.judge(&rounds));
-    let unloaded_us = rounds.of(UNLOADED).map(|one| one.median(|slice| service_us(&slice.load)));
-    overload.recovery(lab, report, unloaded_us.unwrap_or(f64::NAN))
+    let middle = |name: &str, value: fn(&Load) -> f64| {
+        rounds.of(name).map_or(f64::NAN, |series| series.median(|slice| value(&slice.load)))
+    };
+    let overload = Overload { peak: middle(PEAK, good), ..overload };
+    overload.recovery(lab, report, middle(UNLOADED, service_us))
 }
 
 impl Overload<'_> {
@@ -154,6 +157,11 @@ impl Overload<'_> {
             load.refused.service.max_us / 1e3,
             unloaded_us / 1e3,
         ));
+        if !lab.effort.is_quick() {
+            let bar = format!("{name}: good answers ≥ 0.9 × peak");
+            let measured = format!("{part:.2} × peak in one piece");
+            report.verdicts.push(Verdict::exact(&bar, part >= 0.9, measured));
+        }
         let bar = format!("{name}: recovered within 1 s");
         report.verdicts.push(match recovered_ms(&since, 2.0 * unloaded_us * 1e3) {
             Some(ms) => {

@@ -59,12 +59,17 @@ fn judge(folded: &Folded) -> Verdict {
     if all < SAMPLES_MIN {
         return Verdict::not_measured(BAR, &format!("perf took {all} samples"));
     }
-    let found: u64 =
-        folded.0.iter().filter(|(stack, _)| is_of_queue(stack)).map(|(_, count)| count).sum();
+    let count = |is_meant: fn(&str) -> bool| -> u64 {
+        folded.0.iter().filter(|(stack, _)| is_meant(stack)).map(|(_, count)| count).sum()
+    };
+    let (found, futexes) = (count(is_of_queue), count(is_of_futex));
     let share = share(found, all);
     let Estimate { low, middle, high, .. } = share;
     let [low, middle, high] = [low, middle, high].map(|part| format!("{:.2}", part * 100.0));
-    let measured = format!("{middle} [{low}, {high}] %: {found} of {all} samples");
+    let measured = format!(
+        "{middle} [{low}, {high}] %: {found} of {all} samples, {futexes} of them waiting for or \
+         waking a thread"
+    );
     Verdict::share_at_most(BAR, LIMIT, share, measured)
 }
 
@@ -80,9 +85,13 @@ fn share(found: u64, all: u64) -> Estimate {
     }
 }
 
+fn is_of_futex(stack: &str) -> bool {
+    stack.split(';').any(|frame| frame.contains("futex"))
+}
+
 /// Frames are told from the outermost on.
 fn is_of_queue(stack: &str) -> bool {
-    if stack.split(';').any(|frame| frame.contains("futex")) {
+    if is_of_futex(stack) {
         return true;
     }
     let ours = |frame: &&str| frame.trim_start_matches(['<', '&']).starts_with("outboard_");
