@@ -33,7 +33,7 @@
 //! | `recorder`, `failures`, `times`, `server_cpu` | what is counted |
 //! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
 //! | `null` | a server that costs next to nothing, to measure the generator itself |
-//! | `summary`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
+//! | `summary`, `moment`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -46,6 +46,7 @@ mod http1;
 mod http2;
 mod keys;
 mod message;
+mod moment;
 mod null;
 mod plan;
 mod promise;
@@ -74,6 +75,7 @@ pub use codec::read_answer;
 pub use doubt::Doubt;
 pub use failures::{Failure, Failures};
 pub use hdrhistogram::Histogram;
+pub use moment::Moment;
 pub use null::NullServer;
 pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
 pub use promise::{InvalidPromise, Promise};
@@ -83,7 +85,7 @@ pub use scenario::{InvalidScenario, parse_duration};
 pub use schedule::{Arrival, Rate};
 pub use search::Search;
 pub use server_cpu::{Processes, ServerCpu};
-pub use summary::{Moment, Summary};
+pub use summary::Summary;
 pub use target::{Address, InvalidTarget, Protocol, Target};
 pub use template::{InvalidTemplate, Template};
 pub use times::Times;

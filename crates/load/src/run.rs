@@ -1,10 +1,11 @@
 //! [`Run`]: a plan being carried out, and the collecting of what its threads count.
 
+use crate::moment::Moment;
 use crate::plan::{Load, Plan};
 use crate::recorder::{Note, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
 use crate::socket::probe;
-use crate::summary::{Moment, Summary};
+use crate::summary::Summary;
 use crate::tls::Tls;
 use crate::worker::{Share, Start, Worker};
 use rustix::fd::OwnedFd;

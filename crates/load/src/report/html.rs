@@ -3,8 +3,9 @@
 use super::chart::{Chart, Line, Scale};
 use super::text::{QUANTILES, load};
 use super::{count, json, spectrum, time};
+use crate::moment::Moment;
 use crate::plan::Load;
-use crate::summary::{Moment, Summary};
+use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 

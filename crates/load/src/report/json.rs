@@ -3,9 +3,10 @@
 //! Times are nanoseconds, as the names say; `schema` changes when a name does.
 
 use super::spectrum;
+use crate::moment::Moment;
 use crate::plan::Load;
 use crate::schedule::{Arrival, Rate};
-use crate::summary::{Moment, Summary};
+use crate::summary::Summary;
 use crate::times::Times;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};

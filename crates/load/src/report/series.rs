@@ -1,7 +1,8 @@
 //! The time series: a line for each interval, as JSON or as comma-separated values.
 
 use super::json;
-use crate::summary::{Moment, Summary};
+use crate::moment::Moment;
+use crate::summary::Summary;
 use std::fmt::Write;
 
 /// One interval as a line of JSON, with its end.
