@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::load::Load;
+use crate::refusal::Refusal;
 use crate::report::Report;
 use crate::slice::{Rounds, Slice, Turns, measure};
 use crate::stack::Stack;
@@ -141,7 +142,14 @@ impl Overload<'_> {
         let after = lab.effort.slice_seconds.max(1.5);
         let during = Duration::from_secs_f64(above);
         let rate = Rate::Step { from: self.peak * TIMES, during, to: self.peak / TIMES };
-        let (load, moments) = self.offer(rate, during + Duration::from_secs_f64(after))?;
+        let mut moments = Vec::new();
+        let slice = measure(lab, self.stack, None, |_| {
+            let (load, series) = self.offer(rate, during + Duration::from_secs_f64(after))?;
+            moments = series;
+            Ok(load)
+        })?;
+        let noise = Refusal::of_noise(&slice).map(|refusal| refusal.to_string());
+        let load = &slice.load;
         let (before, since): (Vec<Moment>, Vec<Moment>) =
             moments.into_iter().partition(|moment| moment.at_seconds < during.as_secs_f64());
         let name = format!("PUT, {TIMES} × what the {} can do for {above} s", self.what);
@@ -160,16 +168,18 @@ impl Overload<'_> {
         if !lab.effort.is_quick() {
             let bar = format!("{name}: good answers ≥ 0.9 × peak");
             let measured = format!("{part:.2} × peak in one piece");
-            report.verdicts.push(Verdict::exact(&bar, part >= 0.9, measured));
+            let verdict = Verdict::exact(&bar, part >= 0.9, measured);
+            report.verdicts.push(verdict.unless(noise.as_deref()));
         }
         let bar = format!("{name}: recovered within 1 s");
-        report.verdicts.push(match recovered_ms(&since, 2.0 * unloaded_us * 1e3) {
+        let verdict = match recovered_ms(&since, 2.0 * unloaded_us * 1e3) {
             Some(ms) => {
                 let measured = format!("{ms:.0} ms until p99 of service ≤ 2 × the unloaded");
                 Verdict::exact(&bar, ms <= 1e3, measured)
             }
             None => Verdict::exact(&bar, false, format!("not within {after} s")),
-        });
+        };
+        report.verdicts.push(verdict.unless(noise.as_deref()));
         Ok(())
     }
 }
