@@ -73,6 +73,11 @@ fn launch(lab: &mut Lab, site: &Site, name: &'static str, how: &str) -> Result<O
     Ok(launched.map(|outboard| Stack { address, ..outboard.stack }))
 }
 
+/// The length of a slice where the rate is not what is looked at.
+fn slice_seconds(lab: &Lab) -> f64 {
+    if lab.effort.is_quick() { lab.effort.short_slice_seconds() } else { lab.effort.slice_seconds }
+}
+
 fn put() -> Ask {
     Ask::put("/v0/entity?id=key{key}", VALUE).filled()
 }

@@ -2,7 +2,7 @@
 //! request costs the server.
 
 use super::rates::slices;
-use super::{CONNECTIONS, KEYS, VALUE, get, put};
+use super::{CONNECTIONS, KEYS, VALUE, get, put, slice_seconds};
 use crate::ask::Ask;
 use crate::error::Result;
 use crate::experiment::hello::cpu_verdict;
@@ -16,7 +16,7 @@ use crate::stack::Stack;
 pub(super) fn run(lab: &Lab, report: &mut Report, outboard: &Stack, redis: &Stack) -> Result<()> {
     let set = Ask::command("SET", "/key{key}", Some(VALUE)).filled();
     let read = Ask::command("GET", "/key{key}", None).filled().expecting(VALUE.len());
-    let seconds = lab.effort.slice_seconds;
+    let seconds = slice_seconds(lab);
     for (word, ours, theirs, part) in [("PUT", put(), set, 0.6), ("GET", get(), read, 0.8)] {
         let ours = Mix::of(Protocol::Http, ours, KEYS, CONNECTIONS);
         let theirs = Mix::of(Protocol::Redis, theirs, KEYS, CONNECTIONS);

@@ -2,7 +2,7 @@
 //! write is soon in one.
 
 use super::rates::RATE;
-use super::{CONNECTIONS, fill, get, put};
+use super::{CONNECTIONS, fill, get, put, slice_seconds};
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;
@@ -16,7 +16,7 @@ pub(super) const SETTINGS: &str = "memory = \"256 KiB\"\nbuffer = \"256 KiB\"\n"
 
 pub(super) fn run(lab: &Lab, report: &mut Report, stack: &Stack) -> Result<()> {
     fill(stack)?;
-    let seconds = lab.effort.slice_seconds;
+    let seconds = slice_seconds(lab);
     let slices = if lab.effort.is_quick() { 3 } else { lab.effort.slices };
     for (word, ask) in [("PUT", put()), ("GET", get())] {
         let turns = Turns { slices, beside: None };
