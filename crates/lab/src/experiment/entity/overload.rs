@@ -23,13 +23,14 @@ use crate::verdict::Verdict;
 
 /// The name of the store whose disk is short.
 pub(super) const DISK: &str = "outboard, always";
-/// Every write waits for the disk, and few may wait.
-pub(super) const SETTINGS: &str = "durability = \"always\"\nqueue_length = 128\n";
+/// Every write waits for the disk, which is given a batch of those that wait: so few that three times
+/// what comes of that is less than the processor can refuse.
+pub(super) const SETTINGS: &str = "durability = \"always\"\nqueue_length = 16\n";
 
 /// Enough for the loop to be behind.
 const MANY: usize = 512;
-/// As many as may wait, so that none is refused.
-const FEW: usize = 64;
+/// Half of what may wait, so that none is refused.
+const FEW: usize = 8;
 const TIMES: f64 = 3.0;
 /// A due request that finds no free connection for so long is given up.
 const DEADLINE: Duration = Duration::from_millis(20);
