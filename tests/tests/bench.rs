@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Certificate, Child, Docroot, Launch, Scratch, Server};
+use outboard_e2e::{Backend, Certificate, Child, Docroot, Launch, Redis, Scratch, Server};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::net::{Ipv4Addr, TcpListener};
@@ -242,6 +242,23 @@ fn what_is_wrong_with_an_answer_is_told_by_its_class() {
 }
 
 #[test]
+fn what_was_refused_has_times_of_its_own() {
+    let backend = Backend::start();
+    let scratch = Scratch::new("bench");
+    let scenario = scratch.file(
+        "scenario.toml",
+        "[[scenario]]\nname = \"taken\"\nstep = [{ request = \"GET /text/x\" }]\n\
+         [[scenario]]\nname = \"refused\"\nstep = [{ request = \"GET /status/503\" }]\n",
+    );
+    let scenario = scenario.to_str().expect("a path of ASCII");
+    let (_, result) = result(&[&backend.url(), "-n", "40", "-c", "2", "--scenario", scenario]);
+    let refused = result["statuses"]["503"].as_f64().expect("a count");
+    let count = |kind: &str| number(&result, &format!("/{kind}/service/count"));
+    assert!((1.0..40.0).contains(&refused), "{result}");
+    assert_eq!((count("accepted"), count("refused")), (40.0 - refused, refused));
+}
+
+#[test]
 fn bodies_of_every_form_are_read_whole() {
     let backend = Backend::start();
     for path in ["chunked", "until-close", "large/100000"] {
@@ -436,6 +453,21 @@ fn php_fpm_is_measured_by_fastcgi_and_a_scenario_logs_in() {
     let (code, result) = result(&[&url, "-n", "80", "-c", "2", "--scenario", scenario]);
     assert_eq!(code, Some(0), "{result}");
     assert_eq!(number(&result, "/answers"), 80.0);
+}
+
+#[test]
+fn redis_is_asked_in_its_own_protocol() {
+    let redis = Redis::start();
+    redis.tell(&["CONFIG", "SET", "requirepass", "\"\""]);
+    let url = format!("redis+unix:{}:/key{{key}}", redis.socket().display());
+    let usual = [&url, "--fill-url", "--keys", "1", "-n", "40", "-c", "2"];
+    let (_, missing) = result(&usual);
+    assert_eq!(missing["statuses"]["404"], 40, "{missing}");
+    let set = [&usual[..], &["-X", "SET", "-b", "{rand:70000}"]].concat();
+    assert_eq!(result(&set).0, Some(0));
+    let get = [&usual[..], &["--zipf", "--check", "length=70000"]].concat();
+    let (code, result) = result(&get);
+    assert_eq!((code, number(&result, "/answers")), (Some(0), 40.0), "{result}");
 }
 
 #[test]

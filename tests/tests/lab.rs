@@ -170,6 +170,29 @@ fn the_generator_is_measured_beside_others() {
     assert!(!String::from_utf8_lossy(&output.stdout).contains("not measured"), "{output:?}");
 }
 
+/// Every bar of the store is in the report, however short the slices are.
+#[test]
+fn the_entity_store_is_measured_row_by_row() {
+    let mut run = Command::new(Server::binary());
+    run.args(["lab", "run", "entity", "--slices", "1", "--seconds", "0.05", "--noise", "100"]);
+    let output = run.output().expect("the binary is there");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for words in [
+        "PUT 15,000/s c=512: p99 below that of the synchronous store",
+        "queue operations ≤ 1 % of CPU",
+        "what the processor can do: good answers ≥ 0.9 × peak",
+        "what the disk can do: p99 of the accepted ≤ 5 × the unloaded",
+        "what the disk can do for 1 s: recovered within 1 s",
+        "YCSB E: 95 % scans, 5 % inserts",
+        "GET: requests per second of CPU ≥ 0.8 × Redis",
+    ] {
+        assert!(stdout.contains(words), "{words:?} is not in:\n{stdout}");
+    }
+    let same = stdout.lines().find(|line| line.contains("the three ways give the same"));
+    assert!(same.is_some_and(|line| line.contains(" pass ")), "{stdout}");
+}
+
 #[test]
 fn a_command_that_does_not_serve_is_told() {
     let output = ab("false {port}", &serve(right), &[]);

@@ -50,6 +50,11 @@ impl Ask {
         Self { method: "PUT", body: Some(body), ..Self::get(path) }
     }
 
+    /// A command of Redis's protocol: its arguments as a path, and the last as a body, if it has one.
+    pub fn command(name: &'static str, arguments: &str, last: Option<&'static str>) -> Self {
+        Self { method: name, body: last, ..Self::get(arguments) }
+    }
+
     /// With the places of the generator's templates in its path filled, `{key}` for one.
     pub fn filled(self) -> Self {
         Self { is_filled: true, ..self }

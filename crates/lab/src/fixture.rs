@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = files![
     "doctor/public/index.php",
     "doctor/public/page.php",
     "doctor/public/settings.php",
+    "entity/worker.php",
     "fetch/page.php",
     "fetch/public/curl.php",
     "fetch/worker.php",

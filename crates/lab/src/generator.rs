@@ -12,13 +12,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use outboard_load::{
-    Arrival, Expect, Failure, Histogram, Load as Pace, Plan, Processes, Rate, Run, Script, Step,
-    Summary, Target,
+    Arrival, Expect, Failure, Histogram, Load as Pace, Moment, Plan, Processes, Rate, Run, Script,
+    Step, Summary, Target, Times,
 };
 
 use crate::ask::Ask;
 use crate::error::{Error, Result};
-use crate::load::{Failures, Latency, Load, QUANTILES};
+use crate::load::{Failures, Latency, Load, QUANTILES, Served};
 use crate::stack::Stack;
 
 /// The name in tables, beside other generators.
@@ -32,6 +32,9 @@ const ENDLESS: Duration = Duration::from_secs(24 * 3600);
 
 /// How often [`run_until`] tells how many requests have been sent.
 const TELLING: Duration = Duration::from_millis(10);
+
+/// An interval of the time series of [`load_by`].
+pub const MOMENT: Duration = Duration::from_millis(100);
 
 /// What to send.
 #[derive(Debug, Clone)]
@@ -114,9 +117,27 @@ pub fn load_at(
     rate: f64,
 ) -> Result<Load> {
     let task = Task::on(stack, ask, connections);
-    let pace = Pace::Open { rate: Rate::Fixed(rate), arrival: Arrival::Even, deadline: None };
+    let pace = on_the_clock(Rate::Fixed(rate));
     let plan = Plan { load: pace, ..plan(&task, Duration::from_secs_f64(seconds))? };
     Ok(finish(Run::start(plan))?.load)
+}
+
+/// The same by any course of the rate, and its time series. Requests that find no free connection
+/// within `deadline` are given up, so that none of them is sent when the rate has long fallen.
+pub fn load_by(
+    task: &Task,
+    duration: Duration,
+    rate: Rate,
+    deadline: Duration,
+) -> Result<(Load, Vec<Moment>)> {
+    let pace = Pace::Open { rate, arrival: Arrival::Even, deadline: Some(deadline) };
+    let plan = Plan { load: pace, interval: MOMENT, ..plan(task, duration)? };
+    let summary = Run::start(plan).and_then(Run::finish).map_err(|error| failed(&error))?;
+    Ok((load_of(&summary), summary.moments))
+}
+
+fn on_the_clock(rate: Rate) -> Pace {
+    Pace::Open { rate, arrival: Arrival::Even, deadline: None }
 }
 
 fn plan(task: &Task, duration: Duration) -> Result<Plan> {
@@ -176,6 +197,8 @@ fn load_of(summary: &Summary) -> Load {
         seconds: summary.seconds,
         reused: Some(summary.sent.saturating_sub(summary.connect.len())),
         latency: latency(&summary.latency),
+        accepted: served(&summary.accepted()),
+        refused: served(&summary.refused),
         spectrum_us: spectrum_us(&summary.latency),
         offered,
         late_p99_us: offered.map(|_| summary.lag.value_at_quantile(0.99) as f64 / 1e3),
@@ -192,6 +215,10 @@ fn spectrum_us(times_ns: &Histogram<u64>) -> Vec<f64> {
     told.map(|&quantile| times_ns.value_at_quantile(quantile) as f64 / 1e3).collect()
 }
 
+fn served(times: &Times) -> Served {
+    Served { answers: times.count(), service: latency(&times.service) }
+}
+
 fn latency(times_ns: &Histogram<u64>) -> Latency {
     let at = |quantile| times_ns.value_at_quantile(quantile) as f64 / 1e3;
     Latency {
@@ -202,6 +229,10 @@ fn latency(times_ns: &Histogram<u64>) -> Latency {
         mean_us: (!times_ns.is_empty()).then(|| times_ns.mean() / 1e3),
     }
 }
+
+mod mix;
+
+pub use mix::{Mix, Protocol};
 
 #[cfg(test)]
 mod tests;

@@ -103,6 +103,16 @@ pub struct Latency {
     pub mean_us: Option<f64>,
 }
 
+/// Answers of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Served {
+    /// How many.
+    pub answers: u64,
+    /// How long each took from when it was sent: what the server did, and nothing of the wait for
+    /// a free connection.
+    pub service: Latency,
+}
+
 /// The quantiles of a [`Load::spectrum_us`]: what lies between them is drawn as a line.
 pub const QUANTILES: [f64; 11] =
     [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999];
@@ -121,6 +131,13 @@ pub struct Load {
     pub reused: Option<u64>,
     /// Latencies of the answers.
     pub latency: Latency,
+    /// The good answers, and their time from when they were sent; none where the generator does
+    /// not tell.
+    #[serde(default)]
+    pub accepted: Served,
+    /// The same of answers that said that there is no room at present (429, 503).
+    #[serde(default)]
+    pub refused: Served,
     /// Latency in µs at each of [`QUANTILES`], as far as there were answers enough to tell; empty
     /// where the generator does not tell.
     #[serde(default)]

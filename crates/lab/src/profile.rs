@@ -157,7 +157,7 @@ fn taken(lab: &Lab, stack: &Stack, kind: Kind, folded: Result<Folded>) -> Option
 }
 
 /// Takes a profile while load goes on; what the load came to is of no interest.
-fn during(
+pub(crate) fn during(
     mut load: impl FnMut() -> Result<Load>,
     profile: impl FnOnce() -> Result<Folded> + Send,
 ) -> Result<Result<Folded>> {

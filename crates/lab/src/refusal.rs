@@ -85,6 +85,11 @@ impl Refusal {
             .or_else(|| saturated(slice))
     }
 
+    /// Whether others had the machine, beside whatever else speaks against the slice.
+    pub fn of_noise(slice: &Slice) -> Option<Self> {
+        noisy(slice)
+    }
+
     /// What speaks against a whole series: a fault in any slice, or anything else in more than a
     /// quarter of them.
     pub fn of_series(series: &Series) -> Option<Self> {

@@ -74,6 +74,13 @@ impl Verdict {
         Self::of(bar, Bound::AtLeast(limit), middle(values), words)
     }
 
+    /// A share that is known to within an interval and may not exceed `limit`, with the numbers that
+    /// it comes from.
+    pub fn share_at_most(bar: &str, limit: f64, share: Estimate, measured: String) -> Self {
+        let outcome = Bound::AtMost(limit).judge(&share);
+        Self { bar: bar.into(), measured, outcome, ratio: Some(share) }
+    }
+
     fn of(
         bar: &str,
         bound: Bound,
@@ -90,6 +97,18 @@ impl Verdict {
     pub fn exact(bar: &str, holds: bool, measured: String) -> Self {
         let outcome = if holds { Outcome::Pass } else { Outcome::Fail };
         Self { bar: bar.into(), measured, outcome, ratio: None }
+    }
+
+    /// The same where `why`, if there is one, may be all that a failure is due to.
+    pub fn unless(self, why: Option<&str>) -> Self {
+        match why.filter(|_| self.outcome == Outcome::Fail) {
+            None => self,
+            Some(why) => Self {
+                outcome: Outcome::Undecided,
+                measured: format!("{}; {why}", self.measured),
+                ..self
+            },
+        }
     }
 
     /// A bar whose subject or reference is missing.
@@ -165,6 +184,16 @@ mod tests {
         let outcome = |limit| Verdict::at_least("rate", limit, &rates, "per second").outcome;
         let outcomes = [outcome(900.0), outcome(1_100.0), outcome(1_000.0)];
         assert_eq!(outcomes, [Outcome::Pass, Outcome::Fail, Outcome::Undecided]);
+    }
+
+    #[test]
+    fn a_failure_with_another_reason_decides_nothing() {
+        let outcome = |holds, why| Verdict::exact("bar", holds, "1".into()).unless(why).outcome;
+        assert_eq!(outcome(false, Some("noise")), Outcome::Undecided);
+        assert_eq!(
+            [outcome(false, None), outcome(true, Some("noise"))],
+            [Outcome::Fail, Outcome::Pass]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! [`Answer`]: what is known of the answer to one request, whatever protocol it came in.
 //!
-//! Filled by `http1`, `http2` and `fastcgi`; judged by the worker. One per connection, used again
+//! Filled by `http1`, `http2`, `fastcgi` and `redis`; judged by the worker. One per connection, used again
 //! and again.
 
 use crate::failures::Failure;

@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::message::Message;
 use crate::target::{Protocol, Target};
-use crate::{fastcgi, http1, http2};
+use crate::{fastcgi, http1, http2, redis};
 
 /// What came, or what was to be sent, has no form in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub(crate) enum Codec {
     Http1(http1::Reader),
     Http2(Box<http2::Session>),
     FastCgi { reader: fastcgi::Reader, keep_alive: bool },
+    Redis(redis::Reader),
 }
 
 impl Codec {
@@ -47,6 +48,7 @@ impl Codec {
                 Codec::Http2(Box::new(http2::Session::new(target.tls_name.is_some(), lanes)))
             }
             Protocol::FastCgi => Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive },
+            Protocol::Redis => Codec::Redis(redis::Reader::default()),
         }
     }
 
@@ -62,6 +64,7 @@ impl Codec {
         match self {
             Codec::Http1(reader) => reader.begin(method),
             Codec::FastCgi { reader, .. } => reader.begin(),
+            Codec::Redis(reader) => reader.begin(),
             Codec::Http2(_) => {}
         }
     }
@@ -80,6 +83,7 @@ impl Codec {
                 answers[0].keep_alive = *keep_alive;
                 reader.feed(bytes, &mut answers[0])?
             }
+            Codec::Redis(reader) => reader.feed(bytes, &mut answers[0])?,
         };
         if is_whole {
             came.whole.push(0);
@@ -91,7 +95,7 @@ impl Codec {
     pub(crate) fn end(&mut self) -> bool {
         match self {
             Codec::Http1(reader) => reader.end(),
-            Codec::Http2(_) | Codec::FastCgi { .. } => false,
+            Codec::Http2(_) | Codec::FastCgi { .. } | Codec::Redis(_) => false,
         }
     }
 }
@@ -106,6 +110,7 @@ pub(crate) fn write(
     match protocol {
         Protocol::Http1 => http1::write(message, keep_alive, out),
         Protocol::FastCgi => fastcgi::write(message, keep_alive, out),
+        Protocol::Redis => redis::write(message, out),
         Protocol::Http2 => return None,
     }
     Some(())
@@ -121,6 +126,7 @@ pub fn read_answer(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16,
         Protocol::FastCgi => {
             Codec::FastCgi { reader: fastcgi::Reader::default(), keep_alive: true }
         }
+        Protocol::Redis => Codec::Redis(redis::Reader::default()),
     };
     codec.begin("GET");
     let mut came = Came::default();

@@ -194,7 +194,7 @@ mod tests {
     /// A closed loop of 64 connections over 10 s that nothing speaks against.
     fn sound() -> Summary {
         let plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
-        let mut slice = Slice::new();
+        let mut slice = Slice::new(false);
         (slice.sent, slice.answers) = (100_064, 100_000);
         slice.latency.saturating_record_n(6_400_000, 100_000);
         Summary {

@@ -25,14 +25,15 @@
 //! |---|---|
 //! | `target` | what a URL says |
 //! | `plan`, `template`, `scenario` | what is sent, expected, and when |
-//! | `schedule`, `random` | due times of an open loop |
+//! | `schedule` | due times of an open loop |
+//! | `random`, `zipf`, `keys` | what is drawn |
 //! | `run`, `worker` | threads, their loop, the collecting |
 //! | `user`, `wording`, `message` | who sends what next, and its bytes |
-//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `answer` | sockets and protocols |
-//! | `recorder`, `failures`, `server_cpu` | what is counted |
+//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `answer` | sockets and protocols |
+//! | `recorder`, `failures`, `times`, `server_cpu` | what is counted |
 //! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
 //! | `null` | a server that costs next to nothing, to measure the generator itself |
-//! | `summary`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
+//! | `summary`, `moment`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -43,12 +44,15 @@ mod failures;
 mod fastcgi;
 mod http1;
 mod http2;
+mod keys;
 mod message;
+mod moment;
 mod null;
 mod plan;
 mod promise;
 mod random;
 mod recorder;
+mod redis;
 pub mod report;
 mod run;
 mod scenario;
@@ -59,16 +63,19 @@ mod socket;
 mod summary;
 mod target;
 mod template;
+mod times;
 mod tls;
 mod user;
 mod wording;
 mod worker;
+mod zipf;
 
 #[doc(hidden)]
 pub use codec::read_answer;
 pub use doubt::Doubt;
 pub use failures::{Failure, Failures};
 pub use hdrhistogram::Histogram;
+pub use moment::Moment;
 pub use null::NullServer;
 pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
 pub use promise::{InvalidPromise, Promise};
@@ -78,6 +85,8 @@ pub use scenario::{InvalidScenario, parse_duration};
 pub use schedule::{Arrival, Rate};
 pub use search::Search;
 pub use server_cpu::{Processes, ServerCpu};
-pub use summary::{Moment, Summary};
+pub use summary::Summary;
 pub use target::{Address, InvalidTarget, Protocol, Target};
 pub use template::{InvalidTemplate, Template};
+pub use times::Times;
+pub use zipf::USUAL as ZIPF_USUAL;

@@ -189,6 +189,9 @@ pub struct Plan {
     pub timeout: Duration,
     /// How many keys `{key}` draws from.
     pub keys: u64,
+    /// Has `{key}`, `{latest}` and random rows of feeds be drawn by Zipf's law with this exponent,
+    /// from above 0 to below 1; without, each is as likely as the others.
+    pub zipf: Option<f64>,
     /// Where all random numbers of the run begin.
     pub seed: u64,
     /// The length of one [`Moment`](crate::Moment) of the time series.
@@ -221,6 +224,7 @@ impl Plan {
             keep_alive: true,
             timeout: Duration::from_secs(10),
             keys: 10_000,
+            zipf: None,
             seed: 1,
             interval: Duration::from_secs(1),
             first_byte: false,
@@ -251,7 +255,7 @@ impl Plan {
         let rate_is_sound = match self.load {
             Load::Closed => true,
             Load::Open { rate: Rate::Fixed(rate), .. } => rate.is_finite() && rate > 0.0,
-            Load::Open { rate: Rate::Ramp { from, to }, .. } => {
+            Load::Open { rate: Rate::Ramp { from, to } | Rate::Step { from, to, .. }, .. } => {
                 from.is_finite() && to.is_finite() && from >= 0.0 && to >= 0.0 && from + to > 0.0
             }
         };
@@ -281,6 +285,10 @@ impl Plan {
             (self.scripts.iter().any(|script| script.steps.is_empty()), "a script has no steps"),
             (no_weight, "the weights of all scripts are zero"),
             (!rate_is_sound, "the rate must be above zero"),
+            (
+                self.zipf.is_some_and(|exponent| !(exponent > 0.0 && exponent < 1.0)),
+                "the exponent of Zipf's law is between 0 and 1, such as 0.99",
+            ),
             (
                 is_open && self.requests.is_some(),
                 "a rate goes by duration and not by a number of \

@@ -129,7 +129,7 @@ mod tests {
 
     fn summary() -> Summary {
         let plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
-        let mut slice = Slice::new();
+        let mut slice = Slice::new(false);
         (1..=100).for_each(|ms| slice.latency.saturating_record(ms * 1_000_000));
         slice.answers = 100;
         slice.sent = 100;

@@ -25,6 +25,11 @@ impl Random {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// A number from 0 to before 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// A number from the exponential distribution with mean 1: the gap between two arrivals of a
     /// Poisson process of rate 1.
     pub(crate) fn exponential(&mut self) -> f64 {

@@ -5,6 +5,7 @@
 //! once. Histograms hold nanoseconds with three significant digits.
 
 use crate::failures::{Failure, Failures};
+use crate::times::{Kind, Times};
 use hdrhistogram::Histogram;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
@@ -25,8 +26,12 @@ pub fn histogram() -> Histogram<u64> {
 #[derive(Debug, Clone)]
 pub(crate) struct Slice {
     pub(crate) latency: Histogram<u64>,
+    /// Time from sending to the whole answer, where that is not the latency anyway.
+    pub(crate) service: Option<Histogram<u64>>,
     pub(crate) sent: u64,
     pub(crate) answers: u64,
+    /// Of these, how many the server had no room for.
+    pub(crate) refused: u64,
     pub(crate) failures: Failures,
     pub(crate) body_bytes: u64,
     /// At the end of the interval.
@@ -36,11 +41,13 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(is_open: bool) -> Self {
         Self {
             latency: histogram(),
+            service: is_open.then(histogram),
             sent: 0,
             answers: 0,
+            refused: 0,
             failures: Failures::default(),
             body_bytes: 0,
             in_flight: 0,
@@ -50,8 +57,12 @@ impl Slice {
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.latency += &other.latency;
+        if let (Some(service), Some(other)) = (&mut self.service, &other.service) {
+            *service += other;
+        }
         self.sent += other.sent;
         self.answers += other.answers;
+        self.refused += other.refused;
         self.failures += other.failures;
         self.body_bytes += other.body_bytes;
         self.in_flight += other.in_flight;
@@ -73,8 +84,10 @@ pub struct First {
 /// What one thread counted over the whole run beside its slices.
 #[derive(Debug)]
 pub(crate) struct Totals {
-    /// Time from sending to the whole answer, where that is not the latency anyway.
-    pub(crate) service: Option<Histogram<u64>>,
+    /// Of requests that were refused; made with the first.
+    pub(crate) refused: Option<Box<Times>>,
+    /// Of those that had another bad answer, or none in time.
+    pub(crate) failed: Option<Box<Times>>,
     /// How much later than it could a request was sent: this program's own delay.
     pub(crate) lag: Histogram<u64>,
     pub(crate) connect: Histogram<u64>,
@@ -144,9 +157,10 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(is_open: bool, interval_ns: u64, notes: Sender<Note>) -> Self {
         Self {
-            slice: Slice::new(),
+            slice: Slice::new(is_open),
             totals: Totals {
-                service: is_open.then(histogram),
+                refused: None,
+                failed: None,
                 lag: histogram(),
                 connect: histogram(),
                 first_byte: histogram(),
@@ -180,19 +194,32 @@ impl Recorder {
     }
 
     /// A request ended with a whole answer.
-    pub(crate) fn answered(&mut self, latency_ns: u64, service_ns: u64, body_bytes: u64) {
+    pub(crate) fn answered(
+        &mut self,
+        kind: Kind,
+        latency_ns: u64,
+        service_ns: u64,
+        body_bytes: u64,
+    ) {
         self.slice.answers += 1;
+        self.slice.refused += u64::from(kind == Kind::Refused);
         self.slice.body_bytes += body_bytes;
-        self.ended(latency_ns, service_ns);
+        self.ended(kind, latency_ns, service_ns);
     }
 
     /// A request took so long, however it ended.
-    pub(crate) fn ended(&mut self, latency_ns: u64, service_ns: u64) {
+    pub(crate) fn ended(&mut self, kind: Kind, latency_ns: u64, service_ns: u64) {
         self.slice.latency.saturating_record(latency_ns);
         self.totals.in_flight_ns += u128::from(service_ns);
-        if let Some(service) = &mut self.totals.service {
+        if let Some(service) = &mut self.slice.service {
             service.saturating_record(service_ns);
         }
+        let times = match kind {
+            Kind::Accepted => return,
+            Kind::Refused => &mut self.totals.refused,
+            Kind::Failed => &mut self.totals.failed,
+        };
+        times.get_or_insert_with(|| Box::new(Times::new())).record(latency_ns, service_ns);
     }
 
     pub(crate) fn failed(&mut self, failure: Failure) {
@@ -212,7 +239,8 @@ impl Recorder {
     }
 
     fn hand_over(&mut self, in_flight: u64) {
-        let mut slice = std::mem::replace(&mut self.slice, Slice::new());
+        let next = Slice::new(self.slice.service.is_some());
+        let mut slice = std::mem::replace(&mut self.slice, next);
         slice.in_flight = in_flight;
         // Without a collector the run is of no interest any more.
         let _ = self.notes.send(Note::Slice { index: self.index, slice: Box::new(slice) });

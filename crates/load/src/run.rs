@@ -1,10 +1,11 @@
 //! [`Run`]: a plan being carried out, and the collecting of what its threads count.
 
+use crate::moment::Moment;
 use crate::plan::{Load, Plan};
 use crate::recorder::{Note, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
 use crate::socket::probe;
-use crate::summary::{Moment, Summary};
+use crate::summary::Summary;
 use crate::tls::Tls;
 use crate::worker::{Share, Start, Worker};
 use rustix::fd::OwnedFd;
@@ -125,7 +126,7 @@ impl Run {
             threads,
             notes,
             partial: BTreeMap::new(),
-            all: Slice::new(),
+            all: Slice::new(is_open),
             totals: Vec::new(),
             sockets: Vec::new(),
             moments: Vec::new(),
@@ -152,9 +153,10 @@ impl Run {
                 self.sockets.extend(sockets);
             }
             Note::Slice { index, slice } => {
+                let is_open = slice.service.is_some();
                 self.all.merge(&slice);
                 let (count, merged) =
-                    self.partial.entry(index).or_insert_with(|| (0, Slice::new()));
+                    self.partial.entry(index).or_insert_with(|| (0, Slice::new(is_open)));
                 *count += 1;
                 merged.merge(&slice);
             }

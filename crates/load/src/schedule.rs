@@ -6,6 +6,7 @@
 //! taken *is* the queue.
 
 use crate::random::Random;
+use std::time::Duration;
 
 /// How many requests a second are due, as time goes by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +18,16 @@ pub enum Rate {
         /// Requests a second at the beginning.
         from: f64,
         /// Requests a second at the end.
+        to: f64,
+    },
+    /// `from`, and another from one moment on: how a server bears too much, and how soon it is its
+    /// old self afterwards.
+    Step {
+        /// Requests a second at the beginning.
+        from: f64,
+        /// For so long.
+        during: Duration,
+        /// Requests a second from there to the end.
         to: f64,
     },
 }
@@ -37,14 +48,19 @@ struct Profile {
     from: f64,
     /// Requests a second, per second.
     slope: f64,
+    /// From so many seconds on, so many a second; without a slope before.
+    then: Option<(f64, f64)>,
 }
 
 impl Profile {
     fn new(rate: Rate, duration_ns: u64) -> Self {
         match rate {
-            Rate::Fixed(rate) => Self { from: rate, slope: 0.0 },
+            Rate::Fixed(rate) => Self { from: rate, slope: 0.0, then: None },
             Rate::Ramp { from, to } => {
-                Self { from, slope: (to - from) / (duration_ns as f64 / 1e9) }
+                Self { from, slope: (to - from) / (duration_ns as f64 / 1e9), then: None }
+            }
+            Rate::Step { from, during, to } => {
+                Self { from, slope: 0.0, then: Some((during.as_secs_f64(), to)) }
             }
         }
     }
@@ -54,6 +70,12 @@ impl Profile {
     fn ns_of(&self, count: f64) -> Option<u64> {
         if count == 0.0 {
             return Some(0);
+        }
+        if let Some((seconds, rate)) = self.then
+            && count > self.from * seconds
+        {
+            let seconds = seconds + (count - self.from * seconds) / rate;
+            return seconds.is_finite().then_some((seconds * 1e9) as u64);
         }
         let root = self.from * self.from + 2.0 * self.slope * count;
         if root < 0.0 {
@@ -67,6 +89,11 @@ impl Profile {
     /// How many requests are behind at `ns`.
     fn count_at(&self, ns: u64) -> f64 {
         let seconds = ns as f64 / 1e9;
+        if let Some((before, rate)) = self.then
+            && seconds > before
+        {
+            return self.from * before + rate * (seconds - before);
+        }
         self.from * seconds + self.slope * seconds * seconds / 2.0
     }
 }

@@ -5,62 +5,14 @@
 
 use crate::doubt::Doubt;
 use crate::failures::Failures;
+use crate::moment::Moment;
 use crate::plan::{Load, Plan};
 use crate::recorder::{First, Slice, Totals, histogram};
 use crate::schedule::Rate;
 use crate::server_cpu::ServerCpu;
+use crate::times::Times;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
-
-/// One interval of the time series.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Moment {
-    /// When it began, in seconds from the beginning of the run.
-    pub at_seconds: f64,
-    /// How long it was.
-    pub seconds: f64,
-    /// Requests sent in it.
-    pub sent: u64,
-    /// Whole answers, of any status.
-    pub answers: u64,
-    /// Requests that failed.
-    pub failures: Failures,
-    /// Bytes of bodies.
-    pub body_bytes: u64,
-    /// Latency that half of the requests had at most, in ns.
-    pub p50_ns: u64,
-    /// Latency that 99 % had at most.
-    pub p99_ns: u64,
-    /// The highest latency.
-    pub max_ns: u64,
-    /// Requests in flight at its end.
-    pub in_flight: u64,
-    /// Requests that were due and had no connection, at worst.
-    pub backlog_max: u64,
-}
-
-impl Moment {
-    pub(crate) fn of(slice: &Slice, at_seconds: f64, seconds: f64) -> Self {
-        Self {
-            at_seconds,
-            seconds,
-            sent: slice.sent,
-            answers: slice.answers,
-            failures: slice.failures,
-            body_bytes: slice.body_bytes,
-            p50_ns: slice.latency.value_at_quantile(0.5),
-            p99_ns: slice.latency.value_at_quantile(0.99),
-            max_ns: slice.latency.max(),
-            in_flight: slice.in_flight,
-            backlog_max: slice.backlog_max,
-        }
-    }
-
-    /// Answers a second.
-    pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
-    }
-}
 
 /// The result of one run, or of several of the same plan merged.
 #[derive(Debug, Clone)]
@@ -99,6 +51,10 @@ pub struct Summary {
     pub latency: Histogram<u64>,
     /// Time of service in ns: from when a request was sent.
     pub service: Histogram<u64>,
+    /// Times of the requests that the server had no room for, which are among those above.
+    pub refused: Times,
+    /// Times of the requests that had another bad answer, or none in time; among them as well.
+    pub failed: Times,
     /// How much later than it could a request was sent, in ns: this program's own delay.
     pub lag: Histogram<u64>,
     /// Time to connect, in ns, of every connection made.
@@ -160,7 +116,9 @@ impl Summary {
             body_bytes: all.body_bytes,
             received_bytes: 0,
             latency: all.latency.clone(),
-            service: histogram(),
+            service: all.service.as_ref().unwrap_or(&all.latency).clone(),
+            refused: Times::new(),
+            failed: Times::new(),
             lag: histogram(),
             connect: histogram(),
             first_byte: histogram(),
@@ -182,8 +140,10 @@ impl Summary {
         let mut in_flight_ns = 0;
         let (mut ended_ns, mut duration_ns) = (0, 0);
         for one in &totals {
-            if let Some(service) = &one.service {
-                summary.service += service;
+            for (sum, times) in
+                [(&mut summary.refused, &one.refused), (&mut summary.failed, &one.failed)]
+            {
+                times.iter().for_each(|times| *sum += times);
             }
             summary.lag += &one.lag;
             summary.connect += &one.connect;
@@ -208,7 +168,6 @@ impl Summary {
             summary.seconds = duration_ns as f64 / 1e9;
         }
         if plan.load == Load::Closed {
-            summary.service = summary.latency.clone();
             summary.seconds = ended_ns as f64 / 1e9;
         }
         summary.in_flight_mean = in_flight_ns as f64 / ended_ns.max(1) as f64;
@@ -220,12 +179,34 @@ impl Summary {
         if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
     }
 
+    /// Times of the requests that were answered well.
+    pub fn accepted(&self) -> Times {
+        let rest = |all: &Histogram<u64>, of: fn(&Times) -> &Histogram<u64>| {
+            Times::rest(all.clone(), [of(&self.refused), of(&self.failed)])
+        };
+        Times {
+            latency: rest(&self.latency, |times| &times.latency),
+            service: rest(&self.service, |times| &times.service),
+        }
+    }
+
+    /// Times of the requests that were answered well, and of those that were refused, where there
+    /// were both.
+    pub fn by_kind(&self) -> Option<(Times, &Times)> {
+        let accepted = (self.refused.count() > 0).then(|| self.accepted())?;
+        (accepted.count() > 0).then_some((accepted, &self.refused))
+    }
+
     /// Requests that the schedule asked for a second; `None` in a closed loop.
     pub fn asked_rate(&self) -> Option<f64> {
         match self.load {
             Load::Closed => None,
             Load::Open { rate: Rate::Fixed(rate), .. } => Some(rate),
             Load::Open { rate: Rate::Ramp { from, to }, .. } => Some((from + to) / 2.0),
+            Load::Open { rate: Rate::Step { from, during, to }, .. } => {
+                let share = (during.as_secs_f64() / self.seconds.max(f64::MIN_POSITIVE)).min(1.0);
+                Some(from * share + to * (1.0 - share))
+            }
         }
     }
 
@@ -290,6 +271,8 @@ impl Summary {
         ] {
             *mine += theirs;
         }
+        self.refused += &other.refused;
+        self.failed += &other.failed;
         for (mine, theirs) in [
             (&mut self.sent, other.sent),
             (&mut self.answers, other.answers),
@@ -322,12 +305,13 @@ fn add_counts(mine: &mut BTreeMap<u16, u64>, theirs: &BTreeMap<u16, u64>) {
 mod tests {
     use super::*;
     use crate::target::Target;
+    use crate::times::Kind;
     use std::time::Duration;
 
     fn summary() -> Summary {
         let mut plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
         plan.duration = Duration::from_secs(2);
-        let mut slice = Slice::new();
+        let mut slice = Slice::new(false);
         slice.answers = 10;
         slice.sent = 10;
         slice.latency.saturating_record(1_000_000);
@@ -342,6 +326,24 @@ mod tests {
         assert_eq!((merged.answers, merged.seconds, merged.rate()), (20, 4.0, 5.0));
         assert_eq!(merged.latency.len(), 2);
         assert_eq!(merged.moments[1].at_seconds, 2.0);
+    }
+
+    #[test]
+    fn what_was_refused_is_told_apart_from_what_was_done() {
+        let mut slice = Slice::new(true);
+        let (notes, _collector) = std::sync::mpsc::channel();
+        let mut recorder = crate::recorder::Recorder::new(true, 1, notes);
+        for (kind, ns) in [(Kind::Accepted, 4_000_000), (Kind::Refused, 1_000), (Kind::Failed, 9)] {
+            recorder.answered(kind, 2 * ns, ns, 0);
+            slice.latency.saturating_record(2 * ns);
+            slice.service.as_mut().expect("an open loop").saturating_record(ns);
+        }
+        let plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
+        let summary = Summary::of(&plan, &slice, vec![recorder.totals], Vec::new(), None);
+        let (accepted, refused) = summary.by_kind().expect("there were both");
+        assert_eq!((accepted.count(), refused.count(), summary.failed.count()), (1, 1, 1));
+        assert_eq!(refused.service.max(), 1_000);
+        assert!(accepted.service.min() > 3_900_000 && accepted.latency.min() > 7_900_000);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! http+unix:/run/app.sock:/path      HTTP/1.1 over a Unix socket
 //! fcgi://host:port/srv/www/index.php?query     FastCGI, the script by its path on the server
 //! fcgi+unix:/run/php.sock:/srv/www/index.php
+//! redis://host:port/argument/argument           RESP; the method is the command
+//! redis+unix:/run/redis.sock:/argument
 //! ```
 
 use std::fmt;
@@ -39,6 +41,8 @@ pub enum Protocol {
     Http2,
     /// FastCGI, as a web server speaks it to php-fpm.
     FastCgi,
+    /// RESP 2, as Redis and Valkey speak it.
+    Redis,
 }
 
 /// A URL, understood.
@@ -87,9 +91,10 @@ impl Target {
             "http" => (Protocol::Http1, false),
             "https" => (Protocol::Http1, true),
             "fcgi" => (Protocol::FastCgi, false),
+            "redis" => (Protocol::Redis, false),
             _ => {
-                return Err("a URL begins with http://, https://, http+unix:, fcgi:// or \
-                            fcgi+unix:"
+                return Err("a URL begins with http://, https://, http+unix:, fcgi://, \
+                            fcgi+unix:, redis:// or redis+unix:"
                     .to_owned());
             }
         };
@@ -131,6 +136,7 @@ fn over_tcp(rest: &str, protocol: Protocol, tls: bool) -> Result<Target, String>
     let port = match (port, protocol, tls) {
         (Some(port), ..) => port,
         (None, Protocol::FastCgi, _) => 9000,
+        (None, Protocol::Redis, _) => 6379,
         (None, _, true) => 443,
         (None, _, false) => 80,
     };
@@ -208,6 +214,7 @@ mod tests {
         assert_eq!(target.address, Address::Tcp("[::1]:443".parse().expect("an address")));
         assert_eq!(target.tls_name.as_deref(), Some("::1"));
         assert_eq!(parse("fcgi://127.0.0.1/x.php").address.to_string(), "127.0.0.1:9000");
+        assert_eq!(parse("redis://127.0.0.1/key").address.to_string(), "127.0.0.1:6379");
     }
 
     #[test]

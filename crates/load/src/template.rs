@@ -1,10 +1,12 @@
 //! [`Template`]: text with places that are filled anew for each request.
 //!
 //! `{seq}` is the number of the request, unlike any other in the run; `{key}` one of the plan's
-//! keys, drawn at random; `{rand}` 16 random hexadecimal digits, `{rand:N}` N random letters and
+//! keys, drawn at random; `{new}` a key that was none before, and `{latest}` one of the keys that
+//! are there by now, the youngest most often where there is a law; `{rand}` 16 random hexadecimal digits, `{rand:N}` N random letters and
 //! digits; `{name}` a value of the user: a column of a data feed or what a step has captured.
 //! `{{` and `}}` are braces. A text without places costs nothing: it is rendered once.
 
+use crate::keys::Keys;
 use crate::random::Random;
 use outboard_http1::write_u64;
 use std::fmt;
@@ -19,6 +21,8 @@ enum Part {
     Text(Vec<u8>),
     Seq,
     Key,
+    New,
+    Latest,
     Hex,
     Letters(usize),
     Value { name: String, is_encoded: bool },
@@ -46,7 +50,7 @@ pub struct Template(Vec<Part>);
 /// Where the values of a rendering come from.
 pub(crate) struct Source<'a> {
     pub(crate) seq: u64,
-    pub(crate) keys: u64,
+    pub(crate) keys: &'a mut Keys,
     pub(crate) random: &'a mut Random,
     pub(crate) values: &'a [(String, String)],
 }
@@ -144,6 +148,8 @@ impl Part {
         match name {
             "seq" => Some(Part::Seq),
             "key" => Some(Part::Key),
+            "new" => Some(Part::New),
+            "latest" => Some(Part::Latest),
             "rand" => Some(Part::Hex),
             _ => match name.strip_prefix("rand:") {
                 Some(count) => {
@@ -161,7 +167,9 @@ impl Part {
         match self {
             Part::Text(text) => out.extend_from_slice(text),
             Part::Seq => write_u64(out, source.seq),
-            Part::Key => write_u64(out, source.random.below(source.keys)),
+            Part::Key => write_u64(out, source.keys.known(source.random)),
+            Part::New => write_u64(out, source.keys.add()),
+            Part::Latest => write_u64(out, source.keys.latest(source.random)),
             Part::Hex => push_letters(out, source.random, 16, 4),
             Part::Letters(count) => push_letters(out, source.random, *count, 6),
             Part::Value { name, is_encoded } => {
@@ -204,7 +212,8 @@ mod tests {
     fn render(text: &str) -> String {
         let values = [("name".to_owned(), "Ada".to_owned())];
         let mut random = Random::new(5);
-        let mut source = Source { seq: 17, keys: 10, random: &mut random, values: &values };
+        let mut source =
+            Source { seq: 17, keys: &mut Keys::of(10), random: &mut random, values: &values };
         let mut out = Vec::new();
         Template::parse(text).expect("it is a template").render(&mut source, &mut out);
         String::from_utf8(out).expect("it is text")
@@ -215,6 +224,7 @@ mod tests {
         assert_eq!(render("/u/{name}/{seq}?{{x}}{unknown}."), "/u/Ada/17?{x}.");
         let key: u64 = render("{key}").parse().expect("a key is a number");
         assert!(key < 10);
+        assert_eq!(render("{new} {new}"), "10 11");
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Tls {
         let trust = if plan.verify_tls { Trust::Authorities(None) } else { Trust::Anyone };
         let protocol: &[u8] = match plan.target.protocol {
             Protocol::Http2 => b"h2",
-            Protocol::Http1 | Protocol::FastCgi => b"http/1.1",
+            Protocol::Http1 | Protocol::FastCgi | Protocol::Redis => b"http/1.1",
         };
         let settings = outboard_tls::client_settings(trust, &[protocol])?;
         let name =

@@ -7,12 +7,14 @@ use crate::answer::Answer;
 use crate::codec;
 use crate::connection::Connection;
 use crate::failures::Failure;
+use crate::keys::Keys;
 use crate::message::Message;
 use crate::plan::{Feed, Plan, Step};
 use crate::random::Random;
 use crate::template::Source;
 use crate::user::User;
 use crate::worker::Share;
+use crate::zipf::Draw;
 
 struct Prepared<'p> {
     step: &'p Step,
@@ -29,7 +31,9 @@ pub(crate) struct Wording<'p> {
     random: Random,
     next_seq: u64,
     stride: u64,
-    rows: Vec<u64>,
+    keys: Keys,
+    /// Of each feed: how a row is drawn, and the next where they come in order.
+    rows: Vec<(Draw, u64)>,
     bytes: Vec<u8>,
 }
 
@@ -39,6 +43,10 @@ impl<'p> Wording<'p> {
             .scripts
             .iter()
             .map(|script| script.steps.iter().map(|step| Prepared::new(step, plan)).collect());
+        let rows = plan
+            .feeds
+            .iter()
+            .map(|feed| (Draw::new(feed.rows.len() as u64, plan.zipf), share.thread as u64));
         Self {
             plan,
             scripts: scripts.collect(),
@@ -46,7 +54,8 @@ impl<'p> Wording<'p> {
             random: Random::new(plan.seed ^ (share.thread as u64 + 1).rotate_left(32)),
             next_seq: share.thread as u64,
             stride: share.threads as u64,
-            rows: vec![share.thread as u64; plan.feeds.len()],
+            keys: Keys::new(plan, share),
+            rows: rows.collect(),
             bytes: Vec::new(),
         }
     }
@@ -66,8 +75,8 @@ impl<'p> Wording<'p> {
         }
         user.cookies.clear();
         user.values.clear();
-        for (feed, next) in self.plan.feeds.iter().zip(&mut self.rows) {
-            let row = take_row(feed, next, self.stride, &mut self.random);
+        for (feed, (draw, next)) in self.plan.feeds.iter().zip(&mut self.rows) {
+            let row = take_row(feed, draw, next, self.stride, &mut self.random);
             feed.columns.iter().zip(row).for_each(|(name, value)| user.set(name, value));
         }
     }
@@ -97,7 +106,7 @@ impl<'p> Wording<'p> {
         }
         let mut source = Source {
             seq: self.next_seq,
-            keys: self.plan.keys,
+            keys: &mut self.keys,
             random: &mut self.random,
             values: &user.values,
         };
@@ -144,7 +153,8 @@ impl<'p> Prepared<'p> {
         let mut message = Message::new(&step.request, &plan.target);
         let fixed = step.request.is_fixed().then_some(()).and_then(|()| {
             let mut random = Random::new(0);
-            let mut source = Source { seq: 0, keys: 0, random: &mut random, values: &[] };
+            let mut keys = Keys::of(0);
+            let mut source = Source { seq: 0, keys: &mut keys, random: &mut random, values: &[] };
             message.render(&step.request, &mut source, &[]);
             let mut bytes = Vec::new();
             codec::write(plan.target.protocol, &message, plan.keep_alive, &mut bytes)?;
@@ -155,9 +165,14 @@ impl<'p> Prepared<'p> {
 }
 
 /// The next row of a feed: at random, or every `stride`th, as other threads take those between.
-fn take_row<'f>(feed: &'f Feed, next: &mut u64, stride: u64, random: &mut Random) -> &'f [String] {
-    let count = feed.rows.len() as u64;
-    let at = if feed.random { random.below(count) } else { *next % count };
+fn take_row<'f>(
+    feed: &'f Feed,
+    draw: &Draw,
+    next: &mut u64,
+    stride: u64,
+    random: &mut Random,
+) -> &'f [String] {
+    let at = if feed.random { draw.next(random) } else { *next % feed.rows.len() as u64 };
     *next += stride;
     &feed.rows[at as usize]
 }

@@ -80,7 +80,8 @@ fn a_request_names_host_fields_and_length() {
     };
     let mut message = Message::new(&request, &target);
     let mut random = Random::new(0);
-    let mut source = Source { seq: 0, keys: 0, random: &mut random, values: &[] };
+    let mut source =
+        Source { seq: 0, keys: &mut crate::keys::Keys::of(0), random: &mut random, values: &[] };
     message.render(&request, &mut source, &[]);
     let mut out = Vec::new();
     write(&message, false, &mut out);

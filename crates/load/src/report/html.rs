@@ -3,8 +3,9 @@
 use super::chart::{Chart, Line, Scale};
 use super::text::{QUANTILES, load};
 use super::{count, json, spectrum, time};
+use crate::moment::Moment;
 use crate::plan::Load;
-use crate::summary::{Moment, Summary};
+use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
@@ -161,11 +162,23 @@ fn series(moments: &[Moment]) -> [Chart; 2] {
 }
 
 fn table(summary: &Summary, out: &mut String) {
-    out.push_str("<table><tr><th></th><th>latency</th><th>service</th></tr>\n");
+    let kinds = summary.by_kind();
+    let mut columns = vec![("latency", &summary.latency), ("service", &summary.service)];
+    if let Some((accepted, refused)) = &kinds {
+        columns.extend([
+            ("service of good answers", &accepted.service),
+            ("of refusals", &refused.service),
+        ]);
+    }
+    out.push_str("<table><tr><th></th>");
+    columns.iter().for_each(|(name, _)| out.push_str(&format!("<th>{name}</th>")));
+    out.push_str("</tr>\n");
     for (name, quantile) in QUANTILES {
-        let at = |times: &Histogram<u64>| time(times.value_at_quantile(quantile));
-        let (latency, service) = (at(&summary.latency), at(&summary.service));
-        let _ = writeln!(out, "<tr><td>{name}</td><td>{latency}</td><td>{service}</td></tr>");
+        let _ = write!(out, "<tr><td>{name}</td>");
+        for (_, times) in &columns {
+            let _ = write!(out, "<td>{}</td>", time(times.value_at_quantile(quantile)));
+        }
+        out.push_str("</tr>\n");
     }
     out.push_str(
         "</table>\n<p class=\"soft\">Latency counts from when a request was due, service from when \
@@ -181,6 +194,9 @@ fn details(summary: &Summary, out: &mut String) {
     row("sent", count(summary.sent));
     row("answers", count(summary.answers));
     row("failures", summary.failures.to_string());
+    if summary.refused.count() > 0 {
+        row("refused (429, 503)", count(summary.refused.count()));
+    }
     row("connections opened", count(summary.connect.len()));
     row("closed early by the server", count(summary.closed_by_server));
     if summary.load != Load::Closed {
@@ -211,7 +227,7 @@ mod tests {
     #[test]
     fn a_page_needs_nothing_from_elsewhere_and_escapes_what_it_shows() {
         let target = Target::parse("http://127.0.0.1:1/?<script>alert(1)</script>").expect("a URL");
-        let slice = Slice::new();
+        let slice = Slice::new(false);
         let moments = vec![Moment::of(&slice, 0.0, 1.0)];
         let page = html(&Summary::of(&Plan::new(target), &slice, Vec::new(), moments, None));
         assert!(!page.contains("<script>alert"), "{page}");

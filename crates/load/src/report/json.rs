@@ -3,15 +3,18 @@
 //! Times are nanoseconds, as the names say; `schema` changes when a name does.
 
 use super::spectrum;
+use crate::moment::Moment;
 use crate::plan::Load;
 use crate::schedule::{Arrival, Rate};
-use crate::summary::{Moment, Summary};
+use crate::summary::Summary;
+use crate::times::Times;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
 /// The object.
 pub fn json(summary: &Summary) -> Value {
     let doubts = summary.doubts();
+    let kinds = summary.by_kind();
     let doubts: Vec<Value> = doubts
         .iter()
         .map(|doubt| json!({"name": doubt.name(), "why": doubt.to_string()}))
@@ -49,6 +52,8 @@ pub fn json(summary: &Summary) -> Value {
         "connections_closed_by_server": summary.closed_by_server,
         "latency": times(&summary.latency),
         "service": times(&summary.service),
+        "accepted": kinds.as_ref().map(|(accepted, _)| both(accepted)),
+        "refused": kinds.as_ref().map(|(_, refused)| both(refused)),
         "connect": times(&summary.connect),
         "lag": times(&summary.lag),
         "first_answer": summary.first.as_ref().map(|first| json!({
@@ -76,11 +81,13 @@ pub(super) fn moment(moment: &Moment) -> Value {
         "rate": moment.rate(),
         "sent": moment.sent,
         "answers": moment.answers,
+        "refused": moment.refused,
         "failures": moment.failures.total(),
         "body_bytes": moment.body_bytes,
         "p50_ns": moment.p50_ns,
         "p99_ns": moment.p99_ns,
         "max_ns": moment.max_ns,
+        "service_p99_ns": moment.service_p99_ns,
         "in_flight": moment.in_flight,
         "backlog_max": moment.backlog_max,
     })
@@ -94,14 +101,15 @@ fn load(load: &Load) -> Value {
         Arrival::Even => "even",
         Arrival::Poisson => "poisson",
     };
-    let (from, to) = match *rate {
-        Rate::Fixed(rate) => (rate, rate),
-        Rate::Ramp { from, to } => (from, to),
+    let (from, to, step) = match *rate {
+        Rate::Fixed(rate) => (rate, rate, None),
+        Rate::Ramp { from, to } => (from, to, None),
+        Rate::Step { from, during, to } => (from, to, Some(during.as_secs_f64())),
     };
     let deadline_ns = deadline.map(|deadline| deadline.as_nanos() as u64);
     json!({
         "loop": "open", "rate_from": from, "rate_to": to, "arrival": arrival,
-        "deadline_ns": deadline_ns,
+        "deadline_ns": deadline_ns, "step_at_seconds": step,
     })
 }
 
@@ -110,6 +118,11 @@ fn failures(summary: &Summary) -> Value {
     let mut object: Map<String, Value> = classes.collect();
     object.insert("total".to_owned(), summary.failures.total().into());
     Value::Object(object)
+}
+
+/// Of one kind of answer.
+fn both(kind: &Times) -> Value {
+    json!({"latency": times(&kind.latency), "service": times(&kind.service)})
 }
 
 /// A distribution: its percentiles, and the spectrum to draw it from.

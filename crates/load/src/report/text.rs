@@ -58,6 +58,10 @@ pub(super) fn load(load: &Load) -> String {
     };
     match rate {
         Rate::Fixed(rate) => format!("open loop at {rate}/s{arrival}"),
+        Rate::Step { from, during, to } => {
+            let seconds = during.as_secs_f64();
+            format!("open loop at {from}/s for {seconds} s, then at {to}/s{arrival}")
+        }
         Rate::Ramp { from, to } => format!("open loop from {from}/s to {to}/s{arrival}"),
     }
 }
@@ -70,6 +74,11 @@ fn counts(summary: &Summary, out: &mut String) {
     line("rate", format!("{:.1} answers/s, {per_second:.2} MB/s of bodies", summary.rate()));
     line("answers", count(summary.answers));
     line("failures", summary.failures.to_string());
+    if let Some((accepted, refused)) = summary.by_kind() {
+        let (good, no) = (accepted.count(), refused.count());
+        let each = good as f64 / summary.seconds.max(f64::MIN_POSITIVE);
+        line("accepted", format!("{}, {each:.1}/s; refused {}", count(good), count(no)));
+    }
     if summary.load != Load::Closed {
         line(
             "schedule",
@@ -95,10 +104,14 @@ fn counts(summary: &Summary, out: &mut String) {
 
 fn latencies(summary: &Summary, out: &mut String) {
     let is_open = summary.load != Load::Closed;
-    let columns: Vec<(&str, &Histogram<u64>)> = match is_open {
+    let kinds = summary.by_kind();
+    let mut columns: Vec<(&str, &Histogram<u64>)> = match is_open {
         true => vec![("latency", &summary.latency), ("service", &summary.service)],
         false => vec![("service", &summary.service)],
     };
+    if let Some((accepted, refused)) = &kinds {
+        columns.extend([("accepted", &accepted.service), ("refused", &refused.service)]);
+    }
     let _ = write!(out, "\n  {:<12}", "");
     for (name, _) in &columns {
         let _ = write!(out, "{name:>12}");
@@ -117,6 +130,11 @@ fn latencies(summary: &Summary, out: &mut String) {
         true => "\n  latency counts from when a request was due, service from when it was sent\n",
         false => "\n  closed loop: the next request waits for the answer, so users wait longer\n",
     });
+    if kinds.is_some() {
+        out.push_str(
+            "  accepted and refused (429, 503): the service of good answers and of those\n",
+        );
+    }
 }
 
 fn cpu(summary: &Summary, out: &mut String) {

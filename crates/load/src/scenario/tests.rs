@@ -17,7 +17,8 @@ fn step(lines: &str) -> Result<Step, String> {
 
 fn render(template: &Template, values: &[(String, String)]) -> String {
     let mut random = Random::new(0);
-    let mut source = Source { seq: 1, keys: 1, random: &mut random, values };
+    let mut source =
+        Source { seq: 1, keys: &mut crate::keys::Keys::of(1), random: &mut random, values };
     let mut out = Vec::new();
     template.render(&mut source, &mut out);
     String::from_utf8(out).expect("it is text")

@@ -37,6 +37,17 @@ fn threads_share_the_requests_without_gap_or_overlap() {
 }
 
 #[test]
+fn a_step_has_one_rate_before_it_and_another_after() {
+    let rate = Rate::Step { from: 1000.0, during: Duration::from_secs(2), to: 64.0 };
+    let times = times(rate, Arrival::Even, 4, (0, 1));
+    let before = times.iter().filter(|&&ns| ns < 2 * SECOND_NS).count();
+    assert_eq!((before, times.len()), (2000, 2128));
+    assert_eq!((times[2000], times[2001]), (2 * SECOND_NS, 2 * SECOND_NS + 15_625_000));
+    let profile = Profile::new(rate, 4 * SECOND_NS);
+    assert_eq!([1, 3].map(|seconds| profile.count_at(seconds * SECOND_NS)), [1000.0, 2064.0]);
+}
+
+#[test]
 fn a_ramp_holds_the_area_below_its_line() {
     let times = times(Rate::Ramp { from: 0.0, to: 1000.0 }, Arrival::Even, 4, (0, 1));
     assert_eq!(times.len(), 2000);

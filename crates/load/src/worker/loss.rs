@@ -7,6 +7,7 @@
 use super::pace::Pace;
 use super::{REST_NS, SWEEP_NS, Worker};
 use crate::failures::Failure;
+use crate::times::Kind;
 
 impl Worker<'_> {
     /// The connection is gone, and with it the requests in flight.
@@ -69,7 +70,8 @@ impl Worker<'_> {
         self.in_flight -= 1;
         if failure == Failure::Timeout {
             // It took at least so long; leaving it out would make the server look faster.
-            self.recorder.ended(now_ns - user.intended_ns, now_ns - user.began_ns);
+            let (latency_ns, service_ns) = (now_ns - user.intended_ns, now_ns - user.began_ns);
+            self.recorder.ended(Kind::Failed, latency_ns, service_ns);
         } else {
             self.recorder.totals.in_flight_ns += u128::from(now_ns - user.began_ns);
         }

@@ -6,6 +6,7 @@
 use super::pace::Pace;
 use super::{REST_NS, Worker};
 use crate::failures::Failure;
+use crate::times::Kind;
 use std::cmp::Reverse;
 
 impl Worker<'_> {
@@ -85,11 +86,7 @@ impl Worker<'_> {
         user.is_busy = false;
         self.is_moving = true;
         self.in_flight -= 1;
-        self.recorder.answered(
-            now_ns - user.intended_ns,
-            now_ns - user.began_ns,
-            answer.body_bytes,
-        );
+        let (latency_ns, service_ns) = (now_ns - user.intended_ns, now_ns - user.began_ns);
         if let Some(at) = connection.first_byte_at.take() {
             let at_ns = at.saturating_duration_since(self.origin).as_nanos() as u64;
             let times = &mut self.recorder.totals.first_byte;
@@ -102,6 +99,8 @@ impl Worker<'_> {
         }
         let seq = user.seq;
         let (failure, think_ns) = self.wording.advance(user, answer);
+        let kind = Kind::of(answer.status, failure);
+        self.recorder.answered(kind, latency_ns, service_ns, answer.body_bytes);
         if let Some(failure) = failure {
             self.recorder.failed(failure);
         }

@@ -23,8 +23,8 @@ pub(crate) struct PlanArguments {
     /// Threads; without it, half of this machine's cores.
     #[arg(long, short, value_name = "N")]
     threads: Option<usize>,
-    /// Requests a second, whatever the server does; A:B ramps from A to B. Without it each
-    /// connection sends the next request when the last is answered.
+    /// Requests a second, whatever the server does; A:B ramps from A to B, A@TIME,B is A for that
+    /// long and then B. Without it each connection sends the next request when the last is answered.
     #[arg(long, short, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
     pub(super) rate: Option<Rate>,
     /// How requests are spread in time around the rate.
@@ -57,6 +57,9 @@ pub(crate) struct PlanArguments {
     /// How many keys {key} draws from.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     keys: u64,
+    /// Draw some keys far more often than others, by Zipf's law; 0.99 without a number.
+    #[arg(long, value_name = "EXPONENT", num_args = 0..=1, default_missing_value = "0.99", require_equals = true)]
+    zipf: Option<f64>,
     /// Where the random numbers begin.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -97,8 +100,8 @@ impl PlanArguments {
     pub(crate) fn plan(&self, url: &str) -> Result<Plan, String> {
         let mut plan = Plan::new(Target::parse(url).map_err(|error| error.to_string())?);
         if self.http2 {
-            if plan.target.protocol == Protocol::FastCgi {
-                return Err("--http2 and fcgi: exclude each other".to_owned());
+            if plan.target.protocol != Protocol::Http1 {
+                return Err("--http2 is for http: and https:".to_owned());
             }
             plan.target.protocol = Protocol::Http2;
         }
@@ -114,6 +117,7 @@ impl PlanArguments {
         plan.timeout = self.timeout;
         plan.keep_alive = !self.no_keepalive;
         plan.keys = self.keys;
+        plan.zipf = self.zipf;
         plan.seed = self.seed;
         plan.interval = self.interval.max(Duration::from_millis(10));
         plan.verify_tls = !self.insecure;
@@ -188,12 +192,18 @@ fn expect(check: &str, expect: &mut Expect) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `2000` or `100:5000`.
+/// Reads `2000`, `100:5000` or `30000@60s,5000`.
 fn rate(text: &str) -> Result<Rate, String> {
     let number = |text: &str| {
         let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
-        number.ok_or_else(|| "requests a second, such as 2000 or 100:5000".to_owned())
+        number
+            .ok_or_else(|| "requests a second, such as 2000, 100:5000 or 30000@60s,5000".to_owned())
     };
+    if let Some((from, rest)) = text.split_once('@') {
+        let (during, to) = rest.split_once(',').ok_or("A@TIME,B has a rate after its time")?;
+        let during = parse_duration(during)?;
+        return Ok(Rate::Step { from: number(from)?, during, to: number(to)? });
+    }
     match text.split_once(':') {
         Some((from, to)) => Ok(Rate::Ramp { from: number(from)?, to: number(to)? }),
         None => Ok(Rate::Fixed(number(text)?)),
@@ -208,7 +218,9 @@ mod tests {
     fn rates_are_fixed_or_ramps() {
         assert_eq!(rate("2000"), Ok(Rate::Fixed(2000.0)));
         assert_eq!(rate("100:5000"), Ok(Rate::Ramp { from: 100.0, to: 5000.0 }));
-        assert!(rate("-5").is_err());
+        let during = Duration::from_secs(60);
+        assert_eq!(rate("900@60s,30"), Ok(Rate::Step { from: 900.0, during, to: 30.0 }));
+        assert!(rate("-5").is_err() && rate("900@60s").is_err() && rate("900@x,1").is_err());
         assert!(rate("fast").is_err());
     }
 

@@ -1,0 +1,29 @@
+//! A store whose memory holds less than a tenth of its records: most reads go to files, and every
+//! write is soon in one.
+
+use super::rates::RATE;
+use super::{CONNECTIONS, fill, get, put, slice_seconds};
+use crate::error::Result;
+use crate::generator;
+use crate::lab::Lab;
+use crate::report::Report;
+use crate::slice::Turns;
+use crate::stack::Stack;
+
+pub(super) const NAME: &str = "outboard, a tenth in memory";
+/// Records are 3 MiB with their names.
+pub(super) const SETTINGS: &str = "memory = \"256 KiB\"\nbuffer = \"256 KiB\"\n";
+
+pub(super) fn run(lab: &Lab, report: &mut Report, stack: &Stack) -> Result<()> {
+    fill(stack)?;
+    let seconds = slice_seconds(lab);
+    let slices = if lab.effort.is_quick() { 3 } else { lab.effort.slices };
+    for (word, ask) in [("PUT", put()), ("GET", get())] {
+        let turns = Turns { slices, beside: None };
+        let rounds = turns.take(lab, &[stack], |stack| {
+            generator::load_at(stack, &ask, CONNECTIONS, seconds, RATE / 3.0)
+        })?;
+        report.add_rounds(&format!("{word} 5,000/s c=64, a tenth in memory"), &rounds);
+    }
+    Ok(())
+}
