@@ -5,6 +5,7 @@
 //! as there are bound what is in flight, and the rest of what is due waits in the generator: its
 //! latency is its own backlog, so it is given up after a moment, and times are those of service.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use outboard_load::{Moment, Rate};
@@ -48,8 +49,9 @@ struct Overload<'a> {
     what: &'static str,
     /// Connections that it has at its peak.
     at_peak: usize,
-    /// Answers a second, refusals not among them.
-    peak: f64,
+    /// Answers a second, refusals not among them, when it was last at its peak: a disk that others
+    /// use as well is not as quick in one round as in the next.
+    peak: Cell<f64>,
 }
 
 pub(super) fn processor(lab: &Lab, report: &mut Report, stack: &Stack) -> Result<()> {
@@ -68,14 +70,14 @@ fn run(
     at_peak: usize,
 ) -> Result<()> {
     let warm = generator::load(stack, &put(), at_peak, lab.effort.slice_seconds)?;
-    let overload = Overload { stack, what, at_peak, peak: good(&warm) };
+    let overload = Overload { stack, what, at_peak, peak: Cell::new(good(&warm)) };
     let rounds = overload.rounds(lab)?;
     report.add_rows(&format!("PUT, the {what} is short"), &rounds);
     report.verdicts.extend(overload.judge(&rounds));
     let middle = |name: &str, value: fn(&Load) -> f64| {
         rounds.of(name).map_or(f64::NAN, |series| series.median(|slice| value(&slice.load)))
     };
-    let overload = Overload { peak: middle(PEAK, good), ..overload };
+    overload.peak.set(middle(PEAK, good));
     overload.recovery(lab, report, middle(UNLOADED, service_us))
 }
 
@@ -89,9 +91,13 @@ impl Overload<'_> {
         let names = [UNLOADED, PEAK, ABOVE];
         Turns { slices, beside: None }.among(lab, &names, |index| {
             measure(lab, self.stack, None, |_| match names[index] {
-                UNLOADED => self.at(self.peak / 4.0, seconds),
-                PEAK => generator::load(self.stack, &put(), self.at_peak, seconds),
-                _ => self.at(self.peak * TIMES, seconds),
+                UNLOADED => self.at(self.peak.get() / 4.0, seconds),
+                PEAK => {
+                    let load = generator::load(self.stack, &put(), self.at_peak, seconds)?;
+                    self.peak.set(good(&load));
+                    Ok(load)
+                }
+                _ => self.at(self.peak.get() * TIMES, seconds),
             })
         })
     }
@@ -142,7 +148,8 @@ impl Overload<'_> {
         let above = if lab.effort.is_quick() { 2.0 } else { 20.0 * lab.effort.slice_seconds };
         let after = lab.effort.slice_seconds.max(1.5);
         let during = Duration::from_secs_f64(above);
-        let rate = Rate::Step { from: self.peak * TIMES, during, to: self.peak / TIMES };
+        let peak = self.peak.get();
+        let rate = Rate::Step { from: peak * TIMES, during, to: peak / TIMES };
         let mut moments = Vec::new();
         let slice = measure(lab, self.stack, None, |_| {
             let (load, series) = self.offer(rate, during + Duration::from_secs_f64(after))?;
@@ -156,7 +163,7 @@ impl Overload<'_> {
         let name = format!("PUT, {TIMES} × what the {} can do for {above} s", self.what);
         let answers: u64 = before.iter().map(|moment| moment.answers).sum();
         let failed: u64 = before.iter().map(|moment| moment.failures.total()).sum();
-        let part = answers.saturating_sub(failed) as f64 / above / self.peak;
+        let part = answers.saturating_sub(failed) as f64 / above / peak;
         report.notes.push(format!(
             "{name}: good answers {part:.2} × peak; {} rejected; service of the accepted p99 {:.2} ms, \
              of the rejected p99 {:.2} ms, at most {:.2} ms; unloaded p99 {:.2} ms",
