@@ -19,8 +19,8 @@ use crate::stack::Stack;
 use crate::statistics::Estimate;
 use crate::verdict::Verdict;
 
-/// What waits for a thread, the way of a batch to it and back, and the answers.
-const QUEUES: [&str; 3] = ["queue", "lane", "reply"];
+/// What waits for a thread and who feeds it, the way of a batch to it and back, and the answers.
+const QUEUES: [&str; 4] = ["queue", "desk", "lane", "reply"];
 const STORE: &str = "outboard_entity_store::";
 const BAR: &str = "PUT 15,000/s c=64: queue operations ≤ 1 % of CPU";
 const LIMIT: f64 = 0.01;
