@@ -5,8 +5,9 @@
 use outboard_e2e::{Configured, Docroot, Fifo, Request};
 use std::process::Command;
 
-fn serving(tables: &str) -> Configured {
-    Configured::serving("compression", tables)
+fn serving() -> Configured {
+    let text = Configured::text("").replace("root = \"www\"", "root = \"www\"\ncompress = true");
+    Configured::start(Docroot::of("compression"), &text)
 }
 
 /// Head and decoded body of an answer to a client that takes these codings.
@@ -29,7 +30,7 @@ fn has(head: &str, line: &str) -> bool {
 
 #[test]
 fn every_coding_gives_the_same_text() {
-    let site = serving("");
+    let site = serving();
     let plain = site.client().get("/text.php").expect(200);
     assert_eq!(plain.header("content-encoding"), None);
     assert_eq!(plain.header("vary"), Some("Accept-Encoding"));
@@ -46,7 +47,7 @@ fn every_coding_gives_the_same_text() {
 
 #[test]
 fn the_client_s_wish_decides() {
-    let site = serving("");
+    let site = serving();
     for (accept, coding) in [
         ("gzip, deflate, br, zstd", Some("br")),
         ("gzip;q=1, br;q=0.1", Some("gzip")),
@@ -61,7 +62,7 @@ fn the_client_s_wish_decides() {
 
 #[test]
 fn what_is_no_text_or_not_to_be_changed_goes_out_as_it_is() {
-    let site = serving("");
+    let site = serving();
     let coding = |path: &str| {
         let answer = site.client().send(&Request::get(path).header("Accept-Encoding", "gzip"));
         answer.header("content-encoding").map(str::to_owned)
@@ -80,10 +81,8 @@ fn what_is_no_text_or_not_to_be_changed_goes_out_as_it_is() {
 }
 
 #[test]
-fn it_can_be_turned_off() {
-    let docroot = Docroot::of("compression");
-    let text = Configured::text("").replace("root = \"www\"", "root = \"www\"\ncompress = false");
-    let site = Configured::start(docroot, &text);
+fn nothing_is_compressed_unless_that_is_asked_for() {
+    let site = Configured::serving("compression", "");
     let request = Request::get("/text.php").header("Accept-Encoding", "gzip");
     let answer = site.client().send(&request).expect(200);
     assert_eq!((answer.header("content-encoding"), answer.header("vary")), (None, None));
@@ -91,7 +90,7 @@ fn it_can_be_turned_off() {
 
 #[test]
 fn what_php_compressed_is_not_compressed_again() {
-    let site = serving("");
+    let site = serving();
     let (head, body) = ask(&site, "/coded.php", "gzip");
     assert_eq!(head.matches("Content-Encoding: gzip").count(), 1, "{head}");
     assert_eq!(body, "the same again ".repeat(500).as_bytes());
@@ -99,7 +98,7 @@ fn what_php_compressed_is_not_compressed_again() {
 
 #[test]
 fn pieces_are_sent_when_they_are_made() {
-    let site = serving("");
+    let site = serving();
     let mut gate = Fifo::at(site.docroot().beside().path().join("gate"));
     let path = format!("/pieces.php?gate={}", gate.path().display());
     let mut wire = site.wire();
@@ -121,7 +120,7 @@ fn pieces_are_sent_when_they_are_made() {
 
 #[test]
 fn a_length_that_php_announced_is_that_of_the_plain_text() {
-    let site = serving("");
+    let site = serving();
     for coding in ["gzip", "br", "zstd"] {
         let (head, body) = ask(&site, "/length.php", coding);
         assert!(!head.contains("300000"), "{head}");

@@ -220,7 +220,7 @@ impl Default for App {
             error_pages: BTreeMap::new(),
             static_files: StaticFiles::default(),
             sendfile: Sendfile::default(),
-            compress: true,
+            compress: false,
             user: None,
             group: None,
             limits: RequestLimits::default(),

@@ -42,6 +42,10 @@ impl Wanted {
         });
         apps.chain(others).collect()
     }
+
+    fn is(&self, bound: &Bound) -> bool {
+        (&self.address, self.facts.serves) == (&bound.address, bound.serves())
+    }
 }
 
 fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
@@ -120,12 +124,11 @@ pub(crate) fn bind_new(
     backlog: u32,
 ) -> Result<Vec<Rc<Bound>>, BindError> {
     let mut fresh = Vec::new();
-    for Wanted { address, facts } in wanted {
-        let known = gateway.listeners.borrow().iter().any(|bound| bound.address == *address);
-        if known {
+    for one in wanted {
+        if gateway.listeners.borrow().iter().any(|bound| one.is(bound)) {
             continue;
         }
-        match Bound::start(gateway, address.clone(), facts.clone(), backlog) {
+        match Bound::start(gateway, one.address.clone(), one.facts.clone(), backlog) {
             Ok(bound) => fresh.push(bound),
             Err(error) => {
                 fresh.iter().for_each(|bound| bound.stop());
@@ -138,15 +141,19 @@ pub(crate) fn bind_new(
 
 /// Puts the fresh listeners beside those that are still wanted, and ends the others.
 pub(crate) fn take_over(gateway: &Gateway, wanted: &[Wanted], fresh: Vec<Rc<Bound>>) {
+    // Several may have the address of any free port: each is found once.
+    let mut left: Vec<&Wanted> = wanted.iter().collect();
     let mut listeners = gateway.listeners.borrow_mut();
     listeners.retain(|bound| {
-        let found = wanted.iter().find(|wanted| wanted.address == bound.address);
+        if bound.serves() == Serves::Admin {
+            return true;
+        }
+        let found = left.iter().position(|wanted| wanted.is(bound));
         match found {
-            Some(Wanted { facts, .. }) => bound.set_facts(facts.clone()),
-            None if bound.serves() == Serves::Admin => {}
+            Some(at) => bound.set_facts(left.remove(at).facts.clone()),
             None => bound.stop(),
         }
-        found.is_some() || bound.serves() == Serves::Admin
+        found.is_some()
     });
     listeners.extend(fresh);
 }
