@@ -19,7 +19,7 @@ final class Container
     /** @var array<string, object> */
     private array $made = [];
 
-    /** @var array<string, list<string>> class names of constructors' arguments, read once */
+    /** @var array<string, \Closure(Container): object> what makes the other classes, read once */
     private array $plans = [];
 
     private ?Container $worker = null;
@@ -74,8 +74,7 @@ final class Container
             return $worker->made[$name] ??= ($worker->shared[$name])($worker);
         }
         if (!isset($worker->scoped[$name])) {
-            $plan = $worker->plans[$name] ??= self::plan($name);
-            return new $name(...array_map($this->get(...), $plan));
+            return ($worker->plans[$name] ??= self::plan($name))($this);
         }
         if ($this->worker === null) {
             throw new \LogicException("$name is a service of requests: what stays in the worker cannot hold it");
@@ -83,23 +82,24 @@ final class Container
         return $this->made[$name] = ($worker->scoped[$name])($this);
     }
 
-    /** @return list<string> */
-    private static function plan(string $name): array
+    /** @return \Closure(Container): object */
+    private static function plan(string $name): \Closure
     {
         if (!class_exists($name)) {
             throw new \LogicException("no service is named $name, and no class");
         }
-        $plan = [];
-        foreach ((new \ReflectionClass($name))->getConstructor()?->getParameters() ?? [] as $parameter) {
+        $class = new \ReflectionClass($name);
+        $arguments = [];
+        foreach ($class->getConstructor()?->getParameters() ?? [] as $parameter) {
             $type = $parameter->getType();
             if ($type instanceof \ReflectionNamedType && !$type->isBuiltin()) {
-                $plan[] = $type->getName();
+                $arguments[] = $type->getName();
             } elseif (!$parameter->isOptional()) {
                 throw new \LogicException("$name: \${$parameter->getName()} has no class that it could be made by");
             } else {
                 break;
             }
         }
-        return $plan;
+        return static fn (Container $container): object => $class->newInstance(...array_map($container->get(...), $arguments));
     }
 }

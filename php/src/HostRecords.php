@@ -32,10 +32,10 @@ final class HostRecords implements Records
     public function idsOf(string $prefix): iterable
     {
         foreach ($this->kv->scan($prefix) as $id => $value) {
-            if (!str_starts_with((string) $id, $prefix)) {
+            if (!str_starts_with($id, $prefix)) {
                 return;
             }
-            yield (string) $id;
+            yield $id;
         }
     }
 

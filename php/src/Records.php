@@ -7,6 +7,9 @@ namespace Outboard;
 /** Records under names. HostRecords keeps them in the gateway; tests use Testing\FakeRecords. */
 interface Records
 {
+    /** Longest name of a record, bytes. No name is empty. */
+    public const ID_MAX_BYTES = 4096;
+
     /**
      * @param list<string> $ids
      * @return array<string, string> those that are there

@@ -141,7 +141,8 @@ namespace Outboard {
     /** A request. Every part is read from the gateway's frame when it is first asked for. */
     final class Request
     {
-        private function __construct() {}
+        /** @internal the server makes it; there is one while a request is answered */
+        public function __construct() {}
         public function method(): string {}
         /** The path, without the query, not decoded. */
         public function path(): string {}
@@ -161,22 +162,42 @@ namespace Outboard {
         public function header(string $name): ?string {}
         /** @return array<string, list<string>> by lower-case name */
         public function headers(): array {}
-        /** All of the query, or one value of it. */
+        /**
+         * All of the query, or one value of it.
+         *
+         * @return ($name is null ? array<array-key, mixed> : mixed)
+         */
         public function query(?string $name = null, mixed $default = null): mixed {}
         public function cookie(string $name, ?string $default = null): ?string {}
         /** @return array<string, string> */
         public function cookies(): array {}
-        /** Fields of a form (application/x-www-form-urlencoded or multipart/form-data). */
+        /**
+         * Fields of a form (application/x-www-form-urlencoded or multipart/form-data).
+         *
+         * @return ($name is null ? array<array-key, mixed> : mixed)
+         */
         public function form(?string $name = null, mixed $default = null): mixed {}
         /** Uploaded files as in $_FILES. */
         public function files(): array {}
         /** The whole body. */
         public function body(): string {}
-        /** The body as a stream. @return resource */
+        /**
+         * The body as a stream.
+         *
+         * @return resource
+         */
         public function stream() {}
-        /** The body, decoded. @throws \JsonException */
+        /**
+         * The body, decoded.
+         *
+         * @throws \JsonException
+         */
         public function json(): mixed {}
-        /** $_SERVER of this request. @return array<string, string|int|float> */
+        /**
+         * $_SERVER of this request.
+         *
+         * @return array<string, string|int|float>
+         */
         public function server(): array {}
     }
 

@@ -7,6 +7,7 @@ namespace Outboard\Tests;
 use Outboard\Cache\InvalidKey;
 use Outboard\Cache\ItemPool;
 use Outboard\Cache\SimpleCache;
+use Outboard\Records;
 use Outboard\Session\Handler;
 use Outboard\Testing\FakeRecords;
 use PHPUnit\Framework\TestCase;
@@ -52,6 +53,22 @@ final class RecordsTest extends TestCase
     {
         $this->expectException(InvalidKey::class);
         (new SimpleCache(new FakeRecords()))->get('a:b');
+    }
+
+    public function testAKeyMayBeAsLongAsTheNameOfARecord(): void
+    {
+        $records = new FakeRecords();
+        $longest = str_repeat('k', Records::ID_MAX_BYTES - strlen('cache:'));
+        (new SimpleCache($records))->set($longest, 1);
+        self::assertTrue((new ItemPool($records))->hasItem($longest));
+        $this->expectException(InvalidKey::class);
+        (new SimpleCache($records))->get($longest . 'k');
+    }
+
+    public function testTheKeyOfAnItemMayNotBeLongerEither(): void
+    {
+        $this->expectException(InvalidKey::class);
+        (new ItemPool(new FakeRecords()))->getItem(str_repeat('k', Records::ID_MAX_BYTES));
     }
 
     public function testAnItemIsSavedAtOnceOrLater(): void

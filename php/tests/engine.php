@@ -41,7 +41,27 @@ function path(int $visit): string
 function header(int $visit, string $name): ?string
 {
     $key = strtoupper(strtr($name, '-', '_'));
-    return $_SERVER["HTTP_$key"] ?? $_SERVER[$key] ?? null;
+    $value = $_SERVER["HTTP_$key"] ?? $_SERVER[$key] ?? null;
+    return is_string($value) ? $value : null;
+}
+
+/** What is logged. */
+final class Log
+{
+    /** @var list<string> */
+    private static array $lines = [];
+
+    public static function add(string $line): void
+    {
+        self::$lines[] = $line;
+    }
+
+    /** @return list<string> the lines since the last time */
+    public static function take(): array
+    {
+        [$lines, self::$lines] = [self::$lines, []];
+        return $lines;
+    }
 }
 
 namespace Outboard;
@@ -49,7 +69,7 @@ namespace Outboard;
 /** @param array<string, mixed> $context */
 function log(string $message, int $level = LOG_INFO, array $context = []): void
 {
-    $GLOBALS['lines'][] = $message;
+    Engine\Log::add($message);
 }
 
 $runtime = dirname(__DIR__, 2) . '/crates/php-host/runtime';

@@ -30,6 +30,10 @@ final class Entries
         if (!is_string($key) || $key === '' || strpbrk($key, self::RESERVED) !== false) {
             throw new InvalidKey('a key is a string, not empty, and without any of ' . self::RESERVED);
         }
+        $bytes = strlen($this->id($key));
+        if ($bytes > Records::ID_MAX_BYTES) {
+            throw new InvalidKey("a key of $bytes bytes with its prefix; records have names of at most " . Records::ID_MAX_BYTES);
+        }
         return $key;
     }
 

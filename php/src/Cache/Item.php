@@ -40,7 +40,7 @@ final class Item implements CacheItemInterface
 
     public function expiresAt($expiration): static
     {
-        $this->expires = $expiration === null ? null : (float) $expiration->format('U.u');
+        $this->expires = $expiration === null ? null : $expiration->getTimestamp() + (int) $expiration->format('u') / 1e6;
         return $this;
     }
 

@@ -19,36 +19,33 @@ final class Action
 
     private readonly ?Arguments $arguments;
 
-    private readonly bool $isController;
-
     private readonly bool $hasConstructor;
 
     /**
-     * @param \ReflectionClass<object> $class which may have inherited the method
+     * @param \ReflectionClass<object> $reflection its class, which may have inherited the method
      * @param list<string> $variables those of its route, in order
      */
-    public function __construct(\ReflectionClass $class, \ReflectionMethod $method, public readonly array $variables)
-    {
-        $this->class = $class->name;
+    public function __construct(
+        private readonly \ReflectionClass $reflection,
+        \ReflectionMethod $method,
+        public readonly array $variables,
+    ) {
+        $this->class = $reflection->name;
         $this->method = $method->name;
         $type = $method->getReturnType();
         $type = $type instanceof \ReflectionNamedType ? $type->getName() : '';
         $this->isJson = $type === 'array' || is_subclass_of($type, \JsonSerializable::class);
-        $this->isGuarded = !$method->getAttributes(WithoutToken::class) && !$class->getAttributes(WithoutToken::class);
+        $this->isGuarded = !$method->getAttributes(WithoutToken::class) && !$reflection->getAttributes(WithoutToken::class);
         $this->arguments = Arguments::of($method);
-        $this->isController = $class->isSubclassOf(Controller::class);
-        $this->hasConstructor = $class->getConstructor() !== null;
+        $this->hasConstructor = $reflection->getConstructor() !== null;
     }
 
     public function run(Context $context): mixed
     {
-        $class = $this->class;
-        $controller = $this->hasConstructor ? $context->services()->get($class) : new $class();
-        if ($this->isController) {
+        $controller = $this->hasConstructor ? $context->services()->get($this->class) : $this->reflection->newInstance();
+        if ($controller instanceof Controller) {
             $controller->context = $context;
         }
-        return $this->arguments === null
-            ? $controller->{$this->method}()
-            : $controller->{$this->method}(...$this->arguments->from($context));
+        return [$controller, $this->method](...$this->arguments?->from($context) ?? []);
     }
 }

@@ -78,7 +78,7 @@ final class Application
     /**
      * The URL of a named route. What the path does not name becomes the query.
      *
-     * @param array<string, string|int|float|bool> $values
+     * @param array<array-key, string|int|float|bool> $values
      */
     public function url(string $name, array $values = []): string
     {

@@ -12,7 +12,7 @@ use Outboard\Request;
  */
 final class Arguments
 {
-    /** @param list<\Closure(Context, array<string, string>&): mixed> $sources */
+    /** @param list<\Closure(Context, array<string, string>): mixed> $sources each puts what is wrong with it into the array */
     private function __construct(private readonly array $sources)
     {
     }
@@ -20,7 +20,10 @@ final class Arguments
     /** Null when there is nothing to fill. */
     public static function of(\ReflectionMethod $method): ?self
     {
-        $sources = array_map(self::source(...), $method->getParameters());
+        $sources = [];
+        foreach ($method->getParameters() as $parameter) {
+            $sources[] = self::source($parameter);
+        }
         return $sources === [] ? null : new self($sources);
     }
 
@@ -30,6 +33,7 @@ final class Arguments
      */
     public function from(Context $context): array
     {
+        /** @var array<string, string> $wrong */
         $wrong = [];
         $values = [];
         foreach ($this->sources as $source) {
@@ -59,6 +63,7 @@ final class Arguments
         return $type instanceof \ReflectionNamedType ? $type->getName() : 'mixed';
     }
 
+    /** @return \Closure(Context, array<string, string>): mixed */
     private static function source(\ReflectionParameter $parameter): \Closure
     {
         $type = self::type($parameter);
@@ -66,25 +71,29 @@ final class Arguments
             $type === Request::class => static fn (Context $context) => $context->request,
             $type === Context::class => static fn (Context $context) => $context,
             $type === Session::class => static fn (Context $context) => $context->session(),
-            is_subclass_of($type, Input::class) => self::input($type),
+            is_subclass_of($type, Input::class) => self::input(new \ReflectionClass($type)),
             class_exists($type) && !enum_exists($type), interface_exists($type) =>
                 static fn (Context $context) => $context->services()->get($type),
             default => self::value($parameter, $type),
         };
     }
 
-    /** @param class-string<Input> $class */
-    private static function input(string $class): \Closure
+    /**
+     * @param \ReflectionClass<Input> $class
+     * @return \Closure(Context, array<string, string>): mixed
+     */
+    private static function input(\ReflectionClass $class): \Closure
     {
-        $arguments = self::of(new \ReflectionMethod($class, '__construct'));
-        return static fn (Context $context) => new $class(...$arguments?->from($context) ?? []);
+        $arguments = self::of($class->getMethod('__construct'));
+        return static fn (Context $context) => $class->newInstance(...$arguments?->from($context) ?? []);
     }
 
+    /** @return \Closure(Context, array<string, string>): mixed */
     private static function value(\ReflectionParameter $parameter, string $type): \Closure
     {
         $name = $parameter->name;
         $rules = array_map(
-            static fn (\ReflectionAttribute $rule) => $rule->newInstance(),
+            static fn ($rule) => $rule->newInstance(),
             $parameter->getAttributes(Rule::class, \ReflectionAttribute::IS_INSTANCEOF),
         );
         $isOptional = $parameter->isDefaultValueAvailable() || $parameter->allowsNull();
@@ -122,10 +131,9 @@ final class Arguments
         };
     }
 
-    /** @param class-string<\BackedEnum> $type */
     private static function case(mixed $given, string $type): ?\BackedEnum
     {
-        foreach ($type::cases() as $case) {
+        foreach (self::cases($type) as $case) {
             if (is_scalar($given) && (string) $case->value === (string) $given) {
                 return $case;
             }
@@ -141,7 +149,14 @@ final class Arguments
             'float' => 'is not a number',
             'bool' => 'is neither yes nor no',
             'array' => 'is not a list',
-            default => 'is none of ' . implode(', ', array_map(static fn ($case) => $case->value, $type::cases())),
+            default => 'is none of ' . implode(', ', array_column(self::cases($type), 'value')),
         };
+    }
+
+    /** @return list<\BackedEnum> none of what is no such enum */
+    private static function cases(string $type): array
+    {
+        // @mago-expect analysis:possibly-static-access-on-interface - what is below BackedEnum is an enum
+        return is_subclass_of($type, \BackedEnum::class) ? $type::cases() : [];
     }
 }

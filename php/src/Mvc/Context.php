@@ -51,7 +51,7 @@ final class Context
      */
     public function input(): array
     {
-        return $this->input ??= $this->variables + $this->body() + (array) $this->request->query();
+        return $this->input ??= $this->variables + $this->body() + $this->request->query();
     }
 
     /** Whether the client is to be told of errors in JSON. */
@@ -68,7 +68,7 @@ final class Context
     private function body(): array
     {
         if (!str_contains($this->request->header('Content-Type') ?? '', 'json')) {
-            return (array) $this->request->form();
+            return $this->request->form();
         }
         try {
             $fields = $this->request->json();

@@ -42,6 +42,7 @@ final class Errors
     private static function frames(\Throwable $thrown): array
     {
         $frames = [];
+        /** @var list<array{function: string, class?: string, type?: string, file?: string, line?: int}> $trace */
         $trace = $thrown->getTrace();
         foreach ([['file' => $thrown->getFile(), 'line' => $thrown->getLine()], ...$trace] as $at => $place) {
             if (isset($place['file'], $place['line'])) {
@@ -57,9 +58,9 @@ final class Errors
     /** @return array<int, string> by number */
     private static function excerpt(string $file, int $line): array
     {
-        $source = is_file($file) ? (array) file($file, FILE_IGNORE_NEW_LINES) : [];
+        $source = is_file($file) ? file($file, FILE_IGNORE_NEW_LINES) : false;
         $from = max(0, $line - 1 - self::EXCERPT_LINES);
-        $lines = array_slice($source, $from, 2 * self::EXCERPT_LINES + 1);
+        $lines = array_slice($source ?: [], $from, 2 * self::EXCERPT_LINES + 1);
         return $lines === [] ? [] : array_combine(range($from + 1, $from + count($lines)), $lines);
     }
 }

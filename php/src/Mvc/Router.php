@@ -21,15 +21,17 @@ final class Router
     /** @var array<string, string> paths of named routes */
     private array $names = [];
 
-    /** @param array{string, string, string} $default */
-    private function __construct(private readonly array $default)
-    {
+    private function __construct(
+        private readonly string $defaultModule = 'index',
+        private readonly string $defaultController = 'index',
+        private readonly string $defaultAction = 'index',
+    ) {
     }
 
     /** Reads `module/controller/*.php` below the folder. */
     public static function of(string $folder, string $default): self
     {
-        $router = new self(explode('/', $default, 3) + ['index', 'index', 'index']);
+        $router = new self(...explode('/', $default, 3));
         foreach (glob("$folder/*/controller/*.php") ?: [] as $file) {
             $module = basename(dirname($file, 2));
             $class = "$module\\controller\\" . basename($file, '.php');
@@ -53,15 +55,20 @@ final class Router
      */
     public function find(string $method, string $path, Context $context): Action
     {
-        $actions = $this->fixed[$path] ?? $this->match($path, $context);
-        return $context->action = $actions[$method] ?? $actions['*'] ?? self::other($method, $actions);
+        $found = [];
+        $actions = $this->fixed[$path] ?? $this->match($path, $found);
+        $action = $actions[$method] ?? $actions['*'] ?? self::other($method, $actions);
+        foreach ($action->variables as $at => $name) {
+            $context->variables[$name] = rawurldecode($found[$at + 1] ?? '');
+        }
+        return $context->action = $action;
     }
 
-    /** @param array<string, string|int|float|bool> $values */
+    /** @param array<array-key, string|int|float|bool> $values */
     public function url(string $name, array $values): string
     {
         $path = $this->names[$name] ?? throw new \LogicException("no route is named $name");
-        $path = preg_replace_callback('~\{(\w+)[^}]*\}~', static function (array $found) use (&$values, $name): string {
+        $path = (string) preg_replace_callback('~\{(\w+)[^}]*\}~', static function (array $found) use (&$values, $name): string {
             $value = $values[$found[1]] ?? throw new \LogicException("the route $name needs $found[1]");
             unset($values[$found[1]]);
             return rawurlencode((string) $value);
@@ -69,8 +76,11 @@ final class Router
         return $path . ($values === [] ? '' : '?' . http_build_query($values));
     }
 
-    /** @return array<string, Action> */
-    private function match(string $path, Context $context): array
+    /**
+     * @param array<array-key, string> $found gets the values of the variables, from 1
+     * @return array<string, Action>
+     */
+    private function match(string $path, array &$found): array
     {
         $bare = rtrim($path, '/');
         if ($bare !== $path && isset($this->fixed[$bare])) {
@@ -79,11 +89,7 @@ final class Router
         if ($this->variable === [] || preg_match($this->pattern, $path, $found) !== 1) {
             throw new Problem(404, "There is nothing at $path.");
         }
-        $actions = $this->variable[(int) ($found['MARK'] ?? 0)];
-        foreach (reset($actions)->variables as $at => $name) {
-            $context->variables[$name] = rawurldecode($found[$at + 1] ?? '');
-        }
-        return $actions;
+        return $this->variable[(int) ($found['MARK'] ?? 0)];
     }
 
     /** @param array<string, Action> $actions */
@@ -105,6 +111,7 @@ final class Router
             foreach ($routes as $route) {
                 $this->addRoute($route->newInstance(), $prefix, $class, $method);
             }
+            $found = [];
             if ($routes === [] && preg_match('~^action(\w+)$~', $method->name, $found) === 1) {
                 $action = new Action($class, $method, []);
                 foreach ($this->paths($module, strtolower($class->getShortName()), lcfirst($found[1])) as $path) {
@@ -122,11 +129,11 @@ final class Router
     private function paths(string $module, string $controller, string $action): array
     {
         $paths = ["/$module/$controller/$action"];
-        if ($action === $this->default[2]) {
+        if ($action === $this->defaultAction) {
             $paths[] = "/$module/$controller";
-            if ($controller === $this->default[1]) {
+            if ($controller === $this->defaultController) {
                 $paths[] = "/$module";
-                if ($module === $this->default[0]) {
+                if ($module === $this->defaultModule) {
                     array_push($paths, '/', '');
                 }
             }

@@ -34,13 +34,13 @@ final class Session
     /** Keeps a message for the page that is shown next. */
     public function flash(string $message): void
     {
-        $this->set(self::FLASHES, [...$this->get(self::FLASHES, []), $message]);
+        $this->set(self::FLASHES, [...$this->kept(), $message]);
     }
 
     /** @return list<string> the messages, which are then gone */
     public function flashes(): array
     {
-        $flashes = $this->get(self::FLASHES, []);
+        $flashes = $this->kept();
         $this->remove(self::FLASHES);
         return $flashes;
     }
@@ -77,6 +77,13 @@ final class Session
         if (!$isKnown || !is_string($sent) || !hash_equals($this->token(), $sent)) {
             throw new Problem(403, 'This form is no longer valid. Load the page again.');
         }
+    }
+
+    /** @return list<string> messages for the next page */
+    private function kept(): array
+    {
+        $flashes = $this->get(self::FLASHES);
+        return is_array($flashes) ? array_values(array_filter($flashes, is_string(...))) : [];
     }
 
     private function begin(): void

@@ -37,10 +37,7 @@ final class View
         $level = ob_get_level();
         ob_start();
         try {
-            (function (string $_file, array $_values): void {
-                extract($_values, EXTR_SKIP);
-                require $_file;
-            })("$this->folder/$name.php", $values);
+            $this->run("$this->folder/$name.php", $values);
             return (string) ob_get_clean();
         } finally {
             while (ob_get_level() > $level) {
@@ -66,7 +63,11 @@ final class View
         return htmlspecialchars((string) $value, ENT_QUOTES | ENT_SUBSTITUTE | ENT_HTML5);
     }
 
-    /** The URL of a named route, for HTML. */
+    /**
+     * The URL of a named route, for HTML.
+     *
+     * @param string|int|float|bool ...$values by name
+     */
     public function url(string $name, mixed ...$values): string
     {
         return $this->text($this->context->app->url($name, $values));
@@ -82,5 +83,16 @@ final class View
     public function token(): string
     {
         return '<input type="hidden" name="_token" value="' . $this->context->session()->token() . '">';
+    }
+
+    /**
+     * Beside its values, the template sees these two.
+     *
+     * @param array<string, mixed> $_values
+     */
+    private function run(string $_file, array $_values): void
+    {
+        extract($_values, EXTR_SKIP);
+        require $_file;
     }
 }

@@ -52,7 +52,7 @@ final class Handler implements \SessionHandlerInterface, \SessionUpdateTimestamp
 
     public function write(string $id, string $data): bool
     {
-        $this->records->putMany([$this->prefix . $id => $data], (float) ini_get('session.gc_maxlifetime'));
+        $this->records->putMany([$this->prefix . $id => $data], (int) ini_get('session.gc_maxlifetime'));
         return true;
     }
 

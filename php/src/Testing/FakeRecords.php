@@ -32,7 +32,7 @@ final class FakeRecords implements Records
     public function putMany(array $values, ?float $ttl = null): void
     {
         foreach ($values as $id => $value) {
-            $this->records[(string) $id] = [$value, $ttl === null ? null : $this->now + $ttl];
+            $this->records[$id] = [$value, $ttl === null ? null : $this->now + $ttl];
         }
     }
 

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Outboard\Tests\Mvc;
 
+use Outboard\Engine\Log;
 use Outboard\Mvc\Application;
+use Outboard\Request;
 use Outboard\Response;
 use Outboard\Testing\FakeRequest;
 use PHPUnit\Framework\TestCase;
@@ -45,7 +47,7 @@ final class ApplicationTest extends TestCase
     {
         $answer = self::ask(new FakeRequest(target: $target));
         self::assertSame(404, $answer->status);
-        self::assertStringContainsString('There is nothing at', (string) $answer->body);
+        self::assertStringContainsString('There is nothing at', self::text($answer));
     }
 
     /** @return list<array{string}> */
@@ -69,14 +71,20 @@ final class ApplicationTest extends TestCase
     public function testARouteTakesItsMethodsOnly(): void
     {
         self::assertSame(405, self::ask(new FakeRequest('PUT', '/goods/7'))->status);
-        self::assertSame('GET, DELETE', self::ask(new FakeRequest('PUT', '/goods/7'))->headers['Allow']);
+        self::assertSame('GET, DELETE, PATCH', self::ask(new FakeRequest('PUT', '/goods/7'))->headers['Allow']);
         self::assertSame('{"id":7,"factor":1.5,"size":null}', self::body(new FakeRequest('HEAD', '/goods/7')));
+    }
+
+    public function testEachMethodOfARouteHasNamesOfItsOwnForTheVariables(): void
+    {
+        self::assertSame('{"amended":7}', self::body(new FakeRequest('PATCH', '/goods/7')));
     }
 
     public function testEachWrongFieldHasASentence(): void
     {
         $order = new FakeRequest('POST', '/goods', form: ['name' => 'too long', 'email' => 'x', 'size' => 'm']);
         $answer = json_decode(self::body($order), true);
+        self::assertIsArray($answer);
         self::assertSame([
             'name' => 'is longer than 5',
             'pieces' => 'is missing',
@@ -102,11 +110,11 @@ final class ApplicationTest extends TestCase
 
     public function testInProductionAnExceptionIsInTheLogAlone(): void
     {
-        $GLOBALS['lines'] = [];
+        Log::take();
         $answer = self::ask(new FakeRequest(target: '/demo/index/broken'));
         self::assertSame(500, $answer->status);
-        self::assertStringNotContainsString('secret', (string) $answer->body);
-        self::assertStringContainsString('DomainException: a secret', $GLOBALS['lines'][0]);
+        self::assertStringNotContainsString('secret', self::text($answer));
+        self::assertStringContainsString('DomainException: a secret', implode("\n", Log::take()));
         $json = new FakeRequest(target: '/demo/index/broken', headers: ['Host' => 'a', 'Accept' => 'application/json']);
         self::assertSame('{"code":500,"msg":"Something went wrong here."}', self::body($json));
     }
@@ -114,10 +122,10 @@ final class ApplicationTest extends TestCase
     public function testInDevelopmentThePageShowsTheSource(): void
     {
         (new FakeRequest(target: '/demo/index/broken'))->import();
-        $answer = (new Application(__DIR__ . '/modules', environment: 'development'))->handle(new \Outboard\Request());
+        $answer = (new Application(__DIR__ . '/modules', environment: 'development'))->handle(new Request());
         self::assertInstanceOf(Response::class, $answer);
-        self::assertStringContainsString('throw new \DomainException(&apos;a secret&apos;);', (string) $answer->body);
-        self::assertStringContainsString('demo\controller\index-&gt;actionBroken', (string) $answer->body);
+        self::assertStringContainsString('throw new \DomainException(&apos;a secret&apos;);', self::text($answer));
+        self::assertStringContainsString('demo\controller\index-&gt;actionBroken', self::text($answer));
     }
 
     public function testNamedRoutesHaveUrls(): void
@@ -131,12 +139,18 @@ final class ApplicationTest extends TestCase
     private static function ask(FakeRequest $request): Response
     {
         $request->import();
-        $answer = self::$application->handle(new \Outboard\Request());
+        $answer = self::$application->handle(new Request());
         return $answer instanceof Response ? $answer : Response::html((string) $answer);
     }
 
     private static function body(FakeRequest $request): string
     {
-        return (string) self::ask($request)->body;
+        return self::text(self::ask($request));
+    }
+
+    private static function text(Response $answer): string
+    {
+        self::assertIsString($answer->body);
+        return $answer->body;
     }
 }

@@ -17,6 +17,7 @@ final class Length implements Rule
     public function check(mixed $value): ?string
     {
         // Bytes that are no UTF-8 have no characters.
+        // @mago-expect analysis:too-few-arguments - the matches may be left out
         $length = is_array($value) ? count($value) : preg_match_all('~.~su', (string) $value);
         return match (true) {
             $length === false => 'is not UTF-8',

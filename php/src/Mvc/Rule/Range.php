@@ -16,6 +16,7 @@ final class Range implements Rule
 
     public function check(mixed $value): ?string
     {
-        return $value >= $this->min && $value <= $this->max ? null : "is not between $this->min and $this->max";
+        $isBetween = is_numeric($value) && $value >= $this->min && $value <= $this->max;
+        return $isBetween ? null : "is not between $this->min and $this->max";
     }
 }

@@ -1,3 +1,15 @@
+<?php
+/**
+ * The page for what an action throws.
+ *
+ * @var Outboard\Mvc\View $this
+ * @var Outboard\Mvc\Problem $problem
+ * @var Throwable $thrown
+ * @var string $message
+ * @var string $id
+ * @var list<array{in: string, file: string, line: int, lines: array<int, string>}> $frames innermost first
+ */
+?>
 <!doctype html>
 <html lang="en">
 <head>

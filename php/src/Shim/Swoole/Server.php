@@ -80,6 +80,7 @@ final class Server
         $timer = \Outboard\after($timeout, $task->cancel(...));
         try {
             return $task->await();
+            // @mago-expect analysis:avoid-catching-error - how a cancelled task ends; no mistake of the code
         } catch (\Outboard\Cancelled | \Outboard\TaskException) {
             return false;
         } finally {

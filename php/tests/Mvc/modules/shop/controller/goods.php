@@ -34,6 +34,12 @@ final class goods
         return ['removed' => $id];
     }
 
+    #[Route('/{number}', '', 'PATCH'), WithoutToken]
+    public function amend(int $number): array
+    {
+        return ['amended' => $number];
+    }
+
     #[Route('/by/{name}/{rest:.+}', 'by')]
     public function by(string $rest, string $name): array
     {
