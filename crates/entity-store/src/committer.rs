@@ -18,9 +18,12 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Most bytes of a batch that is committed by whoever asks.
 const QUICK_BYTES: usize = 256 << 10;
+/// A copy into the operating system's memory that takes longer has waited for a disk.
+const COPY_MOST: Duration = Duration::from_millis(1);
 
 /// The writing half of a namespace on disk.
 pub(crate) struct Committer {
@@ -34,6 +37,8 @@ pub(crate) struct Committer {
     buffer_bytes: u64,
     next_version: u64,
     frame: Frame,
+    /// While files are being written and synced behind, appending waits for that here.
+    is_held_up: bool,
     /// An fsync failed: what is on the disk is unknown until it is read anew.
     broken: Option<StoreError>,
 }
@@ -89,6 +94,7 @@ impl Committer {
             buffer_bytes,
             next_version: highest + 1,
             frame: Frame::new(),
+            is_held_up: false,
             broken: None,
         };
         Ok(Opened { committer, levels, findings })
@@ -109,17 +115,15 @@ impl Committer {
     }
 
     /// Whether committing this batch is a copy into the operating system's memory and no more: no
-    /// fsync is promised or under way, no file is being written behind, nothing has to be looked up,
-    /// no buffer is full.
-    pub(crate) fn is_quick(&self, batch: &[Write]) -> bool {
-        let is_idle = self.syncer.as_ref().is_some_and(|syncer| !syncer.is_syncing());
-        is_idle
+    /// fsync is promised, nothing has to be looked up, no buffer is full. While files are written and
+    /// synced behind, that is so until a copy has waited.
+    pub(crate) fn is_quick(&mut self, batch: &[Write]) -> bool {
+        let (Some(syncer), Some(keeper)) = (&self.syncer, &self.keeper) else { return false };
+        self.is_held_up &= syncer.is_syncing() || keeper.is_busy();
+        !self.is_held_up
             && self.broken.is_none()
             && self.levels.buffered_bytes() < self.buffer_bytes
-            && self
-                .keeper
-                .as_ref()
-                .is_some_and(|keeper| !keeper.is_busy() && keeper.has_room(&self.levels))
+            && keeper.has_room(&self.levels)
             && batch.iter().map(Write::bytes).sum::<usize>() <= QUICK_BYTES
             && !batch.iter().any(Write::looks)
     }
@@ -184,10 +188,12 @@ impl Committer {
             return Ok(());
         }
         let at = self.folder.display().to_string();
+        let began = Instant::now();
         self.journal.append(&mut self.frame).map_err(|error| match is_full(&error) {
             true => StoreError::Full,
             false => StoreError::Failed(format!("{at}: {error}")),
         })?;
+        self.is_held_up |= began.elapsed() > COPY_MOST;
         match (self.durability, &self.syncer) {
             (Durability::Always, _) => self.journal.sync().map_err(|error| {
                 // fsync(2) reports a failure once; whoever asks again would be told lies.
