@@ -16,6 +16,8 @@ use crate::stack::Stack;
 
 /// The name of nginx with php-fpm in every table.
 pub const FPM: &str = "nginx+php-fpm";
+/// The stack whose nginx keeps php-fpm's answers.
+pub const CACHING: &str = "nginx fastcgi_cache";
 
 /// The name of nginx with Lua and php-fpm in every table.
 pub const LUA: &str = "nginx+lua+php-fpm";
@@ -51,7 +53,7 @@ fn with_pool(lab: &mut Lab, name: &'static str, root: &Path, pool: Pool) -> Resu
 
 /// nginx that keeps php-fpm's answers for a while, in the manner of its own documentation.
 pub fn with_fastcgi_cache(lab: &mut Lab, root: &Path) -> Result<Stack> {
-    let name = "nginx fastcgi_cache";
+    let name = CACHING;
     let mut group = Group::new(lab, name)?;
     let pool = Pool::usual(lab);
     let socket = fpm::start(lab, &mut group, name, pool)?;

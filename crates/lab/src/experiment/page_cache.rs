@@ -17,12 +17,15 @@ use crate::mariadb::MariaDb;
 use crate::outboard::{Outboard, Setup};
 use crate::report::{Report, State};
 use crate::site::date_back;
-use crate::slice::Turns;
+use crate::slice::{Rounds, Turns};
 use crate::stack::{Stack, check_same_answers};
+use crate::statistics::paired_ratio;
+use crate::verdict::Verdict;
 use crate::wordpress::{HOME, WordPress};
 use crate::{http, nginx, varnish};
 
 const CONNECTIONS: usize = 10;
+const KEPT: &str = "outboard, page cache";
 
 /// The fewest pairs that can tell a stack from each of five others.
 const PAIRS: usize = 8;
@@ -59,7 +62,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     for (title, path) in PATHS {
         let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
         let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
-        report.add_rounds(title, &turns.take(lab, &stacks, load)?);
+        let rounds = turns.take(lab, &stacks, load)?;
+        report.add_rounds(title, &rounds);
+        report.verdicts.extend(judge(title, path, &rounds));
     }
     if cached.is_none() {
         let what = "the gateway has no page cache; its peers were measured".into();
@@ -68,10 +73,25 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     promises::run(lab, report)
 }
 
+/// A hit against nginx's, and for the blog against making the page.
+fn judge(title: &str, path: &str, rounds: &Rounds) -> Vec<Verdict> {
+    let Some(hit) = rounds.of(KEPT) else { return Vec::new() };
+    let mut verdicts = Vec::new();
+    if let Some(nginx) = rounds.of(nginx::CACHING) {
+        let bar = format!("{title}: CPU of a hit ≤ 0.7 × nginx fastcgi_cache's");
+        verdicts.push(Verdict::ratio(&bar, 0.7, paired_ratio(&hit.cpu_us(), &nginx.cpu_us())));
+    }
+    if let Some(fpm) = rounds.of(nginx::FPM).filter(|_| path == HOME) {
+        let bar = format!("{title}: hits per second ≥ 500 × pages of nginx+php-fpm");
+        let ratio = paired_ratio(&hit.rates(), &fpm.rates());
+        verdicts.push(Verdict::ratio_at_least(&bar, 500.0, ratio));
+    }
+    verdicts
+}
+
 /// Outboard with its page cache, where it has one: an answer has to say that it was kept.
 fn with_page_cache(lab: &mut Lab, root: &Path) -> Result<Option<Outboard>> {
-    let setup =
-        Setup::classic(lab, root).named("outboard, page cache").with("page_cache = \"on\"\n");
+    let setup = Setup::classic(lab, root).named(KEPT).with("page_cache = \"on\"\n");
     let Ok(Some(outboard)) = Outboard::launch(lab, &setup) else { return Ok(None) };
     let ask = Ask::get(PATHS[0].1);
     http::send(outboard.stack.address, &ask)?;
