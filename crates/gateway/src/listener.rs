@@ -202,7 +202,8 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
 async fn welcome(gateway: Rc<Gateway>, facts: Rc<ListenerFacts>, stream: Stream, ends: Ends) {
     let wire = match &facts.tls {
         None => Wire::Plain(stream),
-        Some(settings) => match handshake::of(&gateway, stream, settings.clone()).await {
+        // Boxed, so that connections without TLS have no room for it.
+        Some(settings) => match Box::pin(handshake::of(&gateway, stream, settings.clone())).await {
             Ok(Spoken::Http1(wire)) => wire,
             Ok(Spoken::Http2(session)) => {
                 return Box::pin(http2::serve(gateway, facts, session, ends)).await;
