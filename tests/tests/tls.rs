@@ -393,3 +393,29 @@ fn http2_cookies_are_one_field_again() {
     let output = site.curl(&site.one, "one.test", &["-b", "a=1; b=2; c=3", url]);
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "a=1; b=2; c=3|1|2|3\n");
 }
+
+/// A client that is stopped takes neither the answer nor that it is over.
+#[test]
+fn an_http2_client_that_takes_nothing_does_not_stay() {
+    let site = Site::serving("[limits]\nwrite_timeout = \"300ms\"\nidle_timeout = \"300ms\"");
+    let file = site.site.docroot().beside().path().join("www/sparse.bin");
+    std::fs::File::create(&file).unwrap().set_len(256 << 20).unwrap();
+    let to = format!("one.test:443:127.0.0.2:{}", site.port());
+    let mut curl = Command::new("curl")
+        .args(["-sS", "-N", "--connect-to", &to, "--cacert"])
+        .arg(&site.one.chain)
+        .arg("https://one.test/sparse.bin")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It writes to a pipe that nobody reads on, and is blocked by that.
+    curl.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let connections = || site.site.status()["connections"].as_u64().expect("a number");
+    let began = std::time::Instant::now();
+    while connections() > 1 {
+        assert!(began.elapsed().as_secs() < 60, "{}", connections());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    curl.kill().unwrap();
+    curl.wait().unwrap();
+}

@@ -3,7 +3,8 @@
 //! Called by the listener once a client has chosen it (RFC 7301). The protocol is the `h2` crate's;
 //! a stream is one end of a pipe whose other end is a [`Connection`], so that all that is
 //! true of HTTP/1.1 is of HTTP/2 too. Invariants: the streams of a connection are bounded in number, and
-//! what waits in each in bytes; a stream that is reset ends its request.
+//! what waits in each in bytes; a stream that is reset ends its request, and one whose client takes
+//! nothing for `limits.write_timeout` is reset.
 
 mod bridge;
 
@@ -46,11 +47,12 @@ pub(crate) async fn serve(
 ) {
     let local = session.stream().local_address();
     let limits = gateway.head_limits();
+    let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
     let handshake = h2::server::Builder::new()
         .max_concurrent_streams(STREAMS)
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size((limits.request_line_bytes + limits.header_bytes) as u32)
+        .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER_BYTES)
         .handshake::<_, Bytes>(Io::new(session));
     let until_ms = now_ms() + gateway.limits().header_timeout_ms;
@@ -82,9 +84,12 @@ async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>) {
             Ok(Some(Err(_)) | None) => return,
             Err(_) if streams.has_streams() => last_used_ms = now_ms(),
             Err(_) => {
-                let idle_ms = now_ms() - last_used_ms;
-                if idle_ms >= gateway.limits().idle_timeout_ms && !is_leaving {
-                    is_leaving = true;
+                let (idle_ms, limits) = (now_ms() - last_used_ms, gateway.limits());
+                if is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
+                    // It does not even take the farewell.
+                    return;
+                }
+                if idle_ms >= limits.idle_timeout_ms && !std::mem::replace(&mut is_leaving, true) {
                     streams.graceful_shutdown();
                 }
             }

@@ -16,7 +16,7 @@ use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, LAST_CHUNK, Method, ResponseBody,
     ResponseParser, write_chunk_head, write_head_end, write_header, write_request_line,
 };
-use outboard_reactor::spawn;
+use outboard_reactor::{now_ms, spawn, with_deadline};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -74,6 +74,7 @@ impl Bridge {
             pipe,
             input: Vec::new(),
             method: Method::of(head.method().as_str().as_bytes()),
+            write_timeout_ms: common.gateway.limits().write_timeout_ms,
         };
         if let Err(Broken(reason)) = answer.relay(&mut respond).await {
             respond.send_reset(reason);
@@ -166,6 +167,7 @@ struct Answer {
     pipe: Rc<Pipe>,
     input: Vec<u8>,
     method: Method,
+    write_timeout_ms: u64,
 }
 
 impl Answer {
@@ -232,7 +234,7 @@ impl Answer {
         loop {
             let data = std::mem::take(&mut self.input);
             left = left.checked_sub(data.len() as u64).ok_or(Broken(Reason::INTERNAL_ERROR))?;
-            send(stream, data, left == 0).await?;
+            self.send(stream, data, left == 0).await?;
             if left == 0 {
                 return Ok(());
             }
@@ -258,7 +260,7 @@ impl Answer {
                     Err(_) => return Err(Broken(Reason::INTERNAL_ERROR)),
                 }
             };
-            send(stream, data, is_over).await?;
+            self.send(stream, data, is_over).await?;
             if is_over {
                 return Ok(());
             }
@@ -270,9 +272,10 @@ impl Answer {
 
     async fn send_rest(&mut self, stream: &mut SendStream<Bytes>) -> Result<(), Broken> {
         loop {
-            send(stream, std::mem::take(&mut self.input), false).await?;
+            let data = std::mem::take(&mut self.input);
+            self.send(stream, data, false).await?;
             if self.read(|context| stream.poll_reset(context)).await? == 0 {
-                return send(stream, Vec::new(), true).await;
+                return self.send(stream, Vec::new(), true).await;
             }
         }
     }
@@ -292,28 +295,35 @@ impl Answer {
         })
         .await
     }
-}
 
-/// Sends all, as the client's windows allow.
-async fn send(stream: &mut SendStream<Bytes>, data: Vec<u8>, is_last: bool) -> Result<(), Broken> {
-    let mut data = Bytes::from(data);
-    while !data.is_empty() {
-        stream.reserve_capacity(data.len());
-        let granted = poll_fn(|context| {
-            if stream.poll_reset(context).is_ready() {
-                return Poll::Ready(None);
+    /// Sends all, as the client's windows allow, as long as they open in time.
+    async fn send(
+        &self,
+        stream: &mut SendStream<Bytes>,
+        data: Vec<u8>,
+        is_last: bool,
+    ) -> Result<(), Broken> {
+        let mut data = Bytes::from(data);
+        while !data.is_empty() {
+            stream.reserve_capacity(data.len());
+            let granted = poll_fn(|context| {
+                if stream.poll_reset(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                stream.poll_capacity(context)
+            });
+            let until_ms = now_ms() + self.write_timeout_ms;
+            let granted = with_deadline(until_ms, granted).await.ok().flatten();
+            let count = granted.ok_or(Broken(Reason::CANCEL))??;
+            let piece = data.split_to(count.min(data.len()));
+            stream.send_data(piece, is_last && data.is_empty())?;
+            if data.is_empty() && is_last {
+                return Ok(());
             }
-            stream.poll_capacity(context)
-        });
-        let count = granted.await.ok_or(Broken(Reason::CANCEL))??;
-        let piece = data.split_to(count.min(data.len()));
-        stream.send_data(piece, is_last && data.is_empty())?;
-        if data.is_empty() && is_last {
-            return Ok(());
         }
+        if is_last {
+            stream.send_data(Bytes::new(), true)?;
+        }
+        Ok(())
     }
-    if is_last {
-        stream.send_data(Bytes::new(), true)?;
-    }
-    Ok(())
 }

@@ -43,8 +43,10 @@ impl Wanted {
         apps.chain(others).collect()
     }
 
+    /// Several may be where any port is free; elsewhere an address is one listener's.
     fn is(&self, bound: &Bound) -> bool {
-        (&self.address, self.facts.serves) == (&bound.address, bound.serves())
+        let any_port = matches!(self.address, ListenAddress::Tcp(address) if address.port() == 0);
+        self.address == bound.address && (!any_port || self.facts.serves == bound.serves())
     }
 }
 
@@ -141,7 +143,6 @@ pub(crate) fn bind_new(
 
 /// Puts the fresh listeners beside those that are still wanted, and ends the others.
 pub(crate) fn take_over(gateway: &Gateway, wanted: &[Wanted], fresh: Vec<Rc<Bound>>) {
-    // Several may have the address of any free port: each is found once.
     let mut left: Vec<&Wanted> = wanted.iter().collect();
     let mut listeners = gateway.listeners.borrow_mut();
     listeners.retain(|bound| {
