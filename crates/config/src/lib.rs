@@ -76,6 +76,18 @@ impl Config {
     /// # Errors
     /// A folder that cannot be served or a bad address.
     pub fn for_directory(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
+        Self::of_folder(dir, listen, "production")
+    }
+
+    /// The same while its code is written: changes are seen at once, and errors are shown.
+    ///
+    /// # Errors
+    /// As [`Config::for_directory`].
+    pub fn for_development(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
+        Self::of_folder(dir, listen, "development")
+    }
+
+    fn of_folder(dir: &Path, listen: &str, environment: &str) -> Result<Config, Diagnostics> {
         let absolute = std::path::absolute(dir).map_err(|error| {
             refuse(dir, format!("has no usable path: {}", reason(&error)), None)
         })?;
@@ -83,7 +95,10 @@ impl Config {
         let Some(root) = root.to_str().map(toml_string) else {
             return Err(refuse(dir, "the path is not UTF-8".to_owned(), None));
         };
-        let text = format!("listen = {}\n[app.default]\nroot = {root}\n", toml_string(listen));
+        let (listen, environment) = (toml_string(listen), toml_string(environment));
+        let text = format!(
+            "listen = {listen}\nenvironment = {environment}\n[app.default]\nroot = {root}\n"
+        );
         parse_on(&RealDisk, &text, &absolute)
             .map_err(|diagnostics| diagnostics.without_positions(dir))
     }

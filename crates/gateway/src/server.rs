@@ -94,6 +94,15 @@ impl From<BindError> for ServerError {
     }
 }
 
+/// Reads what a configuration names and the server needs from its start on: certificates with
+/// their keys. Nothing is started.
+///
+/// # Errors
+/// What [`serve`] would not start with.
+pub fn check(config: &Config) -> Result<(), ServerError> {
+    set::check(config)
+}
+
 /// Runs a server until it is told to stop.
 ///
 /// # Errors

@@ -251,7 +251,11 @@ static bool is_empty(int i)
 	}
 }
 
-/* What would be an empty array is the engine's one, which nobody has to make and free. */
+/*
+ * What would be an empty array is the engine's one, which nobody has to make and free. It is not
+ * armed after that: PHP's importers add a reference to what they find, and the engine's array is in
+ * memory that cannot be written.
+ */
 static bool import_nothing(int i)
 {
 	if (!is_empty(i)) {
@@ -278,10 +282,10 @@ static void import_superglobals(void)
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
 		bool asked_for = !importers[i]->jit
 			|| place_of(i);
-		if (asked_for && !import_nothing(i)) {
-			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
-		} else {
+		if (!asked_for) {
 			importers[i]->armed = true;
+		} else if (!import_nothing(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
 		}
 	}
 }

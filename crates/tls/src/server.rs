@@ -85,9 +85,17 @@ impl Shown {
             .collect();
         let key =
             PrivateKeyDer::from_pem_file(&files.key).map_err(|error| broken(&files.key, &error))?;
-        let certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
-            broken(&files.key, &format!("with {}: {error}", files.chain.display()))
-        })?;
+        let certified =
+            CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+                rustls::Error::InconsistentKeys(_) => {
+                    let chain = files.chain.display();
+                    broken(
+                        &files.key,
+                        &format!("this is not the key of the certificate in {chain}"),
+                    )
+                }
+                error => broken(&files.key, &error),
+            })?;
         Ok(Self { names, certified: Arc::new(certified) })
     }
 

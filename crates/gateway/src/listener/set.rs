@@ -71,6 +71,14 @@ fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
     metrics.into_iter().chain(entities.map(|address| (address, Serves::Entities))).collect()
 }
 
+/// Reads what the listeners of a configuration need, and keeps nothing of it.
+///
+/// # Errors
+/// A certificate or key that cannot be used.
+pub(crate) fn check(config: &Config) -> Result<(), ServerError> {
+    Wanted::of(config).map(drop)
+}
+
 /// The addresses that a configuration wants.
 pub(crate) fn addresses(config: &Config) -> Vec<ListenAddress> {
     let apps = config.listeners.iter().map(|listener| listener.address.clone());

@@ -9,7 +9,7 @@ use super::{Named, pid_file::PidFile};
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
 use crate::serve::{announce, host_binary, run_until_stopped};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use outboard_config::{Config, Diagnostics, Log, LogTarget};
 use outboard_gateway::life::{Life, Ready};
 use outboard_gateway::server::{AdminSocket, Options};
@@ -112,7 +112,7 @@ fn keep(log: &mut Log, path: &Path) {
 
 /// The starting command reads to the end, which is when nobody has its pipes any more.
 fn say_ready_and_turn_away(ready: &Ready, log: &Path) {
-    println!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
+    say!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
     // The log was writable a moment ago; without it what is left to say is lost, no more.
     if let Ok(log) = open_log(log) {
         let _ = rustix::stdio::dup2_stdout(&log);
