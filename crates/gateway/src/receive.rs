@@ -42,7 +42,6 @@ pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result
 pub(crate) struct Pieces {
     rest: Rest,
     length: Option<u64>,
-    taken_bytes: u64,
 }
 
 /// What is still to come.
@@ -70,7 +69,7 @@ impl Pieces {
             }
         };
         invite(connection).await?;
-        Ok(Some(Self { rest, length, taken_bytes: 0 }))
+        Ok(Some(Self { rest, length }))
     }
 
     /// The length that the client announced.
@@ -86,18 +85,27 @@ impl Pieces {
         limits: &Limits,
     ) -> Result<Option<Range<usize>>, Reason> {
         loop {
-            if let Some(range) = self.take(connection)? {
-                self.taken_bytes += range.len() as u64;
-                if self.taken_bytes > limits.body_bytes {
-                    return Err(Reason::BodyTooLarge);
-                }
-                return Ok(Some(range));
+            let taken = self.take(connection)?;
+            if self.announced_bytes() > limits.body_bytes {
+                return Err(Reason::BodyTooLarge);
+            }
+            if taken.is_some() {
+                return Ok(taken);
             }
             if matches!(self.rest, Rest::Nothing) {
                 connection.body_read = true;
                 return Ok(None);
             }
             more(connection, limits).await?;
+        }
+    }
+
+    /// How long the body is at least. Nobody waits for bytes that are too many.
+    fn announced_bytes(&self) -> u64 {
+        match &self.rest {
+            Rest::Chunked(decoder) => decoder.body_bytes(),
+            // A length was looked at before.
+            Rest::Length(_) | Rest::Nothing => 0,
         }
     }
 
