@@ -4,6 +4,7 @@
 //! closed, so a reload loses no connection; at the connection limit the kernel's backlog queues
 //! and nothing is refused.
 
+mod admission;
 mod handshake;
 pub(crate) mod set;
 
@@ -76,6 +77,12 @@ pub(crate) struct Bound {
 pub struct BindError {
     address: ListenAddress,
     source: io::Error,
+}
+
+impl BindError {
+    pub(crate) fn new(address: ListenAddress, source: io::Error) -> Self {
+        Self { address, source }
+    }
 }
 
 impl std::fmt::Display for BindError {
@@ -185,6 +192,12 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
         match accepted {
             None => return,
             Some(Ok(Accepted { stream, peer })) => {
+                if bound.serves() == Serves::Admin
+                    && let Err(why) = admission::of(&gateway.generation().config, &stream)
+                {
+                    gateway.note(Level::Warn, &why);
+                    continue;
+                }
                 gateway.connection_opened();
                 let facts = bound.facts.borrow().clone();
                 spawn(welcome(gateway.clone(), facts, stream, Ends::new(peer)));

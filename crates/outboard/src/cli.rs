@@ -82,6 +82,9 @@ pub(crate) enum Command {
     Profile(crate::profile::ProfileArguments),
     /// Measure Outboard and other ways of serving PHP side by side on this machine.
     Lab(crate::lab::arguments::Lab),
+    /// Start PHP for a gateway that has given up root. What `outboard serve` uses.
+    #[command(hide = true)]
+    Spawner,
     /// Print the JSON schema of the configuration file.
     Schema,
 }
@@ -104,6 +107,10 @@ pub(crate) struct ServeArguments {
     /// Where to listen when a folder is served: ADDRESS:PORT or unix:PATH. Port 0 takes any.
     #[arg(long, short, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
+    /// The user that PHP runs as when root starts the server, instead of the configured one; `root`
+    /// insists on root.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
     /// The admin socket, for `outboard status`.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) admin: Option<PathBuf>,

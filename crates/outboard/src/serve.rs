@@ -25,10 +25,11 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
     let (told, manager) = (*terminal, ServiceManager::of_environment());
     let admin_socket = arguments.admin.clone().unwrap_or_else(default_socket);
     let options = Options {
-        load: loader(arguments),
+        load: with_user(loader(arguments), arguments.user.clone()),
         name: None,
         admin_socket: Some(AdminSocket::IfFree(admin_socket)),
         host_binary: host_binary(arguments),
+        spawner: std::env::current_exe().ok(),
         sockets,
         tell: Rc::new(move |life| {
             if let Life::Ready(ready) = life {
@@ -82,6 +83,19 @@ fn loader(arguments: &ServeArguments) -> Load {
     let dir = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let listen = arguments.listen.clone();
     Arc::new(move || Config::for_directory(&dir, &listen))
+}
+
+/// The same, with another user for the apps that have none of their own.
+pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
+    let Some(user) = user else { return load };
+    Arc::new(move || {
+        let mut config = load()?;
+        let general = config.user.replace(user.clone());
+        for app in config.apps.iter_mut().filter(|app| app.user == general) {
+            app.user = Some(user.clone());
+        }
+        Ok(config)
+    })
 }
 
 /// The host that was built with this gateway.

@@ -5,8 +5,9 @@
 
 use super::{Generation, Logs, Sinks};
 use crate::app::App;
-use crate::entities::Entities;
+use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
+use crate::identity::Identity;
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
 use crate::server::ServerError;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
+    pub(crate) identity: Identity,
     pub(crate) load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
 }
 
@@ -51,7 +53,8 @@ impl Kit {
         for app in &config.apps {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
-                PoolSettings::of(app, &self.host_binary).map_err(ServerError::Setup)?;
+                PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
+                    .map_err(ServerError::Setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
@@ -69,7 +72,8 @@ impl Kit {
                 App::open(app.clone(), pool, tasks.clone(), logs, upstream.clone(), is_first);
             let opened =
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
-            let operations = Fetches::new(upstream.clone(), entities.clone());
+            let operations =
+                Fetches::new(upstream.clone(), entities.clone(), Owner::of(app, &config));
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| pool.set_operations(operations.clone()));

@@ -7,8 +7,12 @@ use super::{BindError, Bound, ListenerFacts, Serves};
 use crate::gateway::Gateway;
 use crate::log::Level;
 use crate::server::{AdminSocket, ServerError};
+use crate::users;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
 use outboard_tls::{CertificateFiles, ServerConfig, server_settings};
+use rustix::fs::chown;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -113,10 +117,31 @@ pub(crate) fn listen_first(
 
 fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
     let facts = Rc::new(ListenerFacts::plain(Serves::Admin));
-    let address = ListenAddress::Unix { path: path.to_owned(), mode: 0o600 };
-    let bound = Bound::start(gateway, address, facts, 16)?;
+    let config = &gateway.generation().config;
+    let address = for_orders(config, path);
+    let bound = Bound::start(gateway, address.clone(), facts, 16)?;
     gateway.listeners.borrow_mut().push(bound);
-    Ok(())
+    give_to_group(config, path).map_err(|source| BindError::new(address, source))
+}
+
+/// An admin socket is for the server's own user, and for a group if one is named.
+pub(crate) fn for_orders(config: &Config, path: &Path) -> ListenAddress {
+    let mode = if config.admin.group.is_some() { 0o660 } else { 0o600 };
+    ListenAddress::Unix { path: path.to_owned(), mode }
+}
+
+/// Lets the members of the configured group open an admin socket.
+///
+/// # Errors
+/// There is no such group, or it is not for this user to give files to.
+pub(crate) fn give_to_group(config: &Config, path: &Path) -> io::Result<()> {
+    let Some(name) = &config.admin.group else { return Ok(()) };
+    let group = users::group_id(name).map_err(io::Error::other)?;
+    // Root has done it before it gave itself up.
+    if std::fs::metadata(path)?.gid() == group.as_raw() {
+        return Ok(());
+    }
+    Ok(chown(path, None, Some(group))?)
 }
 
 /// Binds the addresses that the present generation does not have.

@@ -7,7 +7,7 @@ use crate::body::RequestBody;
 use crate::exchange::End;
 use crate::log::{Level, Sink, Target};
 use outboard_ring::channel::WorkerChannel;
-use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, FetchCall, FetchOptions, Operation, Part};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
@@ -37,11 +37,14 @@ fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        no_new_privileges: true,
+        rlimits: Rlimits::default(),
         worker: Some(worker),
     };
     PoolSettings {
         app: "site".into(),
         host_binary: "/bin/false".into(),
+        as_user: None,
         host,
         min: Some(1),
         max: Some(8),

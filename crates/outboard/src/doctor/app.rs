@@ -163,6 +163,7 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             name: None,
             admin_socket: Some(AdminSocket::IfFree(admin)),
             host_binary,
+            spawner: None,
             sockets: Vec::new(),
             tell: Rc::new(move |moment| {
                 if let Life::Ready(facts) = moment {

@@ -8,7 +8,7 @@ use super::places::{self, Folders};
 use super::{Named, pid_file::PidFile};
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
-use crate::serve::{announce, host_binary, run_until_stopped};
+use crate::serve::{announce, host_binary, run_until_stopped, with_user};
 use crate::terminal::Terminal;
 use outboard_config::{Config, Diagnostics, Log, LogTarget};
 use outboard_gateway::life::{Life, Ready};
@@ -56,10 +56,11 @@ fn options(
     let (name, admin_socket) = (server.name.clone(), server.admin_socket());
     let (detach, told, log) = (arguments.detach, *terminal, server.log.clone());
     Ok(Options {
-        load: Arc::new(move || load(&server, detach)),
+        load: with_user(Arc::new(move || load(&server, detach)), arguments.user.clone()),
         name: Some(name),
         admin_socket: Some(AdminSocket::Always(admin_socket)),
         host_binary: host_binary(arguments),
+        spawner: std::env::current_exe().ok(),
         sockets,
         tell: Rc::new(move |life| {
             manager.hear(life);
