@@ -11,6 +11,7 @@ mod files;
 
 use crate::listener::set;
 use crate::listener::{self, BindError, Prebound};
+use crate::opener::Opener;
 use crate::server::{AdminSocket, Options, ServerError};
 use crate::users::{self, User};
 use outboard_config::{Config, ListenAddress};
@@ -52,6 +53,11 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// Opens what the gateway's user may not.
+    pub(crate) fn opener(&self) -> Opener {
+        Opener::new(self.spawner.clone())
+    }
+
     /// Gives the apps that name no user the one that PHP runs as here.
     pub(crate) fn settle(&self, config: &mut Config) {
         let Some(user) = self.php_user else { return };

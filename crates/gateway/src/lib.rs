@@ -41,6 +41,7 @@ mod listener;
 mod log;
 mod metrics;
 mod opcache;
+mod opener;
 mod origin;
 mod page_cache;
 mod php_head;

@@ -13,10 +13,11 @@ use crate::life::{self, Life, Ready};
 use crate::listener::set::{self, Wanted};
 use crate::listener::{BindError, Serves};
 use crate::log::Level;
+use crate::opener::Opener;
 use crate::pool::StartError;
 use crate::upgrade::Protocol;
 use orders::{Order, Orders};
-use outboard_config::{Config, Diagnostics};
+use outboard_config::{Config, Diagnostics, Open};
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
 use outboard_ring::doorbell::Doorbell;
 use std::future::poll_fn;
@@ -27,10 +28,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+/// Reads a configuration, opening files by what it is handed.
+pub type Load = Arc<dyn Fn(Open<'_>) -> Result<Config, Diagnostics> + Send + Sync>;
+
 /// How to run a server.
 pub struct Options {
     /// Reads the configuration, at start and at each reload.
-    pub load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+    pub load: Load,
     /// What a named server is called, in titles of processes and in its status.
     pub name: Option<String>,
     /// An admin socket beside, or instead of, the configured one.
@@ -99,13 +103,22 @@ impl From<BindError> for ServerError {
     }
 }
 
+/// Reads what a configuration names and the server needs from its start on: certificates with
+/// their keys. Nothing is started.
+///
+/// # Errors
+/// What [`serve`] would not start with.
+pub fn check(config: &Config) -> Result<(), ServerError> {
+    set::check(config)
+}
+
 /// Runs a server until it is told to stop.
 ///
 /// # Errors
 /// Why it did not start.
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Keys are root's, often.
-    let wanted = Wanted::of(&config)?;
+    let wanted = Wanted::of(&config, &Opener::default())?;
     let mut identity = identity::assume(&mut config, &options)?;
     options.sockets.append(&mut identity.sockets);
     reactor::run(serve_on_loop(config, wanted, options, identity)).map_err(ServerError::Io)?
@@ -231,9 +244,12 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
 /// Starts a successor beside the present generation, checks it, swaps it in.
 async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let load = kit.load.clone();
-    let mut config = blocking(move || load()).await.map_err(ServerError::Config)?;
+    let opener = kit.identity.opener();
+    let by = opener.clone();
+    let loaded = blocking(move || load(&|path| by.read(path))).await;
+    let mut config = loaded.map_err(ServerError::Config)?;
     kit.identity.settle(&mut config);
-    let wanted = Wanted::of(&config)?;
+    let wanted = Wanted::of(&config, &opener)?;
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) = kit.open(number, config, Some(&present), &gateway.doorbell)?;

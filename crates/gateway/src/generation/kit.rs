@@ -10,23 +10,22 @@ use crate::fetch::Fetches;
 use crate::identity::Identity;
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
-use crate::server::ServerError;
+use crate::server::{Load, ServerError};
 use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
-use outboard_config::{Config, Diagnostics};
+use outboard_config::Config;
 use outboard_ring::doorbell::Doorbell;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// What every generation is made with.
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) identity: Identity,
-    pub(crate) load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+    pub(crate) load: Load,
 }
 
 impl Kit {
@@ -41,7 +40,7 @@ impl Kit {
         predecessor: Option<&Generation>,
         doorbell: &Doorbell,
     ) -> Result<(Generation, Sinks), ServerError> {
-        let mut sinks = Sinks::default();
+        let mut sinks = Sinks::new(self.identity.opener());
         let cannot_log =
             |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;

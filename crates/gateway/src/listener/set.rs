@@ -6,6 +6,7 @@
 use super::{BindError, Bound, ListenerFacts, Serves};
 use crate::gateway::Gateway;
 use crate::log::Level;
+use crate::opener::Opener;
 use crate::server::{AdminSocket, ServerError};
 use crate::users;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
@@ -31,11 +32,11 @@ impl Wanted {
     ///
     /// # Errors
     /// A certificate or key that cannot be used.
-    pub(crate) fn of(config: &Config) -> Result<Vec<Self>, ServerError> {
+    pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
         let apps = config.listeners.iter().map(|listener| {
             let facts = ListenerFacts {
                 forwarding: listener.forwarding.clone(),
-                tls: tls(listener).map_err(ServerError::Setup)?,
+                tls: tls(listener, opener).map_err(ServerError::Setup)?,
                 redirects_to_https: listener.redirects_to_https,
                 ..ListenerFacts::plain(Serves::Apps)
             };
@@ -54,7 +55,7 @@ impl Wanted {
     }
 }
 
-fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
+fn tls(listener: &Listener, opener: &Opener) -> Result<Option<Arc<ServerConfig>>, String> {
     if listener.certificates.is_empty() {
         return Ok(None);
     }
@@ -63,7 +64,7 @@ fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
         key: certificate.key.clone(),
     });
     let files: Vec<CertificateFiles> = files.collect();
-    Ok(Some(Arc::new(server_settings(&files, &[b"h2", b"http/1.1"])?)))
+    Ok(Some(Arc::new(server_settings(&files, &[b"h2", b"http/1.1"], &|path| opener.read(path))?)))
 }
 
 fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
@@ -73,6 +74,14 @@ fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
     };
     let entities = config.entities.as_ref().and_then(|entities| entities.listen.clone());
     metrics.into_iter().chain(entities.map(|address| (address, Serves::Entities))).collect()
+}
+
+/// Reads what the listeners of a configuration need, and keeps nothing of it.
+///
+/// # Errors
+/// A certificate or key that cannot be used.
+pub(crate) fn check(config: &Config) -> Result<(), ServerError> {
+    Wanted::of(config, &Opener::default()).map(drop)
 }
 
 /// The addresses that a configuration wants.

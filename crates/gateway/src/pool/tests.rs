@@ -6,6 +6,7 @@ use super::*;
 use crate::body::RequestBody;
 use crate::exchange::End;
 use crate::log::{Level, Sink, Target};
+use crate::opener::Opener;
 use outboard_ring::channel::WorkerChannel;
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
@@ -68,7 +69,7 @@ fn pool(concurrency: u32) -> Rc<Pool> {
 }
 
 fn pool_of(settings: PoolSettings) -> Rc<Pool> {
-    let sink = Rc::new(Sink::open(Target::Off).unwrap());
+    let sink = Rc::new(Sink::open(Target::Off, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Error));
     let pool = Pool::idle(settings, Doorbell::nonblocking().unwrap(), log.clone(), log);
     pool.phase.set(Phase::Serving);
