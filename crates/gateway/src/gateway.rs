@@ -46,6 +46,8 @@ pub(crate) struct Gateway {
     pub(crate) name: RefCell<Option<String>>,
     /// Bound for this server by somebody else.
     pub(crate) sockets: RefCell<Vec<OwnedFd>>,
+    /// Whether the process that starts PHP has gone.
+    pub(crate) lost_spawner: Cell<bool>,
     /// Asked for by the admin socket; the server's main task acts on it.
     pub(crate) wishes: Wishes,
     /// In development only.
@@ -124,6 +126,7 @@ impl Gateway {
             ready: Cell::new(false),
             name: RefCell::default(),
             sockets: RefCell::default(),
+            lost_spawner: Cell::new(false),
             wishes: Wishes::default(),
             development: RefCell::default(),
             protocols,

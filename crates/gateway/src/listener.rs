@@ -4,6 +4,7 @@
 //! closed, so a reload loses no connection; at the connection limit the kernel's backlog queues
 //! until somebody who waits has left; a flood of connections leaves others their turn.
 
+mod admission;
 mod handshake;
 pub(crate) mod set;
 
@@ -90,6 +91,12 @@ pub(crate) struct Bound {
 pub struct BindError {
     address: ListenAddress,
     source: io::Error,
+}
+
+impl BindError {
+    pub(crate) fn new(address: ListenAddress, source: io::Error) -> Self {
+        Self { address, source }
+    }
 }
 
 impl std::fmt::Display for BindError {
@@ -207,6 +214,12 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
         match accepted {
             None => return,
             Some(Ok(Accepted { stream, peer })) => {
+                if bound.serves() == Serves::Admin
+                    && let Err(why) = admission::of(&gateway.generation().config, &stream)
+                {
+                    gateway.note(Level::Warn, &why);
+                    continue;
+                }
                 let (facts, ends) = (bound.facts.borrow().clone(), Ends::new(peer));
                 let address = facts.limited_address(peer);
                 let entry = gateway.connections.open(Kind::Connection, address, &gateway.limits());
