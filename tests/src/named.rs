@@ -63,7 +63,9 @@ impl NamedServers {
     /// Writes a server's file. Under root everything stays root's unless it says otherwise: what is
     /// tested here are commands.
     pub fn describe(&self, name: &str, text: &str) {
-        let insists = rustix::process::geteuid().is_root() && !text.contains("user = ");
+        let insists = rustix::process::geteuid().is_root()
+            && text.contains("[app")
+            && !text.contains("user = ");
         let user = if insists { "user = \"root\"\n" } else { "" };
         self.put(&format!("conf/{name}.toml"), &format!("{user}{text}"));
     }
