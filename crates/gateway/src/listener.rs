@@ -16,7 +16,7 @@ use crate::wire::Wire;
 use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
 use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn};
-use outboard_tls::ServerConfig;
+use outboard_tls::ServerSettings;
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::cell::RefCell;
@@ -47,7 +47,7 @@ pub(crate) struct ListenerFacts {
     pub(crate) serves: Serves,
     pub(crate) forwarding: Forwarding,
     /// For listeners that speak TLS.
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls: Option<Arc<ServerSettings>>,
     /// Whether clients are sent to a listener that does.
     pub(crate) redirects_to_https: bool,
 }
@@ -199,13 +199,17 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
 }
 
 /// Serves a client, once it speaks TLS if it has to.
-async fn welcome(gateway: Rc<Gateway>, facts: Rc<ListenerFacts>, stream: Stream, ends: Ends) {
+async fn welcome(gateway: Rc<Gateway>, facts: Rc<ListenerFacts>, stream: Stream, mut ends: Ends) {
     let wire = match &facts.tls {
         None => Wire::Plain(stream),
         // Boxed, so that connections without TLS have no room for it.
         Some(settings) => match Box::pin(handshake::of(&gateway, stream, settings.clone())).await {
-            Ok(Spoken::Http1(wire)) => wire,
-            Ok(Spoken::Http2(session)) => {
+            Ok((Spoken::Http1(wire), chosen)) => {
+                ends.chosen = chosen;
+                wire
+            }
+            Ok((Spoken::Http2(session), chosen)) => {
+                ends.chosen = chosen;
                 return Box::pin(http2::serve(gateway, facts, session, ends)).await;
             }
             Err(why) => {

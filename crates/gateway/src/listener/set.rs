@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use crate::log::Level;
 use crate::server::{AdminSocket, ServerError};
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
-use outboard_tls::{CertificateFiles, ServerConfig, server_settings};
+use outboard_tls::{CertificateFiles, ServerSettings};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Wanted {
     }
 }
 
-fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
+fn tls(listener: &Listener) -> Result<Option<Arc<ServerSettings>>, String> {
     if listener.certificates.is_empty() {
         return Ok(None);
     }
@@ -59,7 +59,7 @@ fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
         key: certificate.key.clone(),
     });
     let files: Vec<CertificateFiles> = files.collect();
-    Ok(Some(Arc::new(server_settings(&files, &[b"h2", b"http/1.1"])?)))
+    Ok(Some(Arc::new(ServerSettings::read(&files, &[b"h2", b"http/1.1"])?)))
 }
 
 fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
