@@ -264,7 +264,7 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
         if flight.poll_over().is_ready() {
             return Poll::Ready(Waited::Over);
         }
-        connection.wire.poll_hangup().map(|()| Waited::Gone)
+        connection.poll_gone().map(|()| Waited::Gone)
     });
     with_deadline(until_ms, over).await.unwrap_or(Waited::TooLong)
 }

@@ -85,6 +85,9 @@ pub(crate) enum Command {
     Profile(crate::profile::ProfileArguments),
     /// Measure Outboard and other ways of serving PHP side by side on this machine.
     Lab(crate::lab::arguments::Lab),
+    /// Start PHP for a gateway that has given up root. What `outboard serve` uses.
+    #[command(hide = true)]
+    Spawner,
     /// Print the JSON schema of the configuration file.
     Schema,
     /// Print what a shell needs to complete commands and options.
@@ -126,6 +129,10 @@ pub(crate) struct ServeArguments {
     /// Port 0 takes any. A configuration file says `listen` itself.
     #[arg(long, short, value_name = "ADDRESS", conflicts_with = "name")]
     pub(crate) listen: Option<String>,
+    /// The user that PHP runs as when root starts the server, instead of the configured one; `root`
+    /// insists on root.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
     /// The admin socket, for `outboard status`.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) admin: Option<PathBuf>,

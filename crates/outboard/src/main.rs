@@ -63,6 +63,10 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Profile(arguments) => profile::run(&arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, &terminal),
+        Command::Spawner => match outboard_spawner::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => terminal.fail(&error.to_string(), 1),
+        },
         Command::Schema => check::print_schema(),
         Command::Completions { shell } => manual::complete(shell),
         Command::Man { dir } => manual::write_pages(&dir, &terminal),

@@ -5,10 +5,11 @@ use crate::cli::ServeArguments;
 use crate::named;
 use crate::notify::{self, ServiceManager};
 use crate::terminal::{Terminal, say};
-use outboard_config::{Config, Diagnostics};
+use outboard_config::Config;
 use outboard_gateway::life::{Life, Ready};
-use outboard_gateway::server::{AdminSocket, Options, ServerError, serve};
+use outboard_gateway::server::{AdminSocket, Load, Options, ServerError, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -32,10 +33,11 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
     let (told, manager) = (*terminal, ServiceManager::of_environment());
     let admin_socket = arguments.admin.clone().unwrap_or_else(default_socket);
     let options = Options {
-        load: source.loader(),
+        load: with_user(source.loader(), arguments.user.clone()),
         name: None,
         admin_socket: Some(AdminSocket::IfFree(admin_socket)),
         host_binary: host_binary(arguments),
+        spawner: std::env::current_exe().ok(),
         sockets,
         tell: Rc::new(move |life| {
             if let Life::Ready(ready) = life {
@@ -52,7 +54,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
 /// Serves until it is told to stop; what does not start says why.
 pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCode {
     raise_descriptor_limit();
-    let served = match (options.load)() {
+    let served = match (options.load)(&|path| File::open(path)) {
         Ok(config) => serve(config, options),
         Err(diagnostics) => Err(ServerError::Config(diagnostics)),
     };
@@ -109,9 +111,9 @@ impl Source {
     }
 
     /// Reads it, now and again at each reload.
-    fn loader(self) -> Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync> {
-        Arc::new(move || match &self {
-            Self::File(file) => Config::load(file),
+    fn loader(self) -> Load {
+        Arc::new(move |open| match &self {
+            Self::File(file) => Config::load_by(file, open),
             Self::Folder { dir, listen, is_development: true } => {
                 Config::for_development(dir, listen)
             }
@@ -125,6 +127,19 @@ impl Source {
 /// A file by its name, also one that is missing: the error is about the file then.
 fn is_configuration(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "toml") && !path.is_dir()
+}
+
+/// The same, with another user for the apps that have none of their own.
+pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
+    let Some(user) = user else { return load };
+    Arc::new(move |open| {
+        let mut config = load(open)?;
+        let general = config.user.replace(user.clone());
+        for app in config.apps.iter_mut().filter(|app| app.user == general) {
+            app.user = Some(user.clone());
+        }
+        Ok(config)
+    })
 }
 
 /// The host that was built with this gateway.

@@ -85,3 +85,26 @@ fn an_upload_after_such_a_get_is_seen() {
     assert_eq!(finished(&app.worker.ask(&upload)), r#"["f"]"#);
     assert_eq!(app.get("a"), "[]");
 }
+
+#[test]
+fn the_environment_that_all_requests_share_has_nothing_of_one() {
+    let mut app = Resident::with(HANDLING, |settings| {
+        settings.ini.extend(ini(&[("variables_order", "EGPCS")]));
+    });
+    app.folder.write(
+        "late.php",
+        "<?php echo json_encode([$_ENV['HTTP_X_ONE'] ?? null, $_ENV['APP_COLOUR']]);",
+    );
+    let first = get("a").header("X-One", "secret");
+    assert_eq!(finished(&app.worker.ask(&first)), r#"[null,"blue"]"#);
+    assert_eq!(app.get("a"), r#"[null,"blue"]"#);
+}
+
+#[test]
+fn an_answer_without_a_session_is_marked_as_such_after_one_with_it() {
+    let mut app = Resident::new(HANDLING);
+    app.folder.write("late.php", "<?php if ($_GET) { $_SESSION = ['mine' => 1]; } echo 'said';");
+    let own = app.worker.ask(&get("a").query("session=1"));
+    assert_eq!(own.line("X-Outboard-Session"), Some("1"));
+    assert_eq!(app.ask("a").line("X-Outboard-Session"), None);
+}

@@ -20,5 +20,5 @@ mod session;
 
 pub use client::{Trust, client_settings};
 pub use io::Io;
-pub use server::{CertificateFiles, Chosen, ServerSettings};
+pub use server::{CertificateFiles, Chosen, Open, ServerSettings};
 pub use session::Session;

@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +23,9 @@ pub struct CertificateFiles {
     /// Its private key.
     pub key: PathBuf,
 }
+
+/// Opens a file for reading; may be able to open what this process itself cannot.
+pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<File>;
 
 /// What a server's sessions need.
 #[derive(Debug)]
@@ -40,9 +45,13 @@ impl ServerSettings {
     ///
     /// # Errors
     /// The file that cannot be used, and why.
-    pub fn read(files: &[CertificateFiles], protocols: &[&[u8]]) -> Result<Self, String> {
+    pub fn read(
+        files: &[CertificateFiles],
+        protocols: &[&[u8]],
+        open: Open<'_>,
+    ) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
-        let shown = files.iter().map(|files| Shown::read(files, &provider));
+        let shown = files.iter().map(|files| Shown::read(files, &provider, open));
         let certificates = Arc::new(ByName(shown.collect::<Result<Vec<_>, String>>()?));
         let rustls = Arc::new(settings(provider, certificates.clone(), protocols)?);
         Ok(Self { rustls, certificates })
@@ -111,9 +120,14 @@ struct Shown {
 }
 
 impl Shown {
-    fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Self, String> {
-        let chain = CertificateDer::pem_file_iter(&files.chain)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    fn read(
+        files: &CertificateFiles,
+        provider: &CryptoProvider,
+        open: Open<'_>,
+    ) -> Result<Self, String> {
+        let open = |path: &Path| open(path).map_err(|error| broken(path, &error));
+        let chain = CertificateDer::pem_reader_iter(BufReader::new(open(&files.chain)?))
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|error| broken(&files.chain, &error))?;
         let Some(first) = chain.first() else {
             return Err(broken(&files.chain, &"there is no certificate in it"));
@@ -123,8 +137,8 @@ impl Shown {
             .valid_dns_names()
             .map(str::to_ascii_lowercase)
             .collect();
-        let key =
-            PrivateKeyDer::from_pem_file(&files.key).map_err(|error| broken(&files.key, &error))?;
+        let key = PrivateKeyDer::from_pem_reader(BufReader::new(open(&files.key)?))
+            .map_err(|error| broken(&files.key, &error))?;
         let certified =
             CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
                 rustls::Error::InconsistentKeys(_) => {

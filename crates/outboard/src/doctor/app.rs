@@ -188,10 +188,11 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
     std::thread::spawn(move || {
         let again = config.clone();
         let options = Options {
-            load: Arc::new(move || Ok(again.clone())),
+            load: Arc::new(move |_| Ok(again.clone())),
             name: None,
             admin_socket: Some(AdminSocket::IfFree(admin)),
             host_binary,
+            spawner: None,
             sockets: Vec::new(),
             tell: Rc::new(move |moment| {
                 if let Life::Ready(facts) = moment {
