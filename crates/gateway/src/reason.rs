@@ -58,6 +58,7 @@ reasons! {
     EntityMethod 405 "entity_method" "An entity answers GET, HEAD, PUT and DELETE only.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
+    Misdirected 421 "misdirected" "The connection was made for another name; ask on one of its own.";
     BodyTooLarge 413 "body_too_large" "The body is longer than limits.body.";
     EntityCondition 412 "entity_condition" "The record is not as If-Match or If-None-Match want it.";
     EntityTooLarge 413 "entity_too_large" "The value is longer than entities.max_value.";
