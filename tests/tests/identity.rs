@@ -175,7 +175,7 @@ fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
         return;
     }
     let servers = NamedServers::new();
-    described(&servers, "#user = none");
+    described(&servers, "");
     servers.run("start", &["site"]).well();
     let who = servers.client("site").get("/who.php").expect(200).text();
     assert_eq!(who, uid_of(USER).to_string());
