@@ -107,8 +107,10 @@ pub enum Metrics {
 pub struct Io {
     /// Connections the kernel keeps waiting to be accepted, per listener.
     pub backlog: u32,
-    /// The folder of request bodies that are too large for memory.
+    /// The folder of bodies that are too large for memory.
     pub spool_dir: PathBuf,
+    /// What answers of other servers may take there, all together.
+    pub spool_bytes: u64,
 }
 
 impl Config {
@@ -142,7 +144,11 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         limits: limits::merge(&raw.limits, &raw.limits.request),
         admin: admin(&raw.admin, desk),
         log,
-        io: Io { backlog: raw.io.backlog, spool_dir: desk.folder(&["io", "spool"], &raw.io.spool) },
+        io: Io {
+            backlog: raw.io.backlog,
+            spool_dir: desk.folder(&["io", "spool"], &raw.io.spool),
+            spool_bytes: raw.io.spool_size.0,
+        },
         upstream: compose::upstream(&raw.upstream, desk),
         entities,
         user: raw.user.as_ref().map(|user| user.0.clone()),

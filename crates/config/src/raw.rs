@@ -33,7 +33,7 @@ pub(crate) use proxy::*;
 pub(crate) use tasks::*;
 pub(crate) use worker::*;
 
-use crate::scalar::{AppName, FilePath, MetricsAt, Peer, Period, PlainText};
+use crate::scalar::{AppName, ByteSize, FilePath, MetricsAt, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,14 +151,17 @@ pub(crate) struct Io {
     /// Connections that the kernel keeps waiting to be accepted, per listener.
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
-    /// The folder of request bodies that are too large for memory.
+    /// The folder of request bodies, and of answers of other servers, that are too large for memory.
     #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
     pub(crate) spool: FilePath,
+    /// What all answers of other servers together may take there, while slow clients take them.
+    #[schemars(extend("x-alias" = ["proxy_max_temp_file_size"]))]
+    pub(crate) spool_size: ByteSize,
 }
 
 impl Default for Io {
     fn default() -> Self {
-        Io { backlog: 4096, spool: FilePath("/tmp".to_owned()) }
+        Io { backlog: 4096, spool: FilePath("/tmp".to_owned()), spool_size: ByteSize(4 << 30) }
     }
 }
 

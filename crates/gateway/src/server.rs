@@ -302,7 +302,7 @@ async fn drain(gateway: &Rc<Gateway>) {
     gateway.generation().tasks().for_each(|tasks| tasks.stop());
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
     let until_ms = now_ms() + drain_timeout_ms;
-    while gateway.connections() > 0 && now_ms() < until_ms {
+    while gateway.connections.connections() > 0 && now_ms() < until_ms {
         reactor::sleep(10).await;
     }
     for pool in gateway.pools.borrow().iter() {

@@ -51,6 +51,7 @@ void outboard_call(zval *callback, outboard_visit *visit);
 
 /* one_shot.c */
 void outboard_one_shot_begin(void);
+void outboard_one_shot_keep_open(void);
 void outboard_one_shot_end(void);
 
 /* serve.c */

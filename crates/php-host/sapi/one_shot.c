@@ -30,9 +30,15 @@ static bool has_storage(const zend_object *object)
 	return object->handlers->free_obj != zend_object_std_dtor && object->ce != zend_ce_closure;
 }
 
-/* The end of globals would have their last reference dropped, and a shared connection closed. */
-static void keep_open(void)
+/* What would be closed with its last reference is another process's as well. */
+void outboard_one_shot_keep_open(void)
 {
+	zend_resource *resource;
+	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
+		if (resource->handle < first_resource) {
+			GC_ADDREF(resource);
+		}
+	} ZEND_HASH_FOREACH_END();
 	for (uint32_t i = 1; i < first_object; i++) {
 		zend_object *object = EG(objects_store).object_buckets[i];
 		if (IS_OBJ_VALID(object) && has_storage(object)) {
@@ -102,7 +108,7 @@ void outboard_one_shot_end(void)
 		attempt(zend_observer_fcall_end_all);
 	}
 	php_call_shutdown_functions();
-	keep_open();
+	outboard_one_shot_keep_open();
 	zend_call_destructors();
 	attempt(php_output_end_all);
 	outboard_time_limit_end();

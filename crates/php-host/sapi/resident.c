@@ -234,6 +234,9 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 			outboard_persistent_startup();
 			outboard_reset_startup();
 			boot(script);
+			if (outboard_is_child) {
+				outboard_child_end();
+			}
 			if (one_shot) {
 				outboard_end_fork();
 			} else {

@@ -68,6 +68,12 @@ extern const zend_function_entry outboard_page_cache_functions[];
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 
+/* children.c */
+extern bool outboard_is_child;
+void outboard_children_startup(void);
+void outboard_children_reap(void);
+void outboard_child_end(void);
+
 /* resident.c: NULL but in a worker whose script stays. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;

@@ -18,6 +18,7 @@ mod asks;
 mod backtrace;
 mod callbacks;
 mod capture;
+mod descendants;
 mod engine;
 mod events;
 mod exchange;
