@@ -88,14 +88,14 @@ fn a_broken_server_says_what_and_where_within_two_seconds() {
     servers.describe("no-host", &format!("{SITE}[app.site.php]\nhost_binary = \"../none\"\n"));
     for (name, words) in [
         ("bad-toml", &["bad-toml.toml:1"][..]),
-        ("bad-key", &["bad-key.toml:", "rot"]),
-        ("no-folder", &["no-folder.toml:", "there is no folder"]),
+        ("bad-key", &["bad-key.toml:6", "rot"]),
+        ("no-folder", &["no-folder.toml:5", "there is no folder"]),
         ("port-taken", &[&taken, "Address already in use"]),
         ("syntax-error", &["Parse error", "syntax.php", "line"]),
         ("missing-class", &["Shop\\Worker", "not found", "missing.php:2"]),
         ("no-worker", &["ended without a call for a request"]),
         ("no-user", &["nobody-of-that-name"]),
-        ("no-host", &["no-host.toml:", "none"]),
+        ("no-host", &["no-host.toml:7", "none"]),
         ("unknown", &["there is no server `unknown`"]),
     ] {
         let ended = servers.run("start", &[name]);
