@@ -51,7 +51,9 @@ pub(crate) struct File {
     /// Peers whose `X-Forwarded-*` headers are believed, for listeners that do not name their own.
     #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
     pub(crate) trusted_proxies: Vec<Peer>,
-    /// Which `X-Forwarded-*` headers are believed from trusted proxies.
+    /// Which `X-Forwarded-*` headers are believed from trusted proxies. `"host"` only if the proxy
+    /// sets the header itself: one that hands the client's through lets visitors choose the host
+    /// that links are made with.
     #[schemars(extend("x-alias" = ["real_ip_header"]))]
     pub(crate) forwarded_headers: Vec<ForwardedHeader>,
     /// The user that a server which was started by root goes on as, once its addresses are bound,
@@ -102,7 +104,7 @@ impl Default for File {
             environment: Environment::default(),
             listen: OneOrMany::One(ListenEntry::default()),
             trusted_proxies: Vec::new(),
-            forwarded_headers: ForwardedHeader::ALL.to_vec(),
+            forwarded_headers: ForwardedHeader::USUAL.to_vec(),
             user: None,
             group: None,
             drain_timeout: Period(30_000),

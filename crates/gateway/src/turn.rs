@@ -82,7 +82,7 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
 fn forwarded(connection: &mut Connection) -> Forwarded {
     let forwarding = &connection.listener.clone().forwarding;
     let https = connection.wire.is_encrypted();
-    if forwarding.trusted_proxies.is_empty() && !forwarding.trust_unix_peers {
+    if !forwarding.has_proxies() {
         return Forwarded { https, ..Forwarded::default() };
     }
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
@@ -100,6 +100,9 @@ async fn dispatch(
     }
     if matches!(turn.asked.method, Method::Connect | Method::Trace) {
         return (None, refuse(connection, turn, None, Reason::MethodRefused).await);
+    }
+    if turn.forwarded.has_bad_host {
+        return (None, refuse(connection, turn, None, Reason::BadRequest).await);
     }
     let buffers = connection.buffers();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
