@@ -56,6 +56,9 @@ pub(crate) struct File {
     /// that links are made with.
     #[schemars(extend("x-alias" = ["real_ip_header"]))]
     pub(crate) forwarded_headers: Vec<ForwardedHeader>,
+    /// Whether a refusal says its reason, in the header `X-Outboard-Reason` and on its page; absent:
+    /// in development only. The error log says it in any case.
+    pub(crate) reason_header: Option<bool>,
     /// The user that a server which was started by root goes on as, once its addresses are bound,
     /// and that PHP runs as; absent: the one that started the server. With apps that run as
     /// different users the gateway stays root.
@@ -105,6 +108,7 @@ impl Default for File {
             listen: OneOrMany::One(ListenEntry::default()),
             trusted_proxies: Vec::new(),
             forwarded_headers: ForwardedHeader::USUAL.to_vec(),
+            reason_header: None,
             user: None,
             group: None,
             drain_timeout: Period(30_000),

@@ -207,10 +207,10 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
         }
         Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
-            if let Some(hint) = hint {
+            if let Some(hint) = &hint {
                 app.log_text(Level::Info, turn.request_id, hint);
             }
-            refuse(connection, turn, Some(app), reason).await
+            refuse_with(connection, turn, Some(app), reason, hint.as_deref()).await
         }
         Route::Redirect { status, location } => {
             let mut headers = HeaderBlock::default();
@@ -241,14 +241,30 @@ pub(crate) async fn refuse(
     app: Option<&Rc<App>>,
     reason: Reason,
 ) -> Answered {
+    refuse_with(connection, turn, app, reason, None).await
+}
+
+/// The same, with what the operator can do about it, for developers to read on the page.
+async fn refuse_with(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: Option<&Rc<App>>,
+    reason: Reason,
+    hint: Option<&str>,
+) -> Answered {
     let label = label(connection);
     connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &label);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let headers = error_headers(reason);
-    respond(connection, turn, app, reason.status(), headers, &error_page(reason)).await
+    let tells = connection.gateway.generation().config.tells_reasons;
+    let mut page = error_page(reason, tells);
+    if let Some(hint) = hint.filter(|_| connection.gateway.development().is_some()) {
+        page += &format!("<p>{}</p>\n", failure::escape(hint));
+    }
+    let headers = error_headers(reason, tells);
+    respond(connection, turn, app, reason.status(), headers, &page).await
 }
 
 /// Answers with what PHP failed at, in development.
