@@ -15,7 +15,7 @@ use crate::log::Level;
 use crate::wire::Wire;
 use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
-use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn};
+use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn, yield_now};
 use outboard_tls::ServerConfig;
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
@@ -164,8 +164,17 @@ impl Bound {
     }
 }
 
+/// Connections that are accepted before others have their turn.
+const ACCEPTED_A_TURN: u32 = 16;
+
 async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) {
+    let mut in_turn = 0;
     loop {
+        // Those that are here already go on before more are let in.
+        in_turn = (in_turn + 1) % ACCEPTED_A_TURN;
+        if in_turn == 0 {
+            yield_now().await;
+        }
         let accepted = {
             let mut accept = std::pin::pin!(listener.accept());
             std::future::poll_fn(|context| {

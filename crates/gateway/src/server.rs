@@ -17,8 +17,7 @@ use crate::pool::StartError;
 use crate::upgrade::Protocol;
 use orders::{Order, Orders};
 use outboard_config::{Config, Diagnostics};
-use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
-use outboard_ring::doorbell::Doorbell;
+use outboard_reactor::{self as reactor, blocking, now_ms, spawn};
 use rustix::process::geteuid;
 use std::future::poll_fn;
 use std::io;
@@ -111,16 +110,13 @@ async fn serve_on_loop(
     wanted: Vec<Wanted>,
     options: Options,
 ) -> Result<(), ServerError> {
-    let doorbell = Doorbell::nonblocking().map_err(ServerError::Io)?;
-    let ring = doorbell.try_clone().map_err(ServerError::Io)?;
-    let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let orders = Orders::catch().map_err(ServerError::Io)?;
     let kit = Kit { name: options.name, host_binary: options.host_binary, load: options.load };
-    let (generation, sinks) = kit.open(1, config, None, &doorbell)?;
-    let gateway = Gateway::new(generation, sinks, doorbell, options.protocols);
+    let (generation, sinks) = kit.open(1, config, None)?;
+    let gateway = Gateway::new(generation, sinks, options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
     tell_who_serves(&gateway);
-    reactor::watch_memory(Rings(gateway.clone()));
+    reactor::watch_memory(Rings::new(gateway.clone()));
     let admin_socket = set::listen_first(&gateway, wanted, options.admin_socket)?;
     if let Some(unstarted) = wait_ready_or_stop(&gateway, &orders).await {
         set::stop(&gateway);
@@ -136,7 +132,6 @@ async fn serve_on_loop(
     attend(&gateway, &orders, &kit, &options.tell).await;
     (options.tell)(&Life::Stopping);
     drain(&gateway).await;
-    drop(watched);
     Ok(())
 }
 
@@ -227,7 +222,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let wanted = Wanted::of(&config)?;
     let present = gateway.generation();
     let number = present.number + 1;
-    let (successor, sinks) = kit.open(number, config, Some(&present), &gateway.doorbell)?;
+    let (successor, sinks) = kit.open(number, config, Some(&present))?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
         Ok(()) => {

@@ -6,7 +6,7 @@
 //! worker.
 
 use outboard_ring::channel::{WaitCall, WorkerChannel};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
@@ -43,7 +43,7 @@ pub(crate) enum Notice {
 #[derive(Debug)]
 pub(crate) struct Link {
     channel: WorkerChannel,
-    bell: Doorbell,
+    bell: Awaited,
     gateway_bell: Doorbell,
     /// Half of the ring, so that the gateway empties one half while the other fills.
     pub(crate) largest_piece_bytes: usize,
@@ -75,7 +75,7 @@ impl Link {
     /// A worker's end of a fresh channel.
     pub(crate) fn new(
         mut channel: WorkerChannel,
-        bell: Doorbell,
+        bell: Awaited,
         gateway_bell: Doorbell,
     ) -> Result<Self, Corrupt> {
         let largest_piece_bytes = channel.free_bytes()? / 2 - FRAME_HEADER_BYTES;
@@ -304,8 +304,8 @@ impl Link {
         Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
     }
 
-    /// The bell of this worker.
-    pub(crate) fn bell(&self) -> &Doorbell {
+    /// Where this worker waits for the gateway.
+    pub(crate) fn bell(&self) -> &Awaited {
         &self.bell
     }
 
