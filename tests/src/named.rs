@@ -60,9 +60,12 @@ impl NamedServers {
         servers
     }
 
-    /// Writes a server's file.
+    /// Writes a server's file. Under root everything stays root's unless it says otherwise: what is
+    /// tested here are commands.
     pub fn describe(&self, name: &str, text: &str) {
-        self.put(&format!("conf/{name}.toml"), text);
+        let insists = rustix::process::geteuid().is_root() && !text.contains("user = ");
+        let user = if insists { "user = \"root\"\n" } else { "" };
+        self.put(&format!("conf/{name}.toml"), &format!("{user}{text}"));
     }
 
     /// Writes a file beside the folders `conf`, `run` and `public`.

@@ -1,8 +1,8 @@
-//! Who serves: a server that root starts goes on as the configured user.
+//! Who serves: a server that root starts goes on as a user of its own, and PHP as another.
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{NamedServers, Process};
+use outboard_e2e::{Configured, Docroot, NamedServers, Process};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 const USER: &str = "www-data";
+const GATEWAY: &str = "daemon";
 
 /// Only root can become somebody else.
 fn is_root() -> bool {
@@ -24,6 +25,19 @@ fn uid_of(name: &str) -> u32 {
     let text = fs::read_to_string("/etc/passwd").expect("it is everybody's to read");
     let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
     line.and_then(|line| line.split(':').nth(2)?.parse().ok()).expect("Debian has this user")
+}
+
+fn gid_of(name: &str) -> u32 {
+    let text = fs::read_to_string("/etc/group").expect("it is everybody's to read");
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
+    line.and_then(|line| line.split(':').nth(2)?.parse().ok()).expect("Debian has this group")
+}
+
+/// The process that started this one (proc(5)).
+fn parent(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    line.and_then(|id| id.trim().parse().ok()).expect("proc(5) has it")
 }
 
 fn owner(path: &Path) -> u32 {
@@ -67,25 +81,25 @@ fn through(socket: &Path) -> String {
 }
 
 #[test]
-fn root_binds_the_addresses_and_the_user_serves() {
+fn root_binds_the_addresses_and_another_user_than_phps_serves() {
     if !is_root() {
         return;
     }
     let servers = NamedServers::new();
-    described(&servers, &format!("user = \"{USER}\""));
-    let uid = uid_of(USER);
+    described(&servers, &format!("user = \"{USER}\"\ngateway_user = \"{GATEWAY}\""));
+    let (php, own) = (uid_of(USER), uid_of(GATEWAY));
     // The second start finds what the first, which could not remove it, has left.
     for _ in 0..2 {
         servers.run("start", &["site"]).well();
         let pid = servers.pid("site");
         for ids in users_of(pid) {
-            assert_eq!(ids, [uid; 4]);
+            assert_eq!(ids, [own; 4]);
         }
         let who = servers.client("site").get("/who.php").expect(200).text();
-        assert_eq!(who, uid.to_string());
+        assert_eq!(who, php.to_string());
         assert!(through(&servers.path("run/http.sock")).ends_with(&who));
         for file in ["run/http.sock", "run/site.sock", "access.log", "conf/log/site.log"] {
-            assert_eq!(owner(&servers.path(file)), uid, "{file}");
+            assert_eq!(owner(&servers.path(file)), own, "{file}");
         }
         servers.run("reload", &["site"]).well();
         assert_eq!(servers.client("site").get("/who.php").expect(200).text(), who);
@@ -97,7 +111,7 @@ fn root_binds_the_addresses_and_the_user_serves() {
 }
 
 #[test]
-fn a_group_of_its_own_is_the_servers_and_phps() {
+fn a_group_of_its_own_is_phps() {
     if !is_root() {
         return;
     }
@@ -105,17 +119,14 @@ fn a_group_of_its_own_is_the_servers_and_phps() {
     described(&servers, &format!("user = \"{USER}\"\ngroup = \"nogroup\""));
     servers.put("public/group.php", "<?php echo filegroup('/proc/self/status');");
     servers.run("start", &["site"]).well();
-    let group = fs::metadata(servers.path("access.log")).expect("it is there").gid();
-    assert_eq!(
-        fs::metadata(format!("/proc/{}", servers.pid("site"))).expect("it runs").gid(),
-        group
-    );
     let of_php = servers.client("site").get("/group.php").expect(200).text();
-    assert_eq!(of_php, group.to_string());
+    assert_eq!(of_php, gid_of("nogroup").to_string());
+    let socket = fs::metadata(servers.path("run/http.sock")).expect("it is there");
+    assert_eq!((socket.uid(), socket.gid()), (uid_of("nobody"), gid_of("nogroup")));
 }
 
 #[test]
-fn apps_of_different_users_keep_the_gateway_root_and_the_log_says_so() {
+fn apps_have_users_of_their_own_and_none_is_the_gateways() {
     if !is_root() {
         return;
     }
@@ -126,11 +137,87 @@ fn apps_of_different_users_keep_the_gateway_root_and_the_log_says_so() {
     let other = "[app.other]\nroot = \"../public\"\npath = \"/other/\"\nuser = \"nobody\"\n";
     servers.describe("site", &format!("{text}{other}"));
     servers.run("start", &["site"]).well();
-    assert_eq!(users_of(servers.pid("site"))[0], [0; 4]);
+    assert_eq!(users_of(servers.pid("site"))[0], [uid_of("daemon"); 4]);
     let mut client = servers.client("site");
     for (target, user) in [("/who.php", USER), ("/other/who.php", "nobody")] {
         assert_eq!(client.get(target).expect(200).text(), uid_of(user).to_string());
     }
+    // A user whom root has not heard of takes a start by root.
+    let later = "[app.later]\nroot = \"../public\"\npath = \"/later/\"\nuser = \"games\"\n";
+    servers.describe("site", &format!("{text}{other}{later}"));
+    let refused = servers.run("reload", &["site"]);
+    assert_ne!(refused.code, Some(0));
     let log = fs::read_to_string(servers.path("conf/log/site.log")).expect("it is there");
-    assert!(log.contains("the gateway stays root"), "{log}");
+    assert!(log.contains("was not configured when root started the server"), "{log}");
+    client.get("/who.php").expect(200);
+}
+
+#[test]
+fn what_cannot_be_kept_apart_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let servers = NamedServers::new();
+    let same = format!("user = \"{USER}\"\ngateway_user = \"{USER}\"");
+    let none = format!("user = \"{USER}\"\ngateway_user = \"no-such-user\"");
+    for (settings, words) in
+        [(same.as_str(), "a user of its own"), (none.as_str(), "no user no-such-user")]
+    {
+        described(&servers, settings);
+        let ended = servers.run("start", &["site"]);
+        assert!(ended.code != Some(0) && ended.stderr.contains(words), "{ended:?}");
+    }
+}
+
+#[test]
+fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
+    if !is_root() {
+        return;
+    }
+    let servers = NamedServers::new();
+    described(&servers, "#user = none");
+    servers.run("start", &["site"]).well();
+    let who = servers.client("site").get("/who.php").expect(200).text();
+    assert_eq!(who, uid_of(USER).to_string());
+    let log = fs::read_to_string(servers.path("conf/log/site.log")).expect("it is there");
+    assert!(log.contains("PHP runs as www-data"), "{log}");
+    servers.run("stop", &["site"]).well();
+
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(servers.path("public"), mode(0o700)).expect("it is ours");
+    let ended = servers.run("start", &["site"]);
+    assert!(ended.code != Some(0) && ended.stderr.contains("insist on root"), "{ended:?}");
+    described(&servers, "user = \"root\"");
+    servers.run("start", &["site"]).well();
+    assert_eq!(servers.client("site").get("/who.php").expect(200).text(), "0");
+    let log = fs::read_to_string(servers.path("conf/log/site.log")).expect("it is there");
+    assert!(log.contains("runs as root, as configured"), "{log}");
+}
+
+#[test]
+fn a_killed_gateway_leaves_nothing_and_a_killed_spawner_stops_the_gateway() {
+    if !is_root() {
+        return;
+    }
+    let site = || {
+        let tables = "[app.site.pool]\nmin = 1\nmax = 1\n";
+        Configured::start(Docroot::of("routing"), &Configured::text(tables))
+    };
+    let killed = site();
+    let processes = killed.processes();
+    assert!(processes.len() >= 2, "{processes:?}");
+    let spawner = parent(processes[0]);
+    assert_ne!(spawner, killed.child().pid());
+    assert_eq!(users_of(spawner)[0], [0; 4]);
+    let _ = killed.into_killed();
+    processes.iter().chain([&spawner]).for_each(|pid| Process::of(*pid).wait_until_gone());
+
+    let orphaned = site();
+    let processes = orphaned.processes();
+    let pid = rustix::process::Pid::from_raw(parent(processes[0]).cast_signed());
+    rustix::process::kill_process(pid.expect("it runs"), rustix::process::Signal::KILL)
+        .expect("it is ours");
+    processes.iter().for_each(|pid| Process::of(*pid).wait_until_gone());
+    assert_eq!(orphaned.child().wait(), Some(1));
+    orphaned.logs(&["the spawner has gone"]);
 }

@@ -9,9 +9,11 @@ use crate::admin;
 use crate::answer::{Sent, write_within};
 use crate::buffers::Buffers;
 use crate::client::Ends;
+use crate::connections::Entry;
 use crate::gateway::Gateway;
 use crate::listener::{ListenerFacts, Serves};
 use crate::log::Wall;
+use crate::pace::Pace;
 use crate::reason::Reason;
 use crate::turn;
 use crate::upgrade::{Speak, Upgraded};
@@ -45,6 +47,10 @@ pub(crate) struct Connection {
     /// What another protocol does with the connection, once it is switched to.
     pub(crate) switched: Option<Speak>,
     served: u32,
+    /// How the client takes the present answer.
+    pub(crate) pace: Pace,
+    /// Its place in the account of what is open.
+    entry: Entry,
 }
 
 /// What waiting for a head came to.
@@ -76,7 +82,9 @@ impl Connection {
         listener: Rc<ListenerFacts>,
         wire: Wire,
         ends: Ends,
+        entry: Entry,
     ) -> Self {
+        let pace = Pace::of_response(&gateway.limits());
         Self {
             gateway,
             listener,
@@ -89,6 +97,8 @@ impl Connection {
             lost: None,
             switched: None,
             served: 0,
+            pace,
+            entry,
         }
     }
 
@@ -113,7 +123,8 @@ impl Connection {
                 _ => break,
             }
         }
-        let Self { gateway, wire, buffers, consumed, switched, .. } = self;
+        // The connection counts until its protocol has ended.
+        let Self { gateway, wire, buffers, consumed, switched, entry: _entry, .. } = self;
         let mut read_ahead = Vec::new();
         if let Some(mut buffers) = buffers {
             if switched.is_some() {
@@ -122,9 +133,8 @@ impl Connection {
             gateway.buffers.give_back(buffers);
         }
         if let Some(speak) = switched {
-            speak(Upgraded::new(wire, read_ahead, gateway.clone())).await;
+            speak(Upgraded::new(wire, read_ahead, gateway)).await;
         }
-        gateway.connection_closed();
     }
 
     /// The working memory; there is some from the first byte of a request to the end of its
@@ -150,8 +160,18 @@ impl Connection {
         self.consumed = 0;
     }
 
-    /// Reads until a whole head is in the input.
+    /// Reads until a whole head is in the input. Until then the connection is one that waits, however
+    /// much of a head has come.
     async fn next_head(&mut self) -> Next {
+        let next = self.read_head().await;
+        if !matches!(next, Next::Request) && self.entry.is_unwanted() {
+            return Next::Close;
+        }
+        self.entry.go_on();
+        next
+    }
+
+    async fn read_head(&mut self) -> Next {
         if self.buffers.as_ref().is_none_or(|buffers| buffers.input.is_empty()) {
             if let Some(buffers) = self.buffers.take() {
                 self.gateway.buffers.give_back(buffers);
@@ -171,6 +191,7 @@ impl Connection {
                 let buffers = self.buffers();
                 buffers.head.has_started(&buffers.input)
             };
+            self.entry.wait();
             match self.read_more().await {
                 Read::Some => {}
                 Read::Closed if started => {
@@ -211,14 +232,18 @@ impl Connection {
             if self.gateway.is_draining() {
                 return Poll::Ready(false);
             }
-            self.wire.poll_readable().map(|()| true)
+            if self.wire.poll_readable().is_ready() {
+                return Poll::Ready(true);
+            }
+            self.entry.wait();
+            if self.entry.is_unwanted() { Poll::Ready(false) } else { Poll::Pending }
         });
         with_deadline(reactor::now_ms() + idle_timeout_ms, readable).await.unwrap_or(false)
     }
 
     /// Reads once; the caller has set the deadline.
-    async fn read_more(&mut self) -> Read {
-        let wire = &self.wire;
+    pub(crate) async fn read_more(&mut self) -> Read {
+        let (wire, entry) = (&self.wire, &self.entry);
         let input = &mut self.buffers.get_or_insert_with(|| self.gateway.buffers.take()).input;
         if input.capacity() == input.len() {
             input.reserve(input.len().max(4096));
@@ -230,6 +255,9 @@ impl Connection {
                     Ok(Some(_)) => return Poll::Ready(Read::Some),
                     Ok(None) => {}
                 }
+            }
+            if entry.is_unwanted() {
+                return Poll::Ready(Read::Closed);
             }
             if reactor::deadline_passed() { Poll::Ready(Read::TimedOut) } else { Poll::Pending }
         })
@@ -246,6 +274,7 @@ impl Connection {
 
     async fn answer(&mut self) -> After {
         let started = Wall::now();
+        self.pace = Pace::of_response(&self.gateway.limits());
         let sent = match self.listener.serves {
             Serves::Apps | Serves::Entities => turn::answer(self, started).await,
             Serves::Admin | Serves::Metrics => admin::answer(self).await,
@@ -269,6 +298,15 @@ impl Connection {
         }
     }
 
+    /// Whether nobody can be answered any more: the client is gone, or has closed its side where that
+    /// counts as going.
+    pub(crate) fn poll_gone(&self) -> Poll<()> {
+        match self.gateway.limits().aborts_on_close {
+            true => self.wire.poll_hangup(),
+            false => self.wire.poll_gone(),
+        }
+    }
+
     /// Answers a request whose head could not be read; nothing of it is known.
     async fn refuse_unread(&mut self, reason: Reason, detail: &str) -> After {
         let text = format!("{detail} from {}", self.ends.peer_text);
@@ -282,9 +320,9 @@ impl Connection {
     }
 
     /// Writes bytes that fit no other place (`100 Continue`).
-    pub(crate) async fn write_plain(&self, bytes: &[u8]) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
-        write_within(&self.wire, &mut [IoSlice::new(bytes)], timeout_ms).await.is_ok()
+    pub(crate) async fn write_plain(&mut self, bytes: &[u8]) -> bool {
+        let slices = &mut [IoSlice::new(bytes)];
+        write_within(&self.wire, slices, &mut self.pace).await.is_ok()
     }
 
     /// Ends the sending side and reads what still comes for a while: closing with unread bytes

@@ -7,6 +7,7 @@
 mod batch;
 mod call;
 mod operate;
+mod owner;
 mod pressure;
 mod record;
 
@@ -31,6 +32,7 @@ use std::rc::Rc;
 pub(crate) use batch::{Answer, answer as answer_worker};
 pub(crate) use call::Call;
 pub(crate) use operate::operate;
+pub(crate) use owner::Owner;
 #[cfg(fuzzing)]
 pub(crate) use {batch::Batch, record::Tags};
 

@@ -89,6 +89,7 @@ reasons! {
     UpstreamTimeout 504 "upstream_timeout" "The upstream did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
     EntityFull 507 "entity_full" "The disk, or the memory of a namespace in memory, is full.";
+    TooManyConnections 0 "too_many_connections" "The address has as much open as limits.connections_per_ip allows, or there are limits.streams.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";
 }
 

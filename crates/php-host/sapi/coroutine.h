@@ -49,6 +49,11 @@ extern bool outboard_broken;
 void outboard_contain(void (*step)(void *arg), void *arg, outboard_visit *visit);
 void outboard_call(zval *callback, outboard_visit *visit);
 
+/* one_shot.c */
+void outboard_one_shot_begin(void);
+void outboard_one_shot_keep_open(void);
+void outboard_one_shot_end(void);
+
 /* serve.c */
 void outboard_serve_startup(void);
 void outboard_serve(zval *handler, outboard_visit *visit);

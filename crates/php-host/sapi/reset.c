@@ -137,6 +137,7 @@ static void reset_rewriting(void)
 void outboard_reset_after(outboard_visit *visit)
 {
 	uint32_t made = outboard_dirt;
+	outboard_children_reap();
 	outboard_reset_ini();
 	if (!made) {
 		return;

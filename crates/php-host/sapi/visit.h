@@ -22,6 +22,7 @@ typedef struct {
 	outboard_filter_inputs filter;
 	zval http_globals[6];
 	zval superglobals[OUTBOARD_SUPERGLOBALS];
+	bool armed[OUTBOARD_SUPERGLOBALS]; /* to be made when a file that mentions it is compiled */
 	zval error_handler;
 	int error_handler_reporting;
 	zend_stack error_handlers;
@@ -111,7 +112,7 @@ void outboard_loop_startup(void);
 bool outboard_may_suspend(void);
 void outboard_forked(void);
 void outboard_main_visit(const outboard_event *event);
-void outboard_end_main_visit(void);
+void outboard_end_fork(void);
 uint64_t outboard_spawn(zval *callback, zval *ended);
 void outboard_cancel_task(uint64_t id);
 void outboard_timer_add(uint64_t id, zval *callback);

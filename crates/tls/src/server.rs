@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +24,9 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
+/// Opens a file for reading; may be able to open what this process itself cannot.
+pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<File>;
+
 /// Settings for sessions that show these certificates and speak these protocols, the best one first
 /// (RFC 7301). Sessions go on where earlier ones of the same client ended (RFC 8446 2.2), without
 /// early data, which could be sent twice.
@@ -31,9 +36,10 @@ pub struct CertificateFiles {
 pub fn server_settings(
     files: &[CertificateFiles],
     protocols: &[&[u8]],
+    open: Open<'_>,
 ) -> Result<ServerConfig, String> {
     let provider = Arc::new(ring::default_provider());
-    let shown = files.iter().map(|files| Shown::read(files, &provider));
+    let shown = files.iter().map(|files| Shown::read(files, &provider, open));
     let shown = shown.collect::<Result<Vec<_>, String>>()?;
     let mut settings = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -71,9 +77,14 @@ struct Shown {
 }
 
 impl Shown {
-    fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Self, String> {
-        let chain = CertificateDer::pem_file_iter(&files.chain)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    fn read(
+        files: &CertificateFiles,
+        provider: &CryptoProvider,
+        open: Open<'_>,
+    ) -> Result<Self, String> {
+        let open = |path: &Path| open(path).map_err(|error| broken(path, &error));
+        let chain = CertificateDer::pem_reader_iter(BufReader::new(open(&files.chain)?))
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|error| broken(&files.chain, &error))?;
         let Some(first) = chain.first() else {
             return Err(broken(&files.chain, &"there is no certificate in it"));
@@ -83,11 +94,19 @@ impl Shown {
             .valid_dns_names()
             .map(str::to_ascii_lowercase)
             .collect();
-        let key =
-            PrivateKeyDer::from_pem_file(&files.key).map_err(|error| broken(&files.key, &error))?;
-        let certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
-            broken(&files.key, &format!("with {}: {error}", files.chain.display()))
-        })?;
+        let key = PrivateKeyDer::from_pem_reader(BufReader::new(open(&files.key)?))
+            .map_err(|error| broken(&files.key, &error))?;
+        let certified =
+            CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+                rustls::Error::InconsistentKeys(_) => {
+                    let chain = files.chain.display();
+                    broken(
+                        &files.key,
+                        &format!("this is not the key of the certificate in {chain}"),
+                    )
+                }
+                error => broken(&files.key, &error),
+            })?;
         Ok(Self { names, certified: Arc::new(certified) })
     }
 

@@ -6,6 +6,8 @@
 use super::Common;
 use crate::client::Ends;
 use crate::connection::Connection;
+use crate::connections::Entry;
+use crate::pace::Pace;
 use crate::wire::Wire;
 use crate::wire::pipe::Pipe;
 use bytes::Bytes;
@@ -16,7 +18,7 @@ use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, LAST_CHUNK, Method, ResponseBody,
     ResponseParser, write_chunk_head, write_head_end, write_header, write_request_line,
 };
-use outboard_reactor::{now_ms, spawn, with_deadline};
+use outboard_reactor::spawn;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -56,12 +58,13 @@ impl Bridge {
     }
 
     /// Has the request answered.
-    pub(super) async fn serve(self) {
+    pub(super) async fn serve(self, entry: Entry) {
         let Self { common, head, body, mut respond } = self;
         let (pipe, far) = Pipe::pair();
         let wire = Wire::http2(far, common.local);
         let ends = Ends::new(common.ends.peer);
-        let connection = Connection::new(common.gateway.clone(), common.facts.clone(), wire, ends);
+        let connection =
+            Connection::new(common.gateway.clone(), common.facts.clone(), wire, ends, entry);
         spawn(connection.serve());
         let Ok(written) = written(&head, body.is_end_stream()) else {
             return respond.send_reset(Reason::PROTOCOL_ERROR);
@@ -74,7 +77,7 @@ impl Bridge {
             pipe,
             input: Vec::new(),
             method: Method::of(head.method().as_str().as_bytes()),
-            write_timeout_ms: common.gateway.limits().write_timeout_ms,
+            pace: Pace::of_response(&common.gateway.limits()),
         };
         if let Err(Broken(reason)) = answer.relay(&mut respond).await {
             respond.send_reset(reason);
@@ -167,7 +170,7 @@ struct Answer {
     pipe: Rc<Pipe>,
     input: Vec<u8>,
     method: Method,
-    write_timeout_ms: u64,
+    pace: Pace,
 }
 
 impl Answer {
@@ -298,7 +301,7 @@ impl Answer {
 
     /// Sends all, as the client's windows allow, as long as they open in time.
     async fn send(
-        &self,
+        &mut self,
         stream: &mut SendStream<Bytes>,
         data: Vec<u8>,
         is_last: bool,
@@ -312,9 +315,9 @@ impl Answer {
                 }
                 stream.poll_capacity(context)
             });
-            let until_ms = now_ms() + self.write_timeout_ms;
-            let granted = with_deadline(until_ms, granted).await.ok().flatten();
+            let granted = self.pace.wait(granted).await.ok().flatten();
             let count = granted.ok_or(Broken(Reason::CANCEL))??;
+            self.pace.count(count);
             let piece = data.split_to(count.min(data.len()));
             stream.send_data(piece, is_last && data.is_empty())?;
             if data.is_empty() && is_last {

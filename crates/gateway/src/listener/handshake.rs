@@ -5,6 +5,7 @@
 
 use crate::answer::write_within;
 use crate::gateway::Gateway;
+use crate::pace::Pace;
 use crate::wire::Wire;
 use outboard_reactor::{Stream, now_ms, with_deadline};
 use outboard_tls::{ServerConfig, Session};
@@ -37,7 +38,9 @@ pub(super) async fn of(
     let first = with_deadline(until_ms, first_byte(&stream)).await.map_err(too_long)?;
     if first.map_err(|error| error.to_string())? != HANDSHAKE {
         // Whoever is gone has not waited for it.
-        let _ = write_within(&Wire::Plain(stream), &mut [IoSlice::new(PLAIN)], timeout_ms).await;
+        let mut pace = Pace::of_response(&gateway.limits());
+        let slices = &mut [IoSlice::new(PLAIN)];
+        let _ = write_within(&Wire::Plain(stream), slices, &mut pace).await;
         return Err("it speaks something else".to_owned());
     }
     let session = with_deadline(until_ms, Session::accept(stream, settings)).await;

@@ -4,11 +4,12 @@
 //! that takes nothing (a stopped terminal, a stuck collector behind a pipe) never holds the loop: the
 //! lines wait, and those that find too many before them are counted and lost.
 
+use crate::opener::Opener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -40,6 +41,7 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 #[derive(Debug)]
 pub(crate) struct Sink {
     target: Target,
+    opener: Opener,
     file: RefCell<Option<File>>,
     /// Whether somebody reads at the other end, who may stop to.
     has_reader: Cell<bool>,
@@ -52,10 +54,11 @@ impl Sink {
     ///
     /// # Errors
     /// What opening the file reports.
-    pub(crate) fn open(target: Target) -> io::Result<Self> {
-        let file = RefCell::new(open(&target)?);
+    pub(crate) fn open(target: Target, opener: Opener) -> io::Result<Self> {
+        let file = RefCell::new(open(&target, &opener)?);
         let sink = Self {
             target,
+            opener,
             file,
             has_reader: Cell::new(false),
             buffer: RefCell::default(),
@@ -88,7 +91,7 @@ impl Sink {
     /// What opening the file reports; the old one stays in use.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         self.flush();
-        *self.file.borrow_mut() = open(&self.target)?;
+        *self.file.borrow_mut() = open(&self.target, &self.opener)?;
         self.note_kind();
         Ok(())
     }
@@ -187,9 +190,9 @@ fn write_to_reader(fd: BorrowedFd<'_>, bytes: &[u8], patience: Timespec) -> Resu
     Ok(written)
 }
 
-fn open(target: &Target) -> io::Result<Option<File>> {
+fn open(target: &Target, opener: &Opener) -> io::Result<Option<File>> {
     match target {
-        Target::File(path) => OpenOptions::new().create(true).append(true).open(path).map(Some),
+        Target::File(path) => opener.append(path).map(Some),
         _ => Ok(None),
     }
 }
@@ -219,7 +222,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("outboard-sink-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (path, old) = (folder.join("log"), folder.join("log.1"));
-        let sink = Sink::open(Target::File(path.clone())).unwrap();
+        let sink = Sink::open(Target::File(path.clone()), Opener::default()).unwrap();
         sink.line(|out| out.extend_from_slice(b"before"));
         std::fs::rename(&path, &old).unwrap();
         sink.reopen().unwrap();
@@ -237,8 +240,8 @@ mod tests {
         let path = folder.join("log");
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());
-        let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        let sink = Sink::open(Target::File(path)).unwrap();
+        let mut reader = File::options().read(true).write(true).open(&path).unwrap();
+        let sink = Sink::open(Target::File(path), Opener::default()).unwrap();
         let line = [b'x'; 1000];
         for _ in 0..1000 {
             sink.line(|out| out.extend_from_slice(&line));
