@@ -112,6 +112,7 @@ void outboard_reset_baseline(void)
 	outboard_note_settings();
 	outboard_note_streams();
 	outboard_forget_holds();
+	outboard_lasting_keep();
 	outboard_dirt = 0;
 }
 
@@ -138,6 +139,7 @@ void outboard_reset_after(outboard_visit *visit)
 {
 	uint32_t made = outboard_dirt;
 	outboard_children_reap();
+	outboard_lasting_put_back();
 	outboard_reset_ini();
 	if (!made) {
 		return;
