@@ -2,17 +2,17 @@
 //!
 //! Called by whoever has an answer. Invariants: exactly one framing (RFC 9112 6.3); what is
 //! announced is sent or the connection is broken, so that no client takes a cut answer for a
-//! whole one; a client that takes nothing for `write_timeout` is given up.
+//! whole one; a client that takes nothing for `write_timeout`, or too little, is given up.
 
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
+use crate::pace::Pace;
 use crate::reason::Reason;
 use crate::wire::Wire;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
 };
-use outboard_reactor::{now_ms, with_deadline};
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
@@ -155,29 +155,28 @@ impl Connection {
 
     /// Writes the output and `body` behind it. False when the client is gone.
     pub(crate) async fn flush(&mut self, body: &[u8]) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
         let out = &mut self.buffers().output;
         if body.len() <= COPY_BYTES {
             out.extend_from_slice(body);
             let out = std::mem::take(out);
-            let written = write_within(&self.wire, &mut [IoSlice::new(&out)], timeout_ms).await;
+            let slices = &mut [IoSlice::new(&out)];
+            let written = write_within(&self.wire, slices, &mut self.pace).await;
             self.buffers().output = out;
             return self.note_lost(written);
         }
         let out = std::mem::take(out);
         let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
-        let written = write_within(&self.wire, slices, timeout_ms).await;
+        let written = write_within(&self.wire, slices, &mut self.pace).await;
         self.buffers().output = out;
         self.note_lost(written)
     }
 
     /// Writes one chunk of a chunked body, after whatever the output holds.
     pub(crate) async fn flush_chunk(&mut self, data: &[u8]) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
         let mut out = std::mem::take(&mut self.buffers().output);
         write_chunk_head(&mut out, data.len());
         let slices = &mut [IoSlice::new(&out), IoSlice::new(data), IoSlice::new(CHUNK_END)];
-        let written = write_within(&self.wire, slices, timeout_ms).await;
+        let written = write_within(&self.wire, slices, &mut self.pace).await;
         out.clear();
         self.buffers().output = out;
         self.note_lost(written)
@@ -196,17 +195,18 @@ impl Connection {
         mut offset: u64,
         mut left: u64,
     ) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(SENDFILE_BYTES);
             match self.wire.try_send_file(file, &mut offset, most) {
                 // The file has become shorter than was announced.
                 Ok(Some(0)) => return false,
                 Err(_) => return self.note_lost(Err(Reason::ClientGone)),
-                Ok(Some(count)) => left -= count as u64,
+                Ok(Some(count)) => {
+                    self.pace.count(count);
+                    left -= count as u64;
+                }
                 Ok(None) => {
-                    let writable = self.wire.writable();
-                    if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
+                    if self.pace.wait(self.wire.writable()).await.is_err() {
                         return self.note_lost(Err(Reason::WriteTimeout));
                     }
                 }
@@ -234,19 +234,21 @@ impl Connection {
     }
 }
 
-/// Writes all, giving the client `timeout_ms` for each piece that it takes.
+/// Writes all, as long as the client keeps the pace.
 pub(crate) async fn write_within(
     wire: &Wire,
     mut slices: &mut [IoSlice<'_>],
-    timeout_ms: u64,
+    pace: &mut Pace,
 ) -> Result<(), Reason> {
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         match wire.try_write(slices) {
-            Ok(Some(count)) => IoSlice::advance_slices(&mut slices, count),
+            Ok(Some(count)) => {
+                pace.count(count);
+                IoSlice::advance_slices(&mut slices, count);
+            }
             Ok(None) => {
-                let writable = wire.writable();
-                if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
+                if pace.wait(wire.writable()).await.is_err() {
                     return Err(Reason::WriteTimeout);
                 }
             }

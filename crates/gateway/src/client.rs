@@ -7,6 +7,7 @@ use crate::wire::Wire;
 use outboard_config::Forwarding;
 use outboard_http1::RequestHead;
 use outboard_reactor::Peer;
+use outboard_tls::Chosen;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,6 +17,8 @@ pub(crate) struct Ends {
     pub(crate) peer: Peer,
     pub(crate) peer_text: Box<str>,
     local: OnceCell<(Box<str>, u16)>,
+    /// The certificate that the client was shown for the name that it asked for.
+    pub(crate) chosen: Option<Chosen>,
 }
 
 impl Ends {
@@ -24,7 +27,7 @@ impl Ends {
             Peer::Tcp(address) => address.ip().to_canonical().to_string().into(),
             Peer::Unix => "unix:".into(),
         };
-        Self { peer, peer_text, local: OnceCell::new() }
+        Self { peer, peer_text, local: OnceCell::new(), chosen: None }
     }
 
     /// Address and port that the client connected to; asked for once.

@@ -296,7 +296,7 @@ async fn wait<T>(
         if let Some(found) = look() {
             return Poll::Ready(Ok(found));
         }
-        if connection.wire.poll_hangup().is_ready() {
+        if connection.poll_gone().is_ready() {
             return Poll::Ready(Err(Cut::Gone));
         }
         Poll::Pending

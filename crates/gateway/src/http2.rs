@@ -9,16 +9,19 @@
 mod bridge;
 
 use crate::client::Ends;
+use crate::connections::{Entry, Kind};
 use crate::gateway::Gateway;
 use crate::listener::ListenerFacts;
 use bridge::Bridge;
 use bytes::Bytes;
+use h2::Reason;
 use h2::server::Connection as Streams;
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use outboard_tls::{Io, Session};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::task::Poll;
 
 /// Requests of one client at a time.
 const STREAMS: u32 = 128;
@@ -44,6 +47,7 @@ pub(crate) async fn serve(
     facts: Rc<ListenerFacts>,
     session: Box<Session>,
     ends: Ends,
+    entry: Entry,
 ) {
     let local = session.stream().local_address();
     let limits = gateway.head_limits();
@@ -57,13 +61,13 @@ pub(crate) async fn serve(
         .handshake::<_, Bytes>(Io::new(session));
     let until_ms = now_ms() + gateway.limits().header_timeout_ms;
     let common = Rc::new(Common { gateway, facts, ends, local });
-    if let Ok(Ok(mut streams)) = with_deadline(until_ms, handshake).await {
-        take_streams(&common, &mut streams).await;
+    let begun = entry.while_waiting(with_deadline(until_ms, handshake)).await;
+    if let Some(Ok(Ok(mut streams))) = begun {
+        take_streams(&common, &mut streams, &entry).await;
     }
-    common.gateway.connection_closed();
 }
 
-async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>) {
+async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>, entry: &Entry) {
     let gateway = &common.gateway;
     let mut last_used_ms = now_ms();
     let mut is_leaving = false;
@@ -72,18 +76,38 @@ async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>) {
             if gateway.is_draining() && !std::mem::replace(&mut is_leaving, true) {
                 streams.graceful_shutdown();
             }
-            streams.poll_accept(context)
+            if let Poll::Ready(next) = streams.poll_accept(context) {
+                return Poll::Ready(Some(next));
+            }
+            if entry.is_unwanted() { Poll::Ready(None) } else { Poll::Pending }
         });
         match with_deadline(now_ms() + LOOK_MS, next).await {
-            Ok(Some(Ok((request, respond)))) => {
-                gateway.connection_opened();
-                spawn(Bridge::new(common.clone(), request, respond).serve());
+            Ok(Some(Some(Ok((request, mut respond))))) => {
+                entry.go_on();
+                let address = common.facts.limited_address(common.ends.peer);
+                match gateway.connections.open(Kind::Stream, address, &gateway.limits()) {
+                    Some(entry) => {
+                        spawn(Bridge::new(common.clone(), request, respond).serve(entry));
+                    }
+                    None => {
+                        // RFC 9113 8.7: it was not acted on, and may be sent again.
+                        respond.send_reset(Reason::REFUSED_STREAM);
+                        gateway.turn_away(&common.ends.peer_text);
+                    }
+                }
                 last_used_ms = now_ms();
             }
+            // It has waited longer than others.
+            Ok(None) => {
+                streams.abrupt_shutdown(Reason::NO_ERROR);
+                let farewell = poll_fn(|context| streams.poll_closed(context));
+                return drop(with_deadline(now_ms() + LOOK_MS, farewell).await);
+            }
             // The client has left, or does not speak the protocol, which it has been told.
-            Ok(Some(Err(_)) | None) => return,
+            Ok(Some(Some(Err(_)) | None)) => return,
             Err(_) if streams.has_streams() => last_used_ms = now_ms(),
             Err(_) => {
+                entry.wait();
                 let (idle_ms, limits) = (now_ms() - last_used_ms, gateway.limits());
                 if is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
                     // It does not even take the farewell.

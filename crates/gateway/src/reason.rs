@@ -58,6 +58,7 @@ reasons! {
     EntityMethod 405 "entity_method" "An entity answers GET, HEAD, PUT and DELETE only.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
+    Misdirected 421 "misdirected" "The connection was made for another name; ask on one of its own.";
     BodyTooLarge 413 "body_too_large" "The body is longer than limits.body.";
     EntityCondition 412 "entity_condition" "The record is not as If-Match or If-None-Match want it.";
     EntityTooLarge 413 "entity_too_large" "The value is longer than entities.max_value.";
@@ -89,6 +90,7 @@ reasons! {
     UpstreamTimeout 504 "upstream_timeout" "The upstream did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
     EntityFull 507 "entity_full" "The disk, or the memory of a namespace in memory, is full.";
+    TooManyConnections 0 "too_many_connections" "The address has as much open as limits.connections_per_ip allows, or there are limits.streams.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";
 }
 

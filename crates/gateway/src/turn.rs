@@ -70,8 +70,8 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
     let generation = connection.gateway.generation();
     let (app, answered) = dispatch(connection, &turn, &generation).await;
     if let Some(reason) = connection.lost.take() {
-        let label = label(connection);
-        connection.gateway.log_refusal(app.as_deref(), turn.request_id, reason, &label);
+        let text = told(connection, &turn);
+        connection.gateway.log_refusal(app.as_deref(), turn.request_id, reason, &text);
         connection.gateway.counters.borrow_mut().refused(reason);
     }
     connection.gateway.counters.borrow_mut().answered(answered.status, answered.body_bytes);
@@ -105,7 +105,10 @@ async fn dispatch(
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
     }
-    if let Some(answered) = send_to_https(connection, turn).await {
+    if is_misdirected(connection) {
+        return (None, refuse(connection, turn, None, Reason::Misdirected).await);
+    }
+    if let Some(answered) = send_to_https(connection, turn, generation).await {
         return (None, answered);
     }
     if let Some(answered) = entities::attempt(connection, turn, generation).await {
@@ -147,9 +150,26 @@ async fn options_of_all(connection: &mut Connection, turn: &Turn) -> Answered {
     Answered { sent, status: 204, body_bytes: 0 }
 }
 
-/// Has a client come back with TLS. Who checks the name for a certificate comes without
-/// (RFC 8555 8.3).
-async fn send_to_https(connection: &mut Connection, turn: &Turn) -> Option<Answered> {
+/// Whether another certificate would have been shown for the host (RFC 9110 7.4). A trusted proxy may
+/// ask for all of them on one connection.
+fn is_misdirected(connection: &mut Connection) -> bool {
+    let facts = connection.listener.clone();
+    let Some((chosen, settings)) = connection.ends.chosen.zip(facts.tls.as_ref()) else {
+        return false;
+    };
+    let is_trusted = connection.ends.is_trusted(&facts.forwarding);
+    let buffers = connection.buffers();
+    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
+    !is_trusted && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
+}
+
+/// Has a client come back with TLS, to a host that is known. Who checks the name for a certificate
+/// comes without (RFC 8555 8.3).
+async fn send_to_https(
+    connection: &mut Connection,
+    turn: &Turn,
+    generation: &Generation,
+) -> Option<Answered> {
     if !connection.listener.redirects_to_https || turn.forwarded.https {
         return None;
     }
@@ -160,6 +180,9 @@ async fn send_to_https(connection: &mut Connection, turn: &Turn) -> Option<Answe
     }
     let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
     let host = split_host_port(host).0;
+    if generation.app(host, &buffers.path).is_none() {
+        return Some(refuse(connection, turn, None, Reason::NoApp).await);
+    }
     let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
     let target = buffers.head.origin_form(&buffers.input);
     let location = [b"https://", host, port.as_bytes(), &target].concat();
@@ -238,8 +261,8 @@ pub(crate) async fn refuse(
     app: Option<&Rc<App>>,
     reason: Reason,
 ) -> Answered {
-    let label = label(connection);
-    connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &label);
+    let text = told(connection, turn);
+    connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &text);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
@@ -269,7 +292,15 @@ pub(crate) async fn tell_failure(
     respond(connection, turn, None, status, headers, &page).await
 }
 
-/// Method and target, for logs and the status page.
+/// Who asks and for what, for the error log. The client's address stands before all that it can
+/// choose itself.
+pub(crate) fn told(connection: &mut Connection, turn: &Turn) -> String {
+    let label = label(connection);
+    let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
+    format!("client={client} {label}")
+}
+
+/// Method and target, for the status page.
 pub(crate) fn label(connection: &mut Connection) -> Box<str> {
     let buffers = connection.buffers();
     let method = String::from_utf8_lossy(buffers.head.method(&buffers.input));

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod authority;
+mod chunk_extension;
 mod chunked_decoder;
 mod chunked_encoder;
 mod date;

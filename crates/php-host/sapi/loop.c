@@ -135,6 +135,11 @@ void outboard_forked(void)
 	outboard_reset_forked();
 }
 
+bool outboard_is_fork(void)
+{
+	return one_shot;
+}
+
 /* The script itself goes on as the request's, after its snapshot was taken. */
 void outboard_main_visit(const outboard_event *event)
 {

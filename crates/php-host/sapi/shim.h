@@ -87,6 +87,9 @@ extern bool outboard_frankenphp;
 extern const zend_function_entry outboard_resident_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
 
+/* loop.c: whether this process answers one request and leaves. */
+bool outboard_is_fork(void);
+
 /* primitives.c */
 extern const zend_function_entry outboard_engine_functions[];
 

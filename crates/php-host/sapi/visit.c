@@ -4,7 +4,7 @@
  * Called by loop.c and coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
  * visit changed of that state is gone with it.
  */
-#include "visit.h"
+#include "reset.h"
 #include "ext/standard/basic_functions.h"
 
 outboard_visit *outboard_active_visit;
@@ -89,14 +89,17 @@ static zval *place_of(int i)
 	return place;
 }
 
-static void exchange_superglobals(zval *saved, const zval *wanted)
+/* Whether one is there that `wanted` does not have. */
+static bool exchange_superglobals(zval *saved, const zval *wanted)
 {
+	bool lacks = false;
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		zval *place = place_of(i);
 		if (place) {
 			ZVAL_COPY_VALUE(&saved[i], place);
 			if (Z_ISUNDEF(wanted[i])) {
 				ZVAL_NULL(place);
+				lacks = true;
 			} else {
 				ZVAL_COPY_VALUE(place, &wanted[i]);
 			}
@@ -107,6 +110,7 @@ static void exchange_superglobals(zval *saved, const zval *wanted)
 			}
 		}
 	}
+	return lacks;
 }
 
 static void take_out(outboard_state *state)
@@ -119,6 +123,9 @@ static void take_out(outboard_state *state)
 		state->filter = *outboard_filter;
 	}
 	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		state->armed[i] = importers[i]->armed;
+	}
 	ZVAL_COPY_VALUE(&state->error_handler, &EG(user_error_handler));
 	state->error_handler_reporting = EG(user_error_handler_error_reporting);
 	state->error_handlers = EG(user_error_handlers);
@@ -147,6 +154,9 @@ static void put_in(const outboard_state *state)
 		*outboard_filter = state->filter;
 	}
 	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		importers[i]->armed = state->armed[i];
+	}
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &state->error_handler);
 	EG(user_error_handler_error_reporting) = state->error_handler_reporting;
 	EG(user_error_handlers) = state->error_handlers;
@@ -166,12 +176,28 @@ static void put_in(const outboard_state *state)
 	outboard_current_result = state->result;
 }
 
-/* The rest of the active one's state was taken out. */
-static void take_turn(outboard_visit *visit)
+/*
+ * Another visit may have compiled a file that mentions one while this one waited; the code is
+ * everybody's, and is not compiled again.
+ */
+static void import_mentioned(void)
 {
-	exchange_superglobals(outboard_active_visit->state.superglobals, visit->state.superglobals);
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		if (importers[i]->armed && place_of(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
+		}
+	}
+}
+
+/* Puts its state in; what was there of superglobals is in `saved` then, the rest was taken out. */
+static void take_turn(outboard_visit *visit, zval *saved)
+{
+	bool lacks = exchange_superglobals(saved, visit->state.superglobals);
 	put_in(&visit->state);
 	outboard_active_visit = visit;
+	if (lacks) {
+		import_mentioned();
+	}
 }
 
 /* Makes it the active one. */
@@ -179,7 +205,7 @@ void outboard_visit_enter(outboard_visit *visit)
 {
 	if (visit != outboard_active_visit) {
 		take_out(&outboard_active_visit->state);
-		take_turn(visit);
+		take_turn(visit, outboard_active_visit->state.superglobals);
 	}
 }
 
@@ -205,6 +231,7 @@ static void prepare(outboard_visit *visit)
 	}
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		ZVAL_UNDEF(&state->superglobals[i]);
+		state->armed[i] = false; /* until import_superglobals */
 	}
 	Z_TRY_ADDREF(state->error_handler);
 	Z_TRY_ADDREF(state->exception_handler);
@@ -251,7 +278,11 @@ static bool is_empty(int i)
 	}
 }
 
-/* What would be an empty array is the engine's one, which nobody has to make and free. */
+/*
+ * What would be an empty array is the engine's one, which nobody has to make and free. It is not
+ * armed after that: PHP's importers add a reference to what they find, and the engine's array is in
+ * memory that cannot be written.
+ */
 static bool import_nothing(int i)
 {
 	if (!is_empty(i)) {
@@ -278,10 +309,10 @@ static void import_superglobals(void)
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
 		bool asked_for = !importers[i]->jit
 			|| place_of(i);
-		if (asked_for && !import_nothing(i)) {
-			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
-		} else {
+		if (!asked_for) {
 			importers[i]->armed = true;
+		} else if (!import_nothing(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
 		}
 	}
 }
@@ -336,7 +367,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	}
 	take_out(&outboard_boot_visit.state);
 	prepare(visit);
-	take_turn(visit);
+	take_turn(visit, outboard_boot_visit.state.superglobals);
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;
@@ -356,6 +387,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 static void free_body(void)
 {
 	if (SG(request_info).request_body) {
+		outboard_end_handles_of(SG(request_info).request_body);
 		php_stream_close(SG(request_info).request_body);
 		SG(request_info).request_body = NULL;
 	}
@@ -476,7 +508,5 @@ void outboard_visit_end(outboard_visit *visit)
 void outboard_visit_abandon(void)
 {
 	zval rest[OUTBOARD_SUPERGLOBALS];
-	exchange_superglobals(rest, outboard_boot_visit.state.superglobals);
-	put_in(&outboard_boot_visit.state);
-	outboard_active_visit = &outboard_boot_visit;
+	take_turn(&outboard_boot_visit, rest);
 }

@@ -22,6 +22,7 @@ typedef struct {
 	outboard_filter_inputs filter;
 	zval http_globals[6];
 	zval superglobals[OUTBOARD_SUPERGLOBALS];
+	bool armed[OUTBOARD_SUPERGLOBALS]; /* to be made when a file that mentions it is compiled */
 	zval error_handler;
 	int error_handler_reporting;
 	zend_stack error_handlers;

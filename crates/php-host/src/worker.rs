@@ -87,6 +87,7 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>
     rustix::stdio::dup2_stdout(&fds.output)?;
     rustix::stdio::dup2_stderr(&fds.output)?;
     drop(fds.output);
+    process::let_others_look(true)?;
     process::set_title(&format!("outboard: {app} worker {number}"), &format!("{app}/{number}"));
     let channel = WorkerChannel::map(&fds.memory)?;
     drop(fds.memory);

@@ -22,8 +22,14 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 /// Runs until the supervisor closes the control socket.
-pub(crate) fn run() -> io::Result<ExitCode> {
+///
+/// `user` is what the supervisor's spawner has it become before anything else, whoever it hears
+/// later.
+pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     let supervisor = process::parent();
+    if let Some((uid, gid)) = user {
+        process::become_user(uid, gid)?;
+    }
     if !process::die_with(supervisor) {
         return Ok(ExitCode::FAILURE);
     }

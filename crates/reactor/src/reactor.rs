@@ -3,14 +3,14 @@
 //! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
 //! held while a task or a memory source runs, so both may call anything of this crate.
 
-use crate::executor::{Executor, RemoteQueue, TaskId, as_current};
+use crate::executor::{Executor, RemoteQueue, TaskId, as_current, current_task};
 use crate::source::{Sources, Token};
 use crate::timer::Timers;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,6 +87,19 @@ pub fn wake(task: TaskId) {
 /// Has every task polled again in this turn: something changed that all look at.
 pub fn wake_all() {
     with(|reactor| reactor.executor.borrow_mut().wake_all());
+}
+
+/// Lets everybody else who is ready have a turn, and the loop look at its descriptors.
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|_| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        wake(current_task());
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Monotonic milliseconds as of the beginning of this turn.

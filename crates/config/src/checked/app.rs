@@ -28,6 +28,8 @@ pub struct App {
     pub mode: Mode,
     /// Who does what no request waits for; `None`: nobody.
     pub tasks: Option<Tasks>,
+    /// The namespaces of the entity store that its PHP may use; `None`: all.
+    pub namespaces: Option<Vec<String>>,
     /// What is served for a folder: the first of these that is in it.
     pub index: Vec<String>,
     /// The URL path below the prefix of the script that gets what no file answers.
@@ -140,6 +142,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         compose: compose::compose(raw, &root, &mode, &base, desk),
         prefetch: compose::prefetch(raw, &base, desk),
         tasks: tasks::tasks(&raw.tasks, &mode, &base, desk),
+        namespaces: namespaces(file, raw),
         proxies: proxy::proxies(raw, &base, desk),
         mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
@@ -160,6 +163,13 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         php,
         root,
     }
+}
+
+/// What one of several apps keeps is its own business until it is said that another may see it.
+fn namespaces(file: &raw::File, raw: &raw::App) -> Option<Vec<String>> {
+    let named = raw.namespaces.as_ref();
+    let named = named.map(|names| names.iter().map(|name| name.0.clone()).collect());
+    named.or_else(|| (file.app.len() > 1).then(Vec::new))
 }
 
 /// Without the slash at its end, unless it is all there is.

@@ -5,7 +5,7 @@ use super::{
     Tasks, Worker,
 };
 use crate::scalar::{
-    Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
+    AppName, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
 };
 use schemars::JsonSchema;
@@ -40,6 +40,9 @@ pub(crate) struct App {
     pub(crate) worker: Worker,
     /// Work that no request waits for.
     pub(crate) tasks: Tasks,
+    /// The namespaces of the entity store that the app's PHP may use; absent: all of them for the
+    /// only app of a file, none for one of several.
+    pub(crate) namespaces: Option<Vec<AppName>>,
     /// What is served for a folder: the first of these files that is in it.
     #[schemars(extend("x-alias" = ["DirectoryIndex"]))]
     pub(crate) index: Vec<FileName>,
@@ -208,6 +211,7 @@ impl Default for App {
             mode: Mode::default(),
             worker: Worker::default(),
             tasks: Tasks::default(),
+            namespaces: None,
             index: index.map(|name| FileName(name.to_owned())).to_vec(),
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),

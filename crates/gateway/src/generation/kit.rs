@@ -5,26 +5,27 @@
 
 use super::{Generation, Logs, Sinks};
 use crate::app::App;
-use crate::entities::Entities;
+use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
+use crate::identity::Identity;
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
-use crate::server::ServerError;
+use crate::server::{Load, ServerError};
 use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
-use outboard_config::{Config, Diagnostics};
+use outboard_config::Config;
 use outboard_ring::doorbell::Doorbell;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// What every generation is made with.
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
-    pub(crate) load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+    pub(crate) identity: Identity,
+    pub(crate) load: Load,
 }
 
 impl Kit {
@@ -39,7 +40,7 @@ impl Kit {
         predecessor: Option<&Generation>,
         doorbell: &Doorbell,
     ) -> Result<(Generation, Sinks), ServerError> {
-        let mut sinks = Sinks::default();
+        let mut sinks = Sinks::new(self.identity.opener());
         let cannot_log =
             |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
@@ -51,7 +52,8 @@ impl Kit {
         for app in &config.apps {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
-                PoolSettings::of(app, &self.host_binary).map_err(ServerError::Setup)?;
+                PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
+                    .map_err(ServerError::Setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
@@ -69,7 +71,8 @@ impl Kit {
                 App::open(app.clone(), pool, tasks.clone(), logs, upstream.clone(), is_first);
             let opened =
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
-            let operations = Fetches::new(upstream.clone(), entities.clone());
+            let operations =
+                Fetches::new(upstream.clone(), entities.clone(), Owner::of(app, &config));
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| pool.set_operations(operations.clone()));

@@ -1,7 +1,8 @@
 //! Where log lines go: a standard stream or a file that can be reopened after rotation.
 
+use crate::opener::Opener;
 use std::cell::{Cell, RefCell};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Sink {
     target: Target,
+    opener: Opener,
     file: RefCell<Option<File>>,
     buffer: RefCell<Vec<u8>>,
     lost_lines: Cell<u64>,
@@ -35,9 +37,9 @@ impl Sink {
     ///
     /// # Errors
     /// What opening the file reports.
-    pub(crate) fn open(target: Target) -> io::Result<Self> {
-        let file = RefCell::new(open(&target)?);
-        Ok(Self { target, file, buffer: RefCell::default(), lost_lines: Cell::new(0) })
+    pub(crate) fn open(target: Target, opener: Opener) -> io::Result<Self> {
+        let file = RefCell::new(open(&target, &opener)?);
+        Ok(Self { target, opener, file, buffer: RefCell::default(), lost_lines: Cell::new(0) })
     }
 
     /// Opens the file anew, after it was moved away by log rotation.
@@ -46,7 +48,7 @@ impl Sink {
     /// What opening the file reports; the old one stays in use.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         self.flush();
-        *self.file.borrow_mut() = open(&self.target)?;
+        *self.file.borrow_mut() = open(&self.target, &self.opener)?;
         Ok(())
     }
 
@@ -94,9 +96,9 @@ impl Sink {
     }
 }
 
-fn open(target: &Target) -> io::Result<Option<File>> {
+fn open(target: &Target, opener: &Opener) -> io::Result<Option<File>> {
     match target {
-        Target::File(path) => OpenOptions::new().create(true).append(true).open(path).map(Some),
+        Target::File(path) => opener.append(path).map(Some),
         _ => Ok(None),
     }
 }
@@ -126,7 +128,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("outboard-sink-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (path, old) = (folder.join("log"), folder.join("log.1"));
-        let sink = Sink::open(Target::File(path.clone())).unwrap();
+        let sink = Sink::open(Target::File(path.clone()), Opener::default()).unwrap();
         sink.line(|out| out.extend_from_slice(b"before"));
         std::fs::rename(&path, &old).unwrap();
         sink.reopen().unwrap();

@@ -230,7 +230,11 @@ async fn keep(pool: Rc<Pool>) {
 impl Pool {
     /// Starts the zygote; returns its control socket as a source.
     fn boot(self: &Rc<Self>) -> Result<Source, String> {
-        let spawned = Zygote::spawn(&self.settings.host_binary, self.settings.host.clone());
+        let (program, host) = (&self.settings.host_binary, self.settings.host.clone());
+        let spawned = match &self.settings.as_user {
+            Some(user) => Zygote::spawn_as(user, program, host),
+            None => Zygote::spawn(program, host),
+        };
         let (zygote, output) = spawned.map_err(|error| format!("{error}; {}", error.hint()))?;
         spawn(printed::relay(self.clone(), None, output));
         if self.settings.forks_per_request() {

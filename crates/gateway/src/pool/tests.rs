@@ -6,8 +6,9 @@ use super::*;
 use crate::body::RequestBody;
 use crate::exchange::End;
 use crate::log::{Level, Sink, Target};
+use crate::opener::Opener;
 use outboard_ring::channel::WorkerChannel;
-use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, FetchCall, FetchOptions, Operation, Part};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
@@ -37,11 +38,14 @@ fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        no_new_privileges: true,
+        rlimits: Rlimits::default(),
         worker: Some(worker),
     };
     PoolSettings {
         app: "site".into(),
         host_binary: "/bin/false".into(),
+        as_user: None,
         host,
         min: Some(1),
         max: Some(8),
@@ -65,7 +69,7 @@ fn pool(concurrency: u32) -> Rc<Pool> {
 }
 
 fn pool_of(settings: PoolSettings) -> Rc<Pool> {
-    let sink = Rc::new(Sink::open(Target::Off).unwrap());
+    let sink = Rc::new(Sink::open(Target::Off, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Error));
     let pool = Pool::idle(settings, Doorbell::nonblocking().unwrap(), log.clone(), log);
     pool.phase.set(Phase::Serving);

@@ -117,7 +117,7 @@ fn a_protocol_that_takes_the_request_has_the_connection_and_what_was_sent_ahead(
         },
         async |gateway| {
             // It counts as open until its protocol has ended.
-            while gateway.connections() > 0 {
+            while gateway.connections.connections() > 0 {
                 sleep(1).await;
             }
             assert_eq!(gateway.counters.borrow().by_class[1], 1);
