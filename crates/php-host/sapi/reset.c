@@ -128,6 +128,7 @@ void outboard_reset_baseline(void)
 	outboard_note_streams();
 	tick_functions = BG(user_tick_functions) ? zend_llist_count(BG(user_tick_functions)) : 0;
 	outboard_forget_holds();
+	outboard_lasting_keep();
 	outboard_dirt = 0;
 }
 
@@ -154,6 +155,7 @@ void outboard_reset_after(outboard_visit *visit)
 {
 	uint32_t made = outboard_dirt;
 	outboard_children_reap();
+	outboard_lasting_put_back();
 	outboard_reset_ini();
 	/* What the file was that was looked at last: another may have changed it meanwhile. */
 	php_clear_stat_cache(0, NULL, 0);
