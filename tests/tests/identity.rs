@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, NamedServers, Process};
+use outboard_e2e::{
+    Certificate, Client, Configured, Docroot, Launch, NamedServers, Process, Server,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -175,7 +177,7 @@ fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
         return;
     }
     let servers = NamedServers::new();
-    described(&servers, "#user = none");
+    described(&servers, "");
     servers.run("start", &["site"]).well();
     let who = servers.client("site").get("/who.php").expect(200).text();
     assert_eq!(who, uid_of(USER).to_string());
@@ -220,4 +222,79 @@ fn a_killed_gateway_leaves_nothing_and_a_killed_spawner_stops_the_gateway() {
     processes.iter().for_each(|pid| Process::of(*pid).wait_until_gone());
     assert_eq!(orphaned.child().wait(), Some(1));
     orphaned.logs(&["the spawner has gone"]);
+}
+
+#[test]
+fn a_reload_reads_and_a_rotation_makes_what_is_roots_alone() {
+    if !is_root() {
+        return;
+    }
+    let docroot = Docroot::of("routing");
+    let folder = docroot.beside().path().to_owned();
+    let of_root = |name: &str, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(folder.join(name), mode).expect("it is ours");
+    };
+    fs::create_dir(folder.join("keys")).expect("it is new");
+    fs::create_dir(folder.join("logs")).expect("it is new");
+    Certificate::make(&folder.join("keys"), "site", "DNS:one.test");
+    of_root("keys", 0o700);
+    let tables = format!(
+        "[log.error]\nto = \"logs/error.log\"\n[app.site]\nroot = \"www\"\nuser = \"{USER}\"\n\
+         [app.site.pool]\nmin = 1\nmax = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         tls = [{{ certificate = \"keys/site.pem\", key = \"keys/site.key\" }}]\n"
+    );
+    let site = Configured::start(docroot, &tables);
+    of_root("outboard.toml", 0o600);
+    Certificate::make(&folder.join("keys"), "site", "DNS:two.test");
+    let reload = site.command("reload", &[]);
+    assert!(reload.status.success(), "{reload:?}");
+    let connect =
+        format!("{}", site.listeners()[0].trim_start_matches("https://").trim_end_matches('/'));
+    let shown = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!("openssl s_client -connect {connect} </dev/null | openssl x509 -noout -ext subjectAltName"))
+        .output()
+        .expect("openssl is there");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("two.test"), "{shown}");
+
+    let log = folder.join("logs/error.log");
+    fs::rename(&log, folder.join("logs/error.log.1")).expect("it is there");
+    site.child().signal(rustix::process::Signal::USR1);
+    site.command("reload", &[]);
+    let text = fs::read_to_string(&log).expect("it was made anew");
+    assert!(text.contains("generation 3 serves"), "{text}");
+    assert_eq!(owner(&log), 0, "the folder is root's");
+}
+
+#[test]
+fn capabilities_of_the_gateway_do_not_reach_php() {
+    if !is_root() {
+        return;
+    }
+    let docroot = Docroot::of("routing");
+    docroot.put("status.php", "<?php readfile('/proc/self/status');");
+    let admin = docroot.beside().path().join("admin.sock");
+    let child = Launch::new("setpriv")
+        .args(["--reuid", USER, "--regid", USER, "--init-groups"])
+        .args(["--inh-caps", "+net_bind_service", "--ambient-caps", "+net_bind_service", "--"])
+        .arg(Server::binary())
+        .arg("serve")
+        .arg(docroot.path())
+        .args(["--listen", "127.0.0.1:0", "--admin"])
+        .arg(&admin)
+        .start();
+    let address = child.wait_for(|line| {
+        line.strip_prefix("listening on http://")?.trim_end_matches('/').parse().ok()
+    });
+    let mut client = Client::new(address.expect("it starts"));
+    let of_php = client.get("/status.php").expect(200).text();
+    for line in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(of_php.contains(&format!("{line}:\t0000000000000000")), "{of_php}");
+    }
+    assert!(of_php.contains("NoNewPrivs:\t1"), "{of_php}");
+    // The gateway keeps what a reload may need for an address.
+    let own = fs::read_to_string(format!("/proc/{}/status", child.pid())).expect("it runs");
+    assert!(own.contains("CapEff:\t0000000000000400"), "{own}");
 }

@@ -260,7 +260,7 @@ async fn refuse(connection: &mut Connection, turn: &Turn, reason: Reason) -> Ans
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let mut headers = error_headers(reason);
+    let mut headers = error_headers(reason, true);
     headers.remove(b"Content-Type");
     headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
     let line = format!("{}: {}\n", reason.code(), reason.text());

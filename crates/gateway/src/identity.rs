@@ -119,7 +119,11 @@ fn give_up_root(
     })?;
     identity.spawner = Some(started);
     become_user(&own).map_err(|error| {
-        ServerError::Setup(format!("cannot become user {}: {error}", own.uid.as_raw()))
+        ServerError::Setup(format!(
+            "cannot become user {}: {error}; a container that has root alone, and no rights to be \
+             anybody else, takes user = \"root\" or --user root",
+            own.uid.as_raw()
+        ))
     })?;
     files::check(config).map_err(ServerError::Setup)
 }

@@ -82,7 +82,7 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
 fn forwarded(connection: &mut Connection) -> Forwarded {
     let forwarding = &connection.listener.clone().forwarding;
     let https = connection.wire.is_encrypted();
-    if forwarding.trusted_proxies.is_empty() && !forwarding.trust_unix_peers {
+    if !forwarding.has_proxies() {
         return Forwarded { https, ..Forwarded::default() };
     }
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
@@ -100,6 +100,9 @@ async fn dispatch(
     }
     if matches!(turn.asked.method, Method::Connect | Method::Trace) {
         return (None, refuse(connection, turn, None, Reason::MethodRefused).await);
+    }
+    if turn.forwarded.has_bad_host {
+        return (None, refuse(connection, turn, None, Reason::BadRequest).await);
     }
     let buffers = connection.buffers();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
@@ -227,10 +230,10 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
         }
         Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
-            if let Some(hint) = hint {
+            if let Some(hint) = &hint {
                 app.log_text(Level::Info, turn.request_id, hint);
             }
-            refuse(connection, turn, Some(app), reason).await
+            refuse_with(connection, turn, Some(app), reason, hint.as_deref()).await
         }
         Route::Redirect { status, location } => {
             let mut headers = HeaderBlock::default();
@@ -261,14 +264,30 @@ pub(crate) async fn refuse(
     app: Option<&Rc<App>>,
     reason: Reason,
 ) -> Answered {
+    refuse_with(connection, turn, app, reason, None).await
+}
+
+/// The same, with what the operator can do about it, for developers to read on the page.
+async fn refuse_with(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: Option<&Rc<App>>,
+    reason: Reason,
+    hint: Option<&str>,
+) -> Answered {
     let text = told(connection, turn);
     connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &text);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let headers = error_headers(reason);
-    respond(connection, turn, app, reason.status(), headers, &error_page(reason)).await
+    let tells = connection.gateway.generation().config.tells_reasons;
+    let mut page = error_page(reason, tells);
+    if let Some(hint) = hint.filter(|_| connection.gateway.development().is_some()) {
+        page += &format!("<p>{}</p>\n", failure::escape(hint));
+    }
+    let headers = error_headers(reason, tells);
+    respond(connection, turn, app, reason.status(), headers, &page).await
 }
 
 /// Answers with what PHP failed at, in development.
