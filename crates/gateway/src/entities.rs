@@ -18,7 +18,7 @@ use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, label};
+use crate::turn::{Answered, Turn, told};
 use call::Resource;
 use outboard_config as config;
 use outboard_entity_store::{
@@ -227,13 +227,13 @@ async fn answer(
 
 /// Answers with a line that says why, for programs rather than browsers; counts and logs it.
 async fn refuse(connection: &mut Connection, turn: &Turn, reason: Reason) -> Answered {
-    let label = label(connection);
-    connection.gateway.log_refusal(None, turn.request_id, reason, &label);
+    let text = told(connection, turn);
+    connection.gateway.log_refusal(None, turn.request_id, reason, &text);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let mut headers = error_headers(reason);
+    let mut headers = error_headers(reason, true);
     headers.remove(b"Content-Type");
     headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
     let line = format!("{}: {}\n", reason.code(), reason.text());

@@ -19,7 +19,6 @@ use crate::upgrade::Protocol;
 use orders::{Order, Orders};
 use outboard_config::{Config, Diagnostics, Open};
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
-use outboard_ring::doorbell::Doorbell;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -135,21 +134,18 @@ async fn serve_on_loop(
     options: Options,
     identity: Rc<Identity>,
 ) -> Result<(), ServerError> {
-    let doorbell = Doorbell::nonblocking().map_err(ServerError::Io)?;
-    let ring = doorbell.try_clone().map_err(ServerError::Io)?;
-    let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let orders = Orders::catch().map_err(ServerError::Io)?;
     let Options { name, host_binary, load, .. } = options;
     let kit = Kit { name, host_binary, load, identity };
-    let (generation, sinks) = kit.open(1, config, None, &doorbell)?;
-    let gateway = Gateway::new(generation, sinks, doorbell, options.protocols);
+    let (generation, sinks) = kit.open(1, config, None)?;
+    let gateway = Gateway::new(generation, sinks, options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
     kit.identity.warnings.iter().for_each(|warning| gateway.note(Level::Warn, warning));
     if let Some(spawner) = &kit.identity.spawner {
         let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
         spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
     }
-    reactor::watch_memory(Rings(gateway.clone()));
+    reactor::watch_memory(Rings::new(gateway.clone()));
     let admin_socket = set::listen_first(&gateway, wanted, options.admin_socket)?;
     if let Some(unstarted) = wait_ready_or_stop(&gateway, &orders).await {
         set::stop(&gateway);
@@ -165,7 +161,6 @@ async fn serve_on_loop(
     attend(&gateway, &orders, &kit, &options.tell).await;
     (options.tell)(&Life::Stopping);
     drain(&gateway).await;
-    drop(watched);
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
 }
 
@@ -257,7 +252,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let wanted = Wanted::of(&config, &opener)?;
     let present = gateway.generation();
     let number = present.number + 1;
-    let (successor, sinks) = kit.open(number, config, Some(&present), &gateway.doorbell)?;
+    let (successor, sinks) = kit.open(number, config, Some(&present))?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
         Ok(()) => {

@@ -48,6 +48,9 @@ void outboard_reset_settings(uint32_t made);
 void outboard_note_streams(void);
 void outboard_reset_streams(uint32_t made);
 
+/* reset_body.c */
+void outboard_end_handles_of(const php_stream *body);
+
 /* reset_transactions.c */
 void outboard_transactions_startup(void);
 void outboard_note_beginning(zend_execute_data *call, bool is_method);

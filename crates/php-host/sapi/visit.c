@@ -4,7 +4,7 @@
  * Called by loop.c and coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
  * visit changed of that state is gone with it.
  */
-#include "visit.h"
+#include "reset.h"
 #include "ext/standard/basic_functions.h"
 
 outboard_visit *outboard_active_visit;
@@ -387,6 +387,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 static void free_body(void)
 {
 	if (SG(request_info).request_body) {
+		outboard_end_handles_of(SG(request_info).request_body);
 		php_stream_close(SG(request_info).request_body);
 		SG(request_info).request_body = NULL;
 	}

@@ -6,7 +6,7 @@
 //! worker.
 
 use outboard_ring::channel::{WaitCall, WorkerChannel};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
@@ -45,7 +45,7 @@ pub(crate) enum Notice {
 #[derive(Debug)]
 pub(crate) struct Link {
     channel: WorkerChannel,
-    bell: Doorbell,
+    bell: Awaited,
     gateway_bell: Doorbell,
     /// What the empty ring has room for.
     pub(crate) largest_frame_bytes: usize,
@@ -79,7 +79,7 @@ impl Link {
     /// A worker's end of a fresh channel.
     pub(crate) fn new(
         mut channel: WorkerChannel,
-        bell: Doorbell,
+        bell: Awaited,
         gateway_bell: Doorbell,
     ) -> Result<Self, Corrupt> {
         let largest_frame_bytes = channel.free_bytes()?;
@@ -310,8 +310,8 @@ impl Link {
         Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
     }
 
-    /// The bell of this worker.
-    pub(crate) fn bell(&self) -> &Doorbell {
+    /// Where this worker waits for the gateway.
+    pub(crate) fn bell(&self) -> &Awaited {
         &self.bell
     }
 

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::{backtrace, process, resident};
 use outboard_ring::channel::WorkerChannel;
 use outboard_ring::control::{BACKTRACE_SIGNAL, WorkerScript};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::Tag;
 use outboard_ring::request::RequestView;
 use outboard_ring::response::{Done, Outcome};
@@ -94,7 +94,7 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>
     backtrace::aim_at(channel.backtrace_sink());
     engine::install_backtrace(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
-    let bells = (Doorbell::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
+    let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
     let link = Link::new(channel, bells.0, bells.1).map_err(io::Error::other)?;
     Ok(Rc::new(RefCell::new(link)))
 }

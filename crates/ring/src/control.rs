@@ -100,8 +100,9 @@ pub enum Order {
         /// How.
         settings: Box<HostSettings>,
     },
-    /// Fork a worker. Carries four descriptors: ring memory, the worker's doorbell, the gateway's
-    /// doorbell, and where the worker's stdout and stderr go.
+    /// Fork a worker. Carries four descriptors: ring memory, where the worker waits to be rung
+    /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, and where its stdout and stderr
+    /// go.
     Fork {
         /// The number that events about this worker carry; never used twice by a supervisor.
         worker: u64,

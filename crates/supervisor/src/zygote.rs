@@ -130,8 +130,8 @@ impl Zygote {
         }
     }
 
-    /// Orders a worker. `descriptors` are: ring memory, the worker's doorbell, the gateway's
-    /// doorbell, and where the worker's output goes. Answered by [`Event::Forked`] or
+    /// Orders a worker. `descriptors` are: ring memory, where the worker waits to be rung, what it
+    /// rings, and where its output goes. Answered by [`Event::Forked`] or
     /// [`Event::ForkFailed`].
     ///
     /// # Errors

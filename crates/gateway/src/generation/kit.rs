@@ -14,7 +14,6 @@ use crate::server::{Load, ServerError};
 use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
 use outboard_config::Config;
-use outboard_ring::doorbell::Doorbell;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +37,6 @@ impl Kit {
         number: u32,
         config: Config,
         predecessor: Option<&Generation>,
-        doorbell: &Doorbell,
     ) -> Result<(Generation, Sinks), ServerError> {
         let mut sinks = Sinks::new(self.identity.opener());
         let cannot_log =
@@ -47,7 +45,7 @@ impl Kit {
         let upstream = super::upstream(&config, predecessor);
         let entities = Entities::open(&config, predecessor, &server_logs.error);
         let entities = entities.map_err(ServerError::Setup)?;
-        let started = Started { doorbell, pools: RefCell::default() };
+        let started = Started::default();
         let mut apps = Vec::new();
         for app in &config.apps {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
@@ -85,15 +83,14 @@ impl Kit {
 }
 
 /// The pools of a generation that is being opened, which end when it cannot be.
-struct Started<'a> {
-    doorbell: &'a Doorbell,
+#[derive(Default)]
+struct Started {
     pools: RefCell<Vec<Rc<Pool>>>,
 }
 
-impl Started<'_> {
+impl Started {
     fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
-        let doorbell = self.doorbell.try_clone().map_err(ServerError::Io)?;
-        let pool = Pool::start(settings, doorbell, logs.error.clone(), logs.slow.clone());
+        let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone());
         self.pools.borrow_mut().push(pool.clone());
         Ok(pool)
     }
@@ -104,7 +101,7 @@ impl Started<'_> {
     }
 }
 
-impl Drop for Started<'_> {
+impl Drop for Started {
     fn drop(&mut self) {
         self.pools.take().iter().for_each(|pool| pool.retire(0));
     }

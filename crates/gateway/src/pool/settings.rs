@@ -1,5 +1,6 @@
 //! How a pool is run, from what the configuration says of its app.
 
+use super::allowance::LogRate;
 use crate::php_settings;
 use outboard_config::{App, Count, LogTarget, MemoryBudget, Tasks};
 use outboard_ring::control::{HostSettings, Isolation};
@@ -44,6 +45,8 @@ pub(crate) struct PoolSettings {
     pub recycle_memory_bytes: Option<u64>,
     /// Longest run of a request.
     pub deadline_ms: u64,
+    /// What a PHP process may write into the error log.
+    pub log_rate: LogRate,
     /// A request longer than this is written to the slow log.
     pub slow_ms: Option<u64>,
     /// Longest start of PHP.
@@ -94,6 +97,10 @@ impl PoolSettings {
             recycle_jitter_percent: pool.recycle_jitter_percent,
             recycle_memory_bytes: pool.recycle_memory_bytes,
             deadline_ms: app.limits.request_deadline_ms,
+            log_rate: LogRate {
+                lines: app.log.error.lines_per_second,
+                bytes: app.log.error.bytes_per_second,
+            },
             slow_ms: (app.log.slow.to != LogTarget::Off).then_some(app.log.slow.after_ms),
             start_timeout_ms: pool.start_timeout_ms,
         })
