@@ -11,7 +11,9 @@ use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
 };
-use outboard_upstream::{Client, Error, Job, Kind, Request, RequestHeaders, Response, Url};
+use outboard_upstream::{
+    Account, Client, Error, Job, Kind, Request, RequestHeaders, Response, Url,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -23,6 +25,7 @@ const BODY_MAX_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Fetches {
     client: Rc<Client>,
+    account: Rc<Account>,
     entities: Option<Rc<Entities>>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
     me: Weak<Self>,
@@ -64,8 +67,18 @@ impl Wanted {
 }
 
 impl Fetches {
-    pub(crate) fn new(client: Rc<Client>, entities: Option<Rc<Entities>>) -> Rc<Self> {
-        Rc::new_cyclic(|me| Self { client, entities, open: RefCell::default(), me: me.clone() })
+    pub(crate) fn new(
+        client: Rc<Client>,
+        account: Rc<Account>,
+        entities: Option<Rc<Entities>>,
+    ) -> Rc<Self> {
+        Rc::new_cyclic(|me| Self {
+            client,
+            account,
+            entities,
+            open: RefCell::default(),
+            me: me.clone(),
+        })
     }
 
     fn call(&self, asker: Asker, id: Tag, call: &FetchCall<'_>) {
@@ -103,7 +116,10 @@ impl Fetches {
         }
     }
 
-    fn start(&self, asker: Asker, id: Tag, wanted: Wanted) {
+    fn start(&self, asker: Asker, id: Tag, mut wanted: Wanted) {
+        if let Wanted::Http(request) = &mut wanted {
+            request.account = Some(self.account.clone());
+        }
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let (me, worker) = (self.me.clone(), asker.worker());
         let job = Job::spawn(async move {
@@ -154,7 +170,6 @@ impl Operations for Fetches {
 fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
     Ok(Request {
         method: call.method.to_vec(),
-        url: Url::parse(call.url)?,
         headers: RequestHeaders::parse(call.headers)?,
         body: Vec::new(),
         connect_timeout_ms: call.connect_timeout_ms.into(),
@@ -165,7 +180,7 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
         verify: call.options.verify,
         decompress: call.options.decompress,
         http2: call.options.http2,
-        switch_to: None,
+        ..Request::get(Url::parse(call.url)?)
     })
 }
 

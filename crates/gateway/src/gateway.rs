@@ -14,6 +14,7 @@ use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
+use crate::proxy::Spooled;
 use crate::reason::Reason;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
@@ -37,6 +38,8 @@ pub(crate) struct Gateway {
     pub(crate) buffers: BufferPool,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) spool_folder: PathBuf,
+    /// What answers of other servers have there.
+    pub(crate) spooled: Rc<Spooled>,
     /// All workers ring it; the loop watches it.
     pub(crate) doorbell: Doorbell,
     pub(crate) started: Wall,
@@ -113,6 +116,7 @@ impl Gateway {
         let now = Wall::now();
         Rc::new(Self {
             spool_folder: generation.config.io.spool_dir.clone(),
+            spooled: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),
