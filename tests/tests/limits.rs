@@ -336,3 +336,15 @@ fn a_head_that_was_cut_is_in_the_log_with_its_reason() {
 fn a_head_that_came_too_late_is_in_the_log_with_its_reason() {
     is_logged("GET / HTTP/1.1\r\n", "header_timeout", "408");
 }
+
+/// No room would ever be enough, so nobody waits for it.
+#[test]
+fn a_response_head_that_is_too_long_is_502_at_once() {
+    let site = Configured::serving("limits", "[pool]\nmin = 1\nmax = 1");
+    for _ in 0..2 {
+        let refused = site.client().get("/long_head.php").expect(502);
+        assert_eq!(refused.header("x-outboard-reason"), Some("bad_response"));
+    }
+    site.logs(&["The response head of the script has 300"]);
+    site.client().get("/hello.php").expect(200);
+}

@@ -5,7 +5,7 @@
 //! is known by its worker and the worker's own number for it; completions go to the worker that
 //! asked; what nobody waits for any more is dropped with its connection.
 
-use crate::entities::{self, Answer, Entities};
+use crate::entities::{self, Answer, Entities, Owner};
 use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
@@ -27,6 +27,7 @@ pub(crate) struct Fetches {
     client: Rc<Client>,
     account: Rc<Account>,
     entities: Option<Rc<Entities>>,
+    owner: Rc<Owner>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
     me: Weak<Self>,
 }
@@ -67,18 +68,16 @@ impl Wanted {
 }
 
 impl Fetches {
+    /// Those of the app's workers that `owner` stands for.
     pub(crate) fn new(
         client: Rc<Client>,
         account: Rc<Account>,
         entities: Option<Rc<Entities>>,
+        owner: Owner,
     ) -> Rc<Self> {
-        Rc::new_cyclic(|me| Self {
-            client,
-            account,
-            entities,
-            open: RefCell::default(),
-            me: me.clone(),
-        })
+        let owner = Rc::new(owner);
+        let open = RefCell::default();
+        Rc::new_cyclic(|me| Self { client, account, entities, owner, open, me: me.clone() })
     }
 
     fn call(&self, asker: Asker, id: Tag, call: &FetchCall<'_>) {
@@ -121,12 +120,14 @@ impl Fetches {
             request.account = Some(self.account.clone());
         }
         let (client, entities) = (self.client.clone(), self.entities.clone());
+        let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), asker.worker());
         let job = Job::spawn(async move {
             match wanted {
                 Wanted::Http(request) => run(&client, &asker, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
-                    look_up(entities.as_deref(), &asker, id, &namespace, &asked).await;
+                    let entities = entities.as_deref();
+                    look_up(entities, &owner, &asker, id, &namespace, &asked).await;
                 }
             }
             if let Some(fetches) = me.upgrade() {
@@ -198,6 +199,7 @@ async fn run(client: &Rc<Client>, asker: &Asker, id: Tag, request: Request) {
 /// Has the entity store do what is asked and tells what came of it.
 async fn look_up(
     entities: Option<&Entities>,
+    owner: &Owner,
     asker: &Asker,
     id: Tag,
     namespace: &str,
@@ -207,7 +209,7 @@ async fn look_up(
         let message = "this server has no entity store; see [entities] in its configuration";
         return fail(asker, id, Failure::BadCall, message);
     };
-    let Answer { status, body } = entities::answer_worker(entities, namespace, asked).await;
+    let Answer { status, body } = entities::answer_worker(entities, owner, namespace, asked).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
     if body.len() <= PIECE_BYTES {
         // A worker that has gone waits for nothing.

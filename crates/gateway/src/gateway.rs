@@ -13,14 +13,13 @@ use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
-use crate::pool::Pool;
+use crate::pool::{Budget, Pool};
 use crate::proxy::Spooled;
 use crate::reason::Reason;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
 use outboard_http1::{DateCache, HeadLimits};
 use outboard_reactor::{Event, MemorySource, now_ms, wake_all};
-use outboard_ring::doorbell::Doorbell;
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
 use std::os::fd::OwnedFd;
@@ -40,8 +39,6 @@ pub(crate) struct Gateway {
     pub(crate) spool_folder: PathBuf,
     /// What answers of other servers have there.
     pub(crate) spooled: Rc<Spooled>,
-    /// All workers ring it; the loop watches it.
-    pub(crate) doorbell: Doorbell,
     pub(crate) started: Wall,
     /// Whether it has said that it serves.
     pub(crate) ready: Cell<bool>,
@@ -49,6 +46,8 @@ pub(crate) struct Gateway {
     pub(crate) name: RefCell<Option<String>>,
     /// Bound for this server by somebody else.
     pub(crate) sockets: RefCell<Vec<OwnedFd>>,
+    /// Whether the process that starts PHP has gone.
+    pub(crate) lost_spawner: Cell<bool>,
     /// Asked for by the admin socket; the server's main task acts on it.
     pub(crate) wishes: Wishes,
     /// In development only.
@@ -110,7 +109,6 @@ impl Gateway {
     pub(crate) fn new(
         generation: Generation,
         sinks: Sinks,
-        doorbell: Doorbell,
         protocols: Vec<Box<dyn Protocol>>,
     ) -> Rc<Self> {
         let now = Wall::now();
@@ -123,11 +121,11 @@ impl Gateway {
             sinks: RefCell::new(sinks),
             buffers: BufferPool::default(),
             counters: RefCell::default(),
-            doorbell,
             started: now,
             ready: Cell::new(false),
             name: RefCell::default(),
             sockets: RefCell::default(),
+            lost_spawner: Cell::new(false),
             wishes: Wishes::default(),
             development: RefCell::default(),
             protocols,
@@ -265,15 +263,36 @@ struct TurnedAway {
 }
 
 /// The rings of all pools, as the loop sees them.
-pub(crate) struct Rings(pub(crate) Rc<Gateway>);
+pub(crate) struct Rings {
+    gateway: Rc<Gateway>,
+    /// For the present turn of the loop.
+    budget: Budget,
+    /// Which pool is looked at first, so that each is when there is too much.
+    first: usize,
+}
+
+impl Rings {
+    pub(crate) fn new(gateway: Rc<Gateway>) -> Self {
+        Self { gateway, budget: Budget::default(), first: 0 }
+    }
+}
 
 impl MemorySource for Rings {
     fn look(&mut self) -> bool {
-        self.0.pools.borrow().iter().fold(false, |any, pool| pool.look() | any)
+        let pools = self.gateway.pools.borrow();
+        let mut had_news = false;
+        let first = self.first % pools.len().max(1);
+        for pool in pools[first..].iter().chain(&pools[..first]) {
+            if self.budget.is_spent() {
+                return true;
+            }
+            had_news |= pool.look(&mut self.budget);
+        }
+        had_news
     }
 
     fn prepare_sleep(&mut self) -> u64 {
-        self.0
+        self.gateway
             .pools
             .borrow()
             .iter()
@@ -281,7 +300,9 @@ impl MemorySource for Rings {
     }
 
     fn cancel_sleep(&mut self) {
-        self.0.pools.borrow().iter().for_each(|pool| pool.cancel_sleep());
+        self.gateway.pools.borrow().iter().for_each(|pool| pool.cancel_sleep());
+        self.first = self.first.wrapping_add(usize::from(self.budget.is_spent()));
+        self.budget = Budget::default();
     }
 }
 

@@ -42,6 +42,7 @@ mod listener;
 mod log;
 mod metrics;
 mod opcache;
+mod opener;
 mod origin;
 mod pace;
 mod page_cache;

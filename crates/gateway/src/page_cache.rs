@@ -58,6 +58,7 @@ pub(crate) struct PageCache {
     policy: Policy,
     guard: Guard,
     presets: Vec<&'static str>,
+    compresses: bool,
     wait_ms: u64,
     purge_from: config::Forwarding,
     /// Whether a page can be made anew without the connection that asked for it.
@@ -112,6 +113,7 @@ impl PageCache {
         };
         guard.cookies.login.extend(patterns(&configured.login_cookies));
         guard.cookies.harmless.extend(patterns(&configured.harmless_cookies));
+        guard.harmless_fields.extend(patterns(&configured.harmless_headers));
         guard.admin_paths.extend(patterns(&configured.never));
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let policy = Policy {
@@ -126,12 +128,13 @@ impl PageCache {
         };
         let shared = configured.shared.as_ref();
         // What was purged since is known to the others alone.
-        let disk = Disk::open(app, is_first && shared.is_none())?;
+        let disk = Disk::open(app, is_first && shared.is_none(), logs)?;
         let commons = shared.map(|shared| Commons::new(shared, &app.name, upstream, logs));
         let cache = Rc::new(Self {
             policy,
             guard,
             presets: presets.iter().map(|preset| preset.name).collect(),
+            compresses: configured.compresses,
             wait_ms: configured.wait_ms,
             purge_from: configured.purge_from.clone(),
             refreshes_behind: app.prefetch.is_empty(),
@@ -341,7 +344,7 @@ fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head:
     }
     let buffers = connection.buffers();
     let (request, input) = (&buffers.head, &buffers.input);
-    let host = turn.forwarded.host.as_deref().or(request.host(input)).unwrap_or_default();
+    let host = consult::host(turn, buffers);
     let https = turn.forwarded.https;
     let path_and_query = request.origin_form(input);
     let scheme: &[u8] = if https { b"https" } else { b"http" };

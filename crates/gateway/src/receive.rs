@@ -9,6 +9,7 @@ use crate::pace::Pace;
 use crate::reason::Reason;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
+use std::io::ErrorKind;
 use std::ops::Range;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -43,7 +44,6 @@ pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result
 pub(crate) struct Pieces {
     rest: Rest,
     length: Option<u64>,
-    taken_bytes: u64,
     pace: Pace,
 }
 
@@ -72,7 +72,7 @@ impl Pieces {
             }
         };
         invite(connection).await?;
-        Ok(Some(Self { rest, length, taken_bytes: 0, pace: Pace::of_body(limits) }))
+        Ok(Some(Self { rest, length, pace: Pace::of_body(limits) }))
     }
 
     /// The length that the client announced.
@@ -88,12 +88,12 @@ impl Pieces {
         limits: &Limits,
     ) -> Result<Option<Range<usize>>, Reason> {
         loop {
-            if let Some(range) = self.take(connection)? {
-                self.taken_bytes += range.len() as u64;
+            let taken = self.take(connection)?;
+            if self.announced_bytes() > limits.body_bytes {
+                return Err(Reason::BodyTooLarge);
+            }
+            if let Some(range) = taken {
                 self.pace.count(range.len());
-                if self.taken_bytes > limits.body_bytes {
-                    return Err(Reason::BodyTooLarge);
-                }
                 return Ok(Some(range));
             }
             if matches!(self.rest, Rest::Nothing) {
@@ -101,6 +101,15 @@ impl Pieces {
                 return Ok(None);
             }
             more(connection, &mut self.pace).await?;
+        }
+    }
+
+    /// How long the body is at least. Nobody waits for bytes that are too many.
+    fn announced_bytes(&self) -> u64 {
+        match &self.rest {
+            Rest::Chunked(decoder) => decoder.body_bytes(),
+            // A length was looked at before.
+            Rest::Length(_) | Rest::Nothing => 0,
         }
     }
 
@@ -161,8 +170,12 @@ fn keep(
     let gateway = connection.gateway.clone();
     let piece = &connection.buffers().input[range];
     body.push(piece, limits.body_memory_bytes, &gateway.spool_folder).map_err(|error| {
-        gateway.log_refusal(None, 0, Reason::SpoolFailed, &error.to_string());
-        Reason::SpoolFailed
+        let reason = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Reason::SpoolFull,
+            _ => Reason::SpoolFailed,
+        };
+        gateway.log_refusal(None, 0, reason, &error.to_string());
+        reason
     })
 }
 

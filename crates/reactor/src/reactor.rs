@@ -3,14 +3,16 @@
 //! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
 //! held while a task or a memory source runs, so both may call anything of this crate.
 
-use crate::executor::{Executor, RemoteQueue, TaskId, as_current, current_task};
+use crate::executor::{
+    Executor, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
+};
 use crate::source::{Sources, Token};
 use crate::timer::Timers;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,7 +63,7 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
     });
     let result = Rc::new(Cell::new(None));
     let slot = result.clone();
-    reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }));
+    reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }), false);
     let outcome = reactor.turn_until(|| result.take());
     // Tasks may own sources that look for their loop when dropped: end them while it exists.
     reactor.memory.take();
@@ -76,7 +78,7 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
 
 /// Adds a task to the loop.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
-    with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future)));
+    with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future), is_contained()));
 }
 
 /// Has a task polled again in this turn.
@@ -84,15 +86,11 @@ pub fn wake(task: TaskId) {
     with(|reactor| reactor.executor.borrow_mut().wake(task));
 }
 
-/// Has every task polled again in this turn: something changed that all look at.
-pub fn wake_all() {
-    with(|reactor| reactor.executor.borrow_mut().wake_all());
-}
-
-/// Lets everybody else who is ready have a turn, and the loop look at its descriptors.
+/// Lets the others go on, the sockets among them, before the current task does: for whoever works
+/// through what somebody else may fill without end.
 pub async fn yield_now() {
     let mut has_yielded = false;
-    poll_fn(|_| {
+    std::future::poll_fn(|_| {
         if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
@@ -100,6 +98,11 @@ pub async fn yield_now() {
         Poll::Pending
     })
     .await;
+}
+
+/// Has every task polled again in this turn: something changed that all look at.
+pub fn wake_all() {
+    with(|reactor| reactor.executor.borrow_mut().wake_all());
 }
 
 /// Monotonic milliseconds as of the beginning of this turn.
@@ -190,12 +193,21 @@ impl Reactor {
         for _ in 0..count {
             let Some((id, mut lent)) = self.executor.borrow_mut().start_poll() else { return };
             let mut context = Context::from_waker(&lent.waker);
-            let poll = as_current(id, || lent.future.as_mut().poll(&mut context));
+            let is_contained = lent.is_contained;
+            let mut poll = || as_current(id, || lent.future.as_mut().poll(&mut context));
+            let poll = match is_contained {
+                true => contain(poll).unwrap_or(Poll::Ready(())),
+                false => poll(),
+            };
             match poll {
                 Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(lent)),
                 Poll::Ready(()) => {
                     // Dropped before the table is borrowed: its destructors may call the loop.
-                    as_current(id, || drop(lent));
+                    let end = || as_current(id, || drop(lent));
+                    match is_contained {
+                        true => drop(contain(end)),
+                        false => end(),
+                    }
                     self.executor.borrow_mut().finish_poll(id, None);
                 }
             }

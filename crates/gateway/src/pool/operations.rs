@@ -7,7 +7,9 @@
 //! order; when it has gone, its operations are forgotten.
 
 use super::Pool;
-use outboard_reactor::current_task;
+use super::budget::Budget;
+use super::dispatch::PANICKED;
+use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, Operation, Part};
 use std::fmt;
@@ -124,11 +126,27 @@ impl Pool {
         self.operations.replace(operations);
     }
 
-    /// Hands over what workers have asked for since the last time. The workers are not borrowed.
-    pub(super) fn begin_operations(&self) {
+    /// Whether operations wait to be begun; until then no more are heard.
+    pub(super) fn has_asked(&self) -> bool {
+        !self.asked.borrow().is_empty()
+    }
+
+    /// Hands over what workers have asked for, within the budget. The workers are not borrowed.
+    /// One whose operation makes us panic is the only one that it costs.
+    pub(super) fn begin_operations(&self, budget: &mut Budget) {
         let operations = self.operations.borrow().clone();
-        for (asker, payload) in self.asked.take() {
-            operations.begin(asker, &payload);
+        while !budget.is_spent() {
+            let Some((asker, payload)) = self.asked.borrow_mut().pop_front() else { break };
+            let id = asker.worker;
+            if contain(|| operations.begin(asker, &payload)).is_err()
+                && let Some(worker) = self.members.borrow_mut().find(id)
+            {
+                self.condemn(worker, PANICKED);
+            }
+            budget.glance();
+        }
+        if self.has_asked() {
+            return;
         }
         for worker in self.left.take() {
             operations.forget(worker);
@@ -138,7 +156,7 @@ impl Pool {
     /// Remembers an operation until the workers are no longer borrowed.
     pub(super) fn ask(&self, worker: WorkerId, request: Tag, payload: &[u8]) {
         let asker = Asker { pool: self.me.clone(), worker, request };
-        self.asked.borrow_mut().push((asker, payload.to_vec()));
+        self.asked.borrow_mut().push_back((asker, payload.to_vec()));
     }
 
     /// A worker has gone.

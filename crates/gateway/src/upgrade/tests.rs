@@ -5,7 +5,6 @@ use crate::generation::{self, Generation, Sinks};
 use crate::listener::{Bound, ListenerFacts, Serves};
 use outboard_config::Config;
 use outboard_reactor::{blocking, sleep};
-use outboard_ring::doorbell::Doorbell;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
@@ -68,7 +67,7 @@ fn gateway() -> Rc<Gateway> {
     // Without an app every request that is not handed off is a 404.
     let generation = Generation::new(1, config, Vec::new(), logs, upstream, None);
     let protocols: Vec<Box<dyn Protocol>> = vec![Box::new(Shout), Box::new(Patient)];
-    Gateway::new(generation, sinks, Doorbell::nonblocking().unwrap(), protocols)
+    Gateway::new(generation, sinks, protocols)
 }
 
 /// Runs a client against a gateway of its own; `then` sees the gateway after it.

@@ -3,7 +3,7 @@
 //! Called by [`crate::fetch`]. Invariant: writes of one batch are committed together as far as they may
 //! wait together.
 
-use super::super::{Entities, reason};
+use super::super::{Entities, Owner, reason};
 use super::{Batch, NONE};
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
 
@@ -34,11 +34,20 @@ impl From<Result<Vec<u8>, StoreError>> for Answer {
 }
 
 /// Does what a worker asks for.
-pub(crate) async fn answer(entities: &Entities, namespace: &str, asked: &[u8]) -> Answer {
+pub(crate) async fn answer(
+    entities: &Entities,
+    owner: &Owner,
+    namespace: &str,
+    asked: &[u8],
+) -> Answer {
+    let batch = Batch::read(asked);
+    if let Err(why) = owner.may(namespace, batch.as_ref()) {
+        return Answer::refused(403, &why);
+    }
     let Some(namespace) = entities.namespace(namespace) else {
         return Answer::refused(404, "there is no such namespace; see [entities.namespace]");
     };
-    match Batch::read(asked) {
+    match batch {
         Some(Batch::Reads(ids)) => reads(namespace, &ids).await.into(),
         Some(Batch::Writes(writes)) if writes.iter().any(|write| entities.is_too_long(write)) => {
             Answer::refused(413, "the value is longer than entities.max_value")

@@ -12,8 +12,9 @@
 
 use outboard_page_cache::{Entry, Selector, decoded};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -45,6 +46,7 @@ pub(super) struct Folder {
     log: Arc<Mutex<Log>>,
     jobs: Sender<Job>,
     waiting_bytes: Arc<AtomicUsize>,
+    fault: Arc<Mutex<Option<io::Error>>>,
     first_file: u64,
     _lock: File,
 }
@@ -66,7 +68,7 @@ impl Folder {
     /// # Errors
     /// It cannot be made, or another server holds it.
     pub(super) fn open(parent: &Path, takes_over: bool) -> io::Result<Self> {
-        fs::create_dir_all(parent)?;
+        make_private(parent)?;
         let mut left: Vec<PathBuf> =
             fs::read_dir(parent)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         // Their names are times of equal length.
@@ -76,7 +78,7 @@ impl Folder {
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_micros() as u64);
         let path = latest.unwrap_or_else(|| parent.join(format!("{begun_us:020}")));
-        fs::create_dir_all(&path)?;
+        make_private(&path)?;
         let lock = locked(&path)?;
         // What earlier processes left and nobody holds.
         for old in left {
@@ -84,17 +86,22 @@ impl Folder {
                 let _ = fs::remove_dir_all(&old);
             }
         }
-        let log = OpenOptions::new().create(true).append(true).open(path.join("purges"))?;
+        let log = private().append(true).open(path.join("purges"))?;
         let log = Arc::new(Mutex::new(Log { file: log, place: 0 }));
         let (jobs, todo) = channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let path: Arc<Path> = path.into();
-        let worker =
-            Worker { path: path.clone(), log: log.clone(), waiting_bytes: waiting_bytes.clone() };
+        let fault = Arc::default();
+        let worker = Worker {
+            path: path.clone(),
+            log: log.clone(),
+            waiting_bytes: waiting_bytes.clone(),
+            fault: Arc::clone(&fault),
+        };
         std::thread::Builder::new()
             .name("page-cache-disk".to_owned())
             .spawn(move || worker.work(&todo))?;
-        Ok(Self { path, log, jobs, waiting_bytes, first_file: begun_us, _lock: lock })
+        Ok(Self { path, log, jobs, waiting_bytes, fault, first_file: begun_us, _lock: lock })
     }
 
     /// A number that no file of a predecessor has.
@@ -105,6 +112,11 @@ impl Folder {
     /// What waits to be written.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Why a page could not be written, unless that has been told already.
+    pub(super) fn take_fault(&self) -> Option<io::Error> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(super) fn send(&self, job: Job) {
@@ -120,7 +132,7 @@ impl Folder {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.file.write_all(&selector.encoded()).is_err() {
             // Without a log a crash could bring back what was purged: nothing is left to bring back.
-            let _ = fs::remove_dir_all(&self.path).and_then(|()| fs::create_dir_all(&self.path));
+            let _ = fs::remove_dir_all(&self.path).and_then(|()| make_private(&self.path));
         }
         log.place += 1;
         log.place
@@ -170,9 +182,21 @@ impl Folder {
 }
 
 fn locked(path: &Path) -> io::Result<File> {
-    let lock = OpenOptions::new().create(true).append(true).open(path.join("lock"))?;
+    let lock = private().append(true).open(path.join("lock"))?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     Ok(lock)
+}
+
+/// Pages may be of somebody's account: no other user reads them.
+fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
 }
 
 fn name(path: &Path, file: u64) -> PathBuf {
@@ -203,6 +227,7 @@ struct Worker {
     path: Arc<Path>,
     log: Arc<Mutex<Log>>,
     waiting_bytes: Arc<AtomicUsize>,
+    fault: Arc<Mutex<Option<io::Error>>>,
 }
 
 impl Worker {
@@ -225,9 +250,13 @@ impl Worker {
     fn write(&self, file: u64, bytes: &[u8]) {
         let path = name(&self.path, file);
         let new = path.with_extension("new");
-        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
-        if written.is_err() {
+        let opened = private().write(true).truncate(true).open(&new);
+        let written = opened
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&new, &path));
+        if let Err(error) = written {
             let _ = fs::remove_file(&new);
+            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     }
 }
