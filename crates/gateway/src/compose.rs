@@ -153,7 +153,7 @@ impl Work<'_> {
                     OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
                 };
                 Running::Fetch(Fetching::start(
-                    &self.app.upstream,
+                    self.app,
                     source,
                     part.timeout_ms,
                     buffer_bytes,

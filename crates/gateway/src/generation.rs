@@ -14,7 +14,8 @@ use crate::pool::Pool;
 use crate::tasks::Tasks;
 pub(crate) use kit::Kit;
 use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
-use outboard_upstream::{Client, Settings};
+use outboard_upstream::{Account, Client, Settings};
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::rc::Rc;
 
@@ -155,8 +156,22 @@ pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<
         requests_per_host: config.requests as usize,
         waiting_per_host: config.queue_length as usize,
         wait_ms: config.queue_timeout_ms,
+        connections: upstream_connections(config),
         idle_per_host: config.idle_connections as usize,
         idle_timeout_ms: config.idle_timeout_ms,
         ca_file: config.ca_file.clone(),
     })
+}
+
+/// Connections to other servers: they leave three quarters of the descriptors to all else.
+fn upstream_connections(config: &outboard_config::Upstream) -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).max(2);
+    most.min(config.connections as usize)
+}
+
+/// What one app may have under way: half of the connections are left for others.
+fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
+    let most_requests = config.upstream.requests_per_app as usize;
+    Account::new(app, most_requests, upstream_connections(&config.upstream) / 2)
 }
