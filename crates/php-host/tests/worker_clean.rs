@@ -526,7 +526,8 @@ fn a_transaction_that_a_statement_has_begun_on_sqlite_is_rolled_back() {
             let left = app.ask("left");
             assert_eq!(finished(&left), "left");
             assert_eq!(app.get("a"), "[2]", "{open} {begin} {kept}");
-            let is_said = left.log_text().contains("a request left a transaction open: it was rolled back");
+            let is_said =
+                left.log_text().contains("a request left a transaction open: it was rolled back");
             assert!(is_said || kept.is_empty(), "{open} {begin} {left:?}");
             assert_eq!(app.ask("a").log_text(), "");
         }
