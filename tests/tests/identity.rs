@@ -300,3 +300,55 @@ fn capabilities_of_the_gateway_do_not_reach_php() {
     let own = fs::read_to_string(format!("/proc/{}/status", child.pid())).expect("it runs");
     assert!(own.contains("CapEff:\t0000000000000400"), "{own}");
 }
+
+/// The status of a file, or of an order to the admin socket, as curl gets it.
+fn asked(command: &mut std::process::Command) -> String {
+    let output = command.args(["-s", "-o", "/dev/null", "-w", "%{http_code}"]).args(["-m", "10"]);
+    let output = output.output().expect("curl is there");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_gateway_sends_what_the_group_of_the_app_may_read_and_nothing_of_the_user_alone() {
+    if !is_root() {
+        return;
+    }
+    let tables = "[app.site.pool]\nmin = 1\nmax = 1\n";
+    let site = Configured::start(Docroot::of("routing"), &Configured::text(tables));
+    let put = |name: &str, mode: u32| {
+        let path = site.root().join(name);
+        fs::write(&path, name).expect("it is ours");
+        let ids = (uid_of(USER), gid_of(USER));
+        std::os::unix::fs::chown(&path, Some(ids.0), Some(ids.1)).expect("the test is root's");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(&path, mode).expect("it is ours");
+    };
+    put("group.txt", 0o640);
+    put("alone.txt", 0o600);
+    put("all.txt", 0o644);
+    let mut client = site.client();
+    client.get("/group.txt").expect(200).holding("group.txt");
+    client.get("/all.txt").expect(200);
+    client.get("/alone.txt").expect(403);
+}
+
+#[test]
+fn orders_are_taken_from_a_named_group_but_not_from_an_apps_user_in_it() {
+    if !is_root() {
+        return;
+    }
+    let tables = "[admin]\ngroup = \"adm\"\n[app.site.pool]\nmin = 1\nmax = 1\n";
+    let site = Configured::start(Docroot::of("routing"), &Configured::text(tables));
+    let socket = site.admin_socket();
+    let found = fs::metadata(&socket).expect("it is there");
+    assert_eq!((found.mode() & 0o777, found.gid()), (0o660, gid_of("adm")));
+    for (user, group, status) in
+        [("games", "adm", "200"), (USER, "adm", "000"), ("games", "games", "000")]
+    {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid", user, "--regid", group, "--clear-groups", "--", "curl"]);
+        command.arg("--unix-socket").arg(&socket).arg("http://a/status");
+        assert_eq!(asked(&mut command), status, "{user} of {group}");
+    }
+    site.logs(&["user 33", "was turned away"]);
+}
