@@ -211,15 +211,17 @@ fn a_killed_gateway_leaves_nothing_and_a_killed_spawner_stops_the_gateway() {
     let spawner = parent(processes[0]);
     assert_ne!(spawner, killed.child().pid());
     assert_eq!(users_of(spawner)[0], [0; 4]);
+    let all: Vec<Process> = processes.iter().chain([&spawner]).copied().map(Process::of).collect();
     let _ = killed.into_killed();
-    processes.iter().chain([&spawner]).for_each(|pid| Process::of(*pid).wait_until_gone());
+    all.iter().for_each(Process::wait_until_gone);
 
     let orphaned = site();
     let processes = orphaned.processes();
+    let all: Vec<Process> = processes.iter().copied().map(Process::of).collect();
     let pid = rustix::process::Pid::from_raw(parent(processes[0]).cast_signed());
     rustix::process::kill_process(pid.expect("it runs"), rustix::process::Signal::KILL)
         .expect("it is ours");
-    processes.iter().for_each(|pid| Process::of(*pid).wait_until_gone());
+    all.iter().for_each(Process::wait_until_gone);
     assert_eq!(orphaned.child().wait(), Some(1));
     orphaned.logs(&["the spawner has gone"]);
 }

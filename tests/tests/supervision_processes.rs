@@ -27,6 +27,50 @@ fn serves_again(site: &Configured) {
     }
 }
 
+/// Any process of the user that PHP runs as can stop it, PHP itself among them.
+#[test]
+fn a_stopped_zygote_is_replaced_and_its_stuck_worker_ends() {
+    let site = serving(
+        "[limits]\nrequest_deadline = \"300ms\"\n[pool]\nmin = 1\nmax = 1\nloopback_slots = 0",
+    );
+    let zygote = site.processes()[0];
+    let stopped = rustix::process::Pid::from_raw(zygote as i32).expect("it runs");
+    let mut held = site.hold();
+    rustix::process::kill_process(stopped, Signal::STOP).expect("it runs");
+    let response = held.answer().expect(504);
+    assert_eq!(response.header("x-outboard-reason"), Some("deadline"));
+    site.logs(&["the zygote was told to end a worker", "it is killed"]);
+    held.worker().wait_until_gone();
+    serves_again(&site);
+}
+
+/// Without pauses each request of a crawler would cost a fork and a line in the log.
+#[test]
+fn an_app_whose_every_request_crashes_is_given_pauses_and_comes_back() {
+    let site = serving("[pool]\nmin = 1\nmax = 1\nloopback_slots = 0");
+    let mut refused = 0;
+    let began = Instant::now();
+    while refused < 50 {
+        let response = site.client().get("/crash.php");
+        match response.status {
+            502 => {}
+            503 => {
+                assert_eq!(response.header("x-outboard-reason"), Some("app_down"));
+                refused += 1;
+            }
+            _ => panic!("{response:?}"),
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "no request is refused");
+    }
+    site.logs(&["each of the last 20 requests has killed its worker"]);
+    let pool = &site.status()["pools"][0];
+    assert_eq!(pool["phase"], "crashing", "{pool:#}");
+    assert!(pool["crashes"].as_u64() < Some(60), "{pool:#}");
+    serves_again(&site);
+    site.logs(&["a request was answered again"]);
+    assert_eq!(site.status()["pools"][0]["phase"], "serving");
+}
+
 #[test]
 fn a_hundred_kills_cost_a_hundred_requests() {
     let site = serving("[pool]\nmin = 2\nmax = 2");

@@ -8,6 +8,7 @@
 mod allowance;
 mod budget;
 mod claims;
+mod crashing;
 mod dispatch;
 mod keeper;
 mod leases;
@@ -27,6 +28,7 @@ use crate::exchange::Exchange;
 use crate::log::ErrorLog;
 use crate::reason::Reason;
 use allowance::Allowance;
+use crashing::Crashing;
 use leases::Run;
 use members::{Members, Origin, Waiting};
 use operations::{Asker, Operations};
@@ -101,6 +103,7 @@ pub(crate) struct Pool {
     /// Workers that have gone since the last look.
     left: RefCell<Vec<WorkerId>>,
     routes: RefCell<Routes>,
+    crashing: Crashing,
     /// Whether lines of workers were added to the log and not written yet.
     said: Cell<bool>,
     /// Where the next look begins, so that each worker is first at times.
@@ -126,6 +129,10 @@ impl Pool {
     ) -> Result<(), Reason> {
         self.counters.borrow_mut().requests += 1;
         if matches!(self.phase.get(), Phase::Gone) {
+            return Err(Reason::AppDown);
+        }
+        if self.refuses() {
+            self.counters.borrow_mut().rejected += 1;
             return Err(Reason::AppDown);
         }
         if exchange.frame.len() > LARGEST_FRAME_BYTES {

@@ -25,6 +25,7 @@ enum outboard_dirt {
 	OUTBOARD_LOCK = 8192,
 	OUTBOARD_REWRITING = 16384,
 	OUTBOARD_LIBXML_CONTEXT = 32768,
+	OUTBOARD_TICKS = 65536,
 };
 
 /* reset.c: what has been, since the last reset. */

@@ -66,7 +66,8 @@ struct Header {
     request_bytes: AtomicU32,
     response_bytes: AtomicU32,
     epoch: AtomicU32,
-    _pad: [u8; 104],
+    /// Atomics as well: the peer may write here, too.
+    _pad: [AtomicU32; 26],
     requests: Cursors,
     responses: Cursors,
     /// Length of the backtrace text; 0 while there is none.
@@ -120,7 +121,7 @@ impl Mapping {
     fn header(&self) -> &Header {
         // SAFETY:
         // * the mapping is page aligned, at least `HEADER_BYTES` long and lives as long as `self`;
-        // * `Header` is atomics and padding only, for which every bit pattern is valid and which
+        // * `Header` is atomics only, its padding included, for which every bit pattern is valid and which
         //   another process may change at any time.
         unsafe { self.start.cast::<Header>().as_ref() }
     }

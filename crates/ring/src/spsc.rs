@@ -28,10 +28,11 @@ use std::borrow::Borrow;
 pub struct Cursors {
     tail: AtomicU64,
     consumer_sleeping: AtomicU32,
-    _pad_tail: [u8; 52],
+    /// Atomics as well: the peer may write here, too.
+    _pad_tail: [AtomicU32; 13],
     head: AtomicU64,
     producer_waiting: AtomicU32,
-    _pad_head: [u8; 52],
+    _pad_head: [AtomicU32; 13],
 }
 
 #[cfg(not(loom))]
@@ -45,10 +46,10 @@ impl Default for Cursors {
         Self {
             tail: AtomicU64::new(0),
             consumer_sleeping: AtomicU32::new(0),
-            _pad_tail: [0; 52],
+            _pad_tail: std::array::from_fn(|_| AtomicU32::new(0)),
             head: AtomicU64::new(0),
             producer_waiting: AtomicU32::new(0),
-            _pad_head: [0; 52],
+            _pad_head: std::array::from_fn(|_| AtomicU32::new(0)),
         }
     }
 }

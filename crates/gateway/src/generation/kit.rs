@@ -23,7 +23,7 @@ use std::rc::Rc;
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: Rc<Identity>,
     pub(crate) load: Load,
 }
 

@@ -288,6 +288,7 @@ impl Pool {
 
     pub(super) fn kill(&self, worker: &mut Worker) {
         if worker.process.life.kill() == Moved::Yes {
+            worker.killed_ms = Some(now_ms());
             self.signal(worker.process.number, SIGKILL);
         }
     }

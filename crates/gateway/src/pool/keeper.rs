@@ -10,8 +10,10 @@ mod deadlines;
 mod forks;
 mod queue;
 mod sizing;
+mod zygote;
 
 use super::allowance::Allowance;
+use super::crashing::Crashing;
 use super::operations::NoOperations;
 use super::printed::{self, Printer};
 use super::routes::Routes;
@@ -21,7 +23,9 @@ use crate::log::{ErrorLog, Event as LogEvent, Level};
 use crate::reason::Reason;
 pub(super) use burial::add_waits;
 use burial::describe_exit;
-use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};
+use outboard_reactor::{
+    Event, Interest, Source, contain, now_ms, sleep, spawn, with_deadline, yield_now,
+};
 use outboard_ring::control;
 use outboard_supervisor::plan::backoff::Backoff;
 use outboard_supervisor::worker::life::State;
@@ -54,6 +58,17 @@ impl std::fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+/// What was read of what the zygote has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// All of it.
+    All,
+    /// There may be more.
+    Some,
+    /// It has gone.
+    Gone,
+}
 
 /// What the keeper knows; the rest of the pool reads it.
 #[derive(Debug)]
@@ -144,6 +159,7 @@ impl Pool {
             operations: RefCell::new(Rc::new(NoOperations)),
             asked: RefCell::default(),
             left: RefCell::default(),
+            crashing: Crashing::default(),
             said: Cell::new(false),
             first_slot: Cell::new(0),
             used_forks: Cell::new(0),
@@ -216,8 +232,11 @@ async fn keep(pool: Rc<Pool>) {
             Ok(control) => pool.attend(&control).await,
             Err(message) => pool.start_failed(message),
         }
+        let zygote = pool.zygote.take();
         pool.zygote_gone();
-        pool.zygote.replace(None);
+        if let Some(zygote) = zygote {
+            zygote::end(zygote).await;
+        }
         if pool.phase.get() == Phase::Retiring {
             pool.phase.set(Phase::Gone);
         }
@@ -261,10 +280,15 @@ impl Pool {
                 if control.poll_readable().is_ready() { Poll::Ready(()) } else { demand }
             });
             let _ = with_deadline(now_ms() + tick_ms, news).await;
-            if !self.read_events(control) {
-                return;
+            match self.read_events(control) {
+                Heard::Gone => return,
+                Heard::All => {}
+                Heard::Some => yield_now().await,
             }
             self.tick();
+            if self.kill_mute_zygote(now_ms()) {
+                return;
+            }
             if self.has_started_too_long() {
                 let message = format!("it takes more than {} ms", self.settings.start_timeout_ms);
                 return self.start_failed(message);
@@ -273,6 +297,11 @@ impl Pool {
                 return;
             }
         }
+    }
+
+    /// Whether the zygote has not said yet how its start went.
+    fn is_starting(&self) -> bool {
+        self.keeping.borrow().started_by_ms.is_some()
     }
 
     /// Whether the zygote, and with a fork per request the script that it boots, takes too long.
@@ -293,38 +322,53 @@ impl Pool {
         members.queue.is_empty() && members.all().next().is_none()
     }
 
-    /// Acts on everything that the zygote has said. False when it has gone.
-    fn read_events(self: &Rc<Self>, control: &Source) -> bool {
-        loop {
+    /// Acts on what the zygote has said.
+    fn read_events(self: &Rc<Self>, control: &Source) -> Heard {
+        for _ in 0..zygote::EVENTS_A_TURN {
             let received = match self.zygote.borrow().as_ref() {
                 Some(zygote) => zygote.receive(),
-                None => return false,
+                None => return Heard::Gone,
             };
             match received {
-                Ok(Received::Event(event)) => self.handle(event),
+                Ok(Received::Event(event)) => {
+                    if contain(|| self.handle(event)).is_err() {
+                        self.say(Level::Error, "what the zygote said made the gateway panic");
+                        return Heard::Gone;
+                    }
+                }
                 Ok(Received::Nothing) => {
                     control.clear_readable();
-                    return true;
+                    return Heard::All;
                 }
-                Ok(Received::Closed) => return false,
+                Ok(Received::Closed) => return Heard::Gone,
                 Err(error) => {
                     self.say(Level::Error, &format!("the zygote cannot be heard: {error}"));
-                    return false;
+                    return Heard::Gone;
                 }
             }
         }
+        Heard::Some
     }
 
     fn handle(self: &Rc<Self>, event: control::Event) {
         match event {
             control::Event::Started { php_version, opcache, ini_file, messages, .. } => {
-                self.started(php_version, opcache, ini_file.as_deref(), &messages);
+                if self.is_starting() {
+                    self.started(php_version, opcache, ini_file.as_deref(), &messages);
+                }
             }
-            control::Event::StartFailed { message } => self.start_failed(message),
+            control::Event::StartFailed { message } if self.is_starting() => {
+                self.start_failed(message);
+            }
+            // It has started, or failed to, before.
+            control::Event::StartFailed { .. } => {}
             control::Event::Forked { worker, pid } => {
                 self.with_worker(worker, |worker| worker.process.forked(pid));
             }
             control::Event::ForkFailed { worker, message } => {
+                if self.with_worker(worker, |_| ()).is_none() {
+                    return;
+                }
                 self.say(Level::Error, &format!("cannot fork a worker: {message}"));
                 self.bury(worker, None, "could not be forked");
             }
@@ -344,7 +388,7 @@ impl Pool {
         let ini = ini_file.map_or("no php.ini".into(), |path| path.display().to_string());
         let opcache = if opcache { "opcache on" } else { "opcache off" };
         self.say(Level::Info, &format!("PHP {php_version} started ({ini}, {opcache})"));
-        for line in messages.lines() {
+        for line in messages.lines().filter(|line| self.allowance.admit(line.len())) {
             self.say(Level::Warn, line);
         }
         {

@@ -14,6 +14,7 @@ use outboard_supervisor::plan::deadline::Stage;
 impl Pool {
     /// Books a request that a worker has finished.
     pub(super) fn finished(&self, worker: &mut Worker, lease: &Lease) {
+        self.note_answer();
         let exchange = &lease.exchange;
         if let Some(done) = exchange.done.get() {
             let mut routes = self.routes.borrow_mut();

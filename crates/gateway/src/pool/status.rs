@@ -22,7 +22,7 @@ pub(crate) struct PoolStatus {
     pub isolation: Option<&'static str>,
     /// Requests that a worker may have at a time.
     pub concurrency: usize,
-    /// `starting`, `serving`, `retiring` or `gone`.
+    /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.
     pub phase: &'static str,
     /// Version of PHP, once started.
     pub php_version: String,
@@ -120,6 +120,7 @@ impl Pool {
             }),
             concurrency: self.settings.concurrency(),
             phase: match self.phase.get() {
+                Phase::Serving if self.crashing.is_loop() => "crashing",
                 Phase::Starting => "starting",
                 Phase::Serving => "serving",
                 Phase::Retiring => "retiring",

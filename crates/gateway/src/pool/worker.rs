@@ -58,6 +58,8 @@ pub(crate) struct Worker {
     quick: u32,
     /// Whether it is to be woken at the end of the turn.
     ring_due: bool,
+    /// When its death was ordered.
+    pub(super) killed_ms: Option<u64>,
     /// Whether it broke the protocol.
     is_broken: bool,
     /// Until it is ready: where it prints, for what is unread when its end is known.
@@ -99,6 +101,7 @@ impl Worker {
             paused: Vec::new(),
             quick: 0,
             ring_due: false,
+            killed_ms: None,
             is_broken: false,
             last_words: String::new(),
             is_listed: false,

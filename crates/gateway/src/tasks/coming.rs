@@ -13,6 +13,9 @@ use outboard_ring::operation::Failure;
 use outboard_ring::task::TaskCall;
 use std::rc::Rc;
 
+/// What the host takes as well; a task that is written down has room for no more than 64 KiB.
+const NAME_MAX_BYTES: usize = 255;
+
 /// A task whose data have not all come.
 #[derive(Debug)]
 pub(super) struct Coming {
@@ -27,6 +30,9 @@ pub(super) struct Coming {
 
 impl Tasks {
     pub(super) fn take(&self, asker: Asker, id: Tag, call: &TaskCall<'_>) {
+        if call.name.len() > NAME_MAX_BYTES {
+            return fail(&asker, id, Failure::BadCall, "its name is longer than 255 bytes");
+        }
         let data_bytes = call.data_bytes as usize;
         if data_bytes > DATA_MAX_BYTES {
             return fail(&asker, id, Failure::TooLarge, "its data are larger than 16 MiB");

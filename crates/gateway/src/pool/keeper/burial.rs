@@ -49,6 +49,9 @@ impl Pool {
             },
         };
         self.crashed(&worker, how, &doing, failed.first().map(|exchange| exchange.request_id));
+        if !failed.is_empty() {
+            self.note_crash();
+        }
     }
 
     /// Counts and tells a worker's end that nobody asked for.
