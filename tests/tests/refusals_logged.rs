@@ -78,3 +78,39 @@ fn the_guides_filter_for_fail2ban_finds_those_who_look_for_holes_and_nobody_else
     assert!(found.len() >= 5, "{found:?} in {lines:#?}");
     assert!(found.iter().all(|address| address == "127.0.0.1"), "{found:?} in {lines:#?}");
 }
+
+/// Where there is one app, its rules are for what nobody has asked for in a readable way, too.
+#[test]
+fn header_rules_decide_about_the_server_line_and_about_refusals() {
+    const SAFE: &str = "X-Content-Type-Options: nosniff";
+    let docroot = Docroot::of("routing");
+    docroot.put("a.php", "<?php echo 'made';");
+    docroot.put("a.txt", "kept");
+    let text = Configured::text(
+        "[app.site.page_cache]\nmode = \"on\"\n[[app.site.headers]]\nremove = [\"Server\"]\n\
+         set = { X-Content-Type-Options = \"nosniff\" }\n",
+    );
+    let site = Configured::start(docroot, &text);
+    for (request, status) in [
+        ("GET /a.php HTTP/1.1\r\nHost: a\r\n", 200),
+        // From the cache.
+        ("GET /a.php HTTP/1.1\r\nHost: a\r\n", 200),
+        ("GET /a.txt HTTP/1.1\r\nHost: a\r\n", 200),
+        ("GET /.env HTTP/1.1\r\nHost: a\r\n", 404),
+        ("GET /%zz HTTP/1.1\r\nHost: a\r\n", 400),
+        ("TRACE / HTTP/1.1\r\nHost: a\r\n", 405),
+        ("GET / HTTP/1.1\r\n", 400),
+    ] {
+        let answer = site.exchange(format!("{request}Connection: close\r\n\r\n"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(answer.contains(SAFE) && !answer.contains("Server:"), "{request}: {answer}");
+    }
+    site.rewrite(
+        &text.replace("remove = [\"Server\"]", "").replace("set = {", "set = { Server = \"x\","),
+    );
+    assert!(site.command("reload", &[]).status.success());
+    for path in ["/a.php", "/a.php", "/a.txt", "/.env"] {
+        let answer = site.client().send(&Request::get(path));
+        assert_eq!(answer.all("server").collect::<Vec<_>>(), ["x"], "{path}");
+    }
+}

@@ -224,7 +224,8 @@ impl Connection {
         body: &[u8],
     ) -> Sent {
         let framing = asked.framing(status, Some(body.len() as u64));
-        self.put_head(asked.head(status, framing), &headers.bytes);
+        let own_server = headers.owns_server;
+        self.put_head(HeadFacts { own_server, ..asked.head(status, framing) }, &headers.bytes);
         let body = if matches!(framing, Framing::Bodyless(_)) { b"" } else { body };
         if self.flush(body).await {
             Sent::Whole { keep_alive: asked.keep_alive }
@@ -261,8 +262,10 @@ pub(crate) async fn write_within(
 /// Answers a request that could not be parsed, and closes.
 pub(crate) async fn refuse_unparsed(connection: &mut Connection, reason: Reason) -> Sent {
     let asked = Asked { method: Method::Get, version: Version::Http11, keep_alive: false };
-    let tells = connection.gateway.generation().config.tells_reasons;
-    let (headers, page) = (error_headers(reason, tells), error_page(reason, tells));
+    let generation = connection.gateway.generation();
+    let tells = generation.config.tells_reasons;
+    let (mut headers, page) = (error_headers(reason, tells), error_page(reason, tells));
+    generation.apply_rules(&mut headers);
     connection.respond(asked, reason.status(), &headers, page.as_bytes()).await
 }
 

@@ -8,6 +8,7 @@ mod kit;
 
 use crate::app::App;
 use crate::entities::Entities;
+use crate::header_block::HeaderBlock;
 use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
 use crate::opener::Opener;
 use crate::pool::Pool;
@@ -111,6 +112,14 @@ impl Generation {
     ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
         Self { number, config, apps, logs, upstream, entities }
+    }
+
+    /// Changes the headers of an answer that belongs to no app. Where there is but one app, it is that
+    /// app's all the same for who sees it.
+    pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock) {
+        if let [app] = &self.apps[..] {
+            headers.apply(&app.config.headers, b"");
+        }
     }
 
     /// The app for a request.

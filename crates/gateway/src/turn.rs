@@ -341,9 +341,12 @@ async fn respond(
     if !headers.contains(b"Content-Type") {
         headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
     }
-    if let Some(app) = app {
-        let path = connection.buffers().path.clone();
-        headers.apply(&app.config.headers, app.below_prefix(&path));
+    match app {
+        Some(app) => {
+            let path = connection.buffers().path.clone();
+            headers.apply(&app.config.headers, app.below_prefix(&path));
+        }
+        None => connection.gateway.generation().apply_rules(&mut headers),
     }
     let body = live::with_tag(&connection.gateway, &headers, body);
     let sent = connection.respond(turn.asked, status, &headers, &body).await;

@@ -64,7 +64,7 @@ async fn send(
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
     headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
-    Ok(files::send(connection, turn, &plan, &headers.bytes).await)
+    Ok(files::send(connection, turn, &plan, &headers.bytes, headers.owns_server).await)
 }
 
 /// The plan's lines replace those of PHP with the same name: its Content-Type is PHP's own where
