@@ -4,6 +4,7 @@
 
 use crate::generation::Logs;
 use crate::log::{Event, Level};
+use crate::memory::AppMemory;
 use crate::page_cache::PageCache;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
@@ -35,6 +36,8 @@ pub(crate) struct App {
     pub(crate) logs: Rc<Logs>,
     /// Makes requests to other servers.
     pub(crate) upstream: Rc<Client>,
+    /// What is held in memory for it.
+    pub(crate) memory: AppMemory,
     /// `DOCUMENT_ROOT`, spelled once.
     pub(crate) document_root: Box<[u8]>,
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
@@ -70,6 +73,7 @@ impl App {
         tasks: Option<Rc<Tasks>>,
         logs: Rc<Logs>,
         upstream: Rc<Client>,
+        memory: AppMemory,
         is_first: bool,
     ) -> Result<Self, RootError> {
         let files = Root::open(&config.root, root_options(&config))?;
@@ -114,6 +118,7 @@ impl App {
             page_cache,
             logs,
             upstream,
+            memory,
             document_root,
             worker_script,
         })

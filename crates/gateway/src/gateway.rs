@@ -12,6 +12,7 @@ use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
+use crate::memory::Memory;
 use crate::pool::Pool;
 use crate::reason::Reason;
 use crate::upgrade::Protocol;
@@ -33,6 +34,7 @@ pub(crate) struct Gateway {
     pub(crate) listeners: RefCell<Vec<Rc<Bound>>>,
     pub(crate) sinks: RefCell<Sinks>,
     pub(crate) buffers: BufferPool,
+    pub(crate) memory: Rc<Memory>,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) spool_folder: PathBuf,
     /// All workers ring it; the loop watches it.
@@ -105,6 +107,7 @@ impl Gateway {
         generation: Generation,
         sinks: Sinks,
         doorbell: Doorbell,
+        memory: Rc<Memory>,
         protocols: Vec<Box<dyn Protocol>>,
     ) -> Rc<Self> {
         let now = Wall::now();
@@ -115,6 +118,7 @@ impl Gateway {
             listeners: RefCell::default(),
             sinks: RefCell::new(sinks),
             buffers: BufferPool::default(),
+            memory,
             counters: RefCell::default(),
             doorbell,
             started: now,
@@ -155,6 +159,7 @@ impl Gateway {
     /// Puts a successor in place; its predecessor's pools finish what they have.
     pub(crate) fn swap(&self, successor: Generation, sinks: Sinks, drain_timeout_ms: u64) {
         let old = self.generation.replace(Rc::new(successor));
+        self.memory.set_budget(self.limits().memory);
         self.sinks.replace(sinks);
         old.apps.iter().for_each(|app| self.hand_purges_on(app));
         old.hand_over_tasks(&self.generation());

@@ -23,6 +23,7 @@ mod worker;
 
 use crate::exchange::Exchange;
 use crate::log::ErrorLog;
+use crate::memory::Account;
 use crate::reason::Reason;
 use leases::Run;
 use members::{Members, Origin, Waiting};
@@ -93,6 +94,8 @@ pub(crate) struct Pool {
     /// Room for a completion.
     completion: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
+    /// What is held for the operations of its workers.
+    memory: RefCell<Rc<Account>>,
     /// Operations that were asked for during the present look.
     asked: RefCell<Vec<(Asker, Vec<u8>)>>,
     /// Workers that have gone since the last look.

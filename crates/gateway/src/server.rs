@@ -13,6 +13,7 @@ use crate::life::{self, Life, Ready};
 use crate::listener::set::{self, Wanted};
 use crate::listener::{BindError, Serves};
 use crate::log::Level;
+use crate::memory::{self, Memory};
 use crate::pool::StartError;
 use crate::upgrade::Protocol;
 use orders::{Order, Orders};
@@ -115,9 +116,11 @@ async fn serve_on_loop(
     let ring = doorbell.try_clone().map_err(ServerError::Io)?;
     let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let orders = Orders::catch().map_err(ServerError::Io)?;
-    let kit = Kit { name: options.name, host_binary: options.host_binary, load: options.load };
+    let memory = Memory::new(config.limits.memory);
+    let (name, host_binary, load) = (options.name, options.host_binary, options.load);
+    let kit = Kit { name, host_binary, memory, load };
     let (generation, sinks) = kit.open(1, config, None, &doorbell)?;
-    let gateway = Gateway::new(generation, sinks, doorbell, options.protocols);
+    let gateway = Gateway::new(generation, sinks, doorbell, kit.memory.clone(), options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
     tell_who_serves(&gateway);
     reactor::watch_memory(Rings(gateway.clone()));
@@ -127,6 +130,7 @@ async fn serve_on_loop(
         return unstarted.map_err(ServerError::Php);
     }
     spawn(flush_logs(gateway.clone()));
+    spawn(memory::give_back(gateway.clone()));
     development::follow(&gateway);
     gateway.ready.set(true);
     (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));

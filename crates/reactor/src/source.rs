@@ -54,9 +54,15 @@ const READ: EventFlags = EventFlags::IN;
 const WRITE: EventFlags = EventFlags::OUT;
 const HANGUP: EventFlags = EventFlags::RDHUP;
 
+/// Closed in both directions, or broken. No more is said of it.
+const OVER: EventFlags = EventFlags::HUP;
+
 /// Spells `EPOLLHUP` and `EPOLLERR` out: everything that waits may go on.
 fn news(flags: EventFlags) -> EventFlags {
-    if flags.intersects(EventFlags::HUP | EventFlags::ERR) { READ | WRITE | HANGUP } else { flags }
+    match flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+        true => READ | WRITE | HANGUP | OVER,
+        false => flags,
+    }
 }
 
 #[derive(Debug)]
@@ -210,7 +216,7 @@ impl Source {
     fn clear(&self, flags: EventFlags) {
         with(|reactor| {
             if let Some(state) = reactor.sources.borrow_mut().state(self.token)
-                && !state.known.contains(HANGUP)
+                && !state.known.contains(OVER)
             {
                 state.known -= flags;
             }

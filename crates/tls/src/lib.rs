@@ -19,7 +19,7 @@ mod server;
 mod session;
 
 pub use client::{Trust, client_settings};
-pub use io::Io;
+pub use io::{Io, Writes};
 pub use rustls::ServerConfig;
 pub use server::{CertificateFiles, server_settings};
 pub use session::Session;

@@ -7,6 +7,7 @@ use super::{Generation, Logs, Sinks};
 use crate::app::App;
 use crate::entities::Entities;
 use crate::fetch::Fetches;
+use crate::memory::Memory;
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
 use crate::server::ServerError;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
+    pub(crate) memory: Rc<Memory>,
     pub(crate) load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
 }
 
@@ -55,6 +57,8 @@ impl Kit {
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
+            let memory = self.memory.of_app(&app.name);
+            let operations_memory = memory.operations.clone();
             let tasks = match &app.tasks {
                 None => None,
                 Some(tasks) => {
@@ -65,14 +69,24 @@ impl Kit {
             };
             let pool = started.start(settings, &logs)?;
             let is_first = predecessor.is_none();
-            let opened =
-                App::open(app.clone(), pool, tasks.clone(), logs, upstream.clone(), is_first);
+            let opened = App::open(
+                app.clone(),
+                pool,
+                tasks.clone(),
+                logs,
+                upstream.clone(),
+                memory,
+                is_first,
+            );
             let opened =
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
             let operations = Fetches::new(upstream.clone(), entities.clone());
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
-            opened.pools().for_each(|pool| pool.set_operations(operations.clone()));
+            opened.pools().for_each(|pool| {
+                pool.set_operations(operations.clone());
+                pool.set_memory(operations_memory.clone());
+            });
             apps.push(Rc::new(opened));
         }
         started.keep();
