@@ -31,7 +31,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// What is written and not yet sent, for each stream; [`Sending`] bounds it for all.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// What a stream takes beside what is sent: its tasks, its ends of the pipe, its head.
-const STREAM_BYTES: usize = 12 << 10;
+const STREAM_BYTES: usize = 18 << 10;
 /// What a connection takes beside its streams: the session's buffers and the protocol's.
 const CONNECTION_BYTES: usize = 128 << 10;
 /// How often it is looked whether a connection is of any use still.
