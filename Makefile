@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build test check bench results test-php84 loom miri fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-php84 loom miri fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -15,6 +15,9 @@ setup: ## Install the Debian packages that are missing.
 build: setup ## Build the server, optimised.
 	$(CARGO) build --release -p outboard -p outboard-php
 
+install: build ## Install into PREFIX (/usr/local): programs, PHP package, units, manual, completions.
+	dist/install --prefix $(or $(PREFIX),/usr/local)
+
 serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '\nThe guestbook is about to be served. Try next:\n'
 	@printf '  a page         http://127.0.0.1:8080/\n'
@@ -22,7 +25,7 @@ serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '  its JSON       curl http://127.0.0.1:8080/api/entries\n'
 	@printf '  the server     target/release/outboard status\n'
 	@printf '  your own app   target/release/outboard serve DIR\n\n'
-	target/release/outboard serve examples/guestbook
+	target/release/outboard serve --user "$$(id -un)" examples/guestbook
 
 check: setup ## Format, lints and unit tests: under three minutes when warm.
 	$(CARGO) fmt --all --check

@@ -338,7 +338,7 @@ namespace Outboard {
     /** The entity store cannot do it. */
     class KVException extends \RuntimeException
     {
-        /** bad_call, no_namespace, not_a_number, too_large, overloaded, unreachable, full, failed. */
+        /** bad_call, no_namespace, forbidden, not_a_number, too_large, overloaded, unreachable, full, failed. */
         public readonly string $reason;
     }
 

@@ -72,14 +72,14 @@ impl Configured {
         program
             .arg("serve")
             .arg("--config")
-            .arg(folder.file("outboard.toml", with_user(text)))
+            .arg(folder.file("outboard.toml", for_a_test(text)))
             .arg("--admin")
             .arg(folder.path().join("admin.sock"))
     }
 
     /// Writes the configuration for the next reload.
     pub fn rewrite(&self, text: &str) {
-        self.docroot.beside().file("outboard.toml", with_user(text));
+        self.docroot.beside().file("outboard.toml", for_a_test(text));
     }
 
     /// The gateway's process.
@@ -165,7 +165,7 @@ impl Configured {
 
     /// Ids of the gateway's descendants: zygotes first, then their workers.
     pub fn processes(&self) -> Vec<u32> {
-        let mut found = children(self.child.pid());
+        let mut found = zygotes(self.child.pid());
         let workers: Vec<u32> = found.iter().flat_map(|&zygote| children(zygote)).collect();
         found.extend(workers);
         found
@@ -200,7 +200,13 @@ impl Configured {
     }
 }
 
-/// The app's user, not the server's: the gateway stays who the test is, whose folders it works in.
+/// Refusals say why, unless the test has a word about it.
+fn for_a_test(text: &str) -> String {
+    let reasons = if text.contains("reason_header") { "" } else { "reason_header = true\n" };
+    format!("{reasons}{}", with_user(text))
+}
+
+/// An unprivileged user for the apps; the gateway then takes one of its own.
 fn with_user(text: &str) -> String {
     let Some(user) = php_user().filter(|_| !text.contains("user = ")) else {
         return text.to_owned();
@@ -214,6 +220,18 @@ fn with_user(text: &str) -> String {
         false => format!("{line}\n"),
     });
     lines.collect()
+}
+
+/// Those of a gateway; one that gave up root has them started by its spawner.
+fn zygotes(gateway: u32) -> Vec<u32> {
+    let is_spawner = |pid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim() == "outboard-spawne")
+    };
+    let (spawners, mut own): (Vec<u32>, Vec<u32>) =
+        children(gateway).into_iter().partition(is_spawner);
+    own.extend(spawners.into_iter().flat_map(children));
+    own
 }
 
 /// The processes that this one has forked (proc(5), `children`).

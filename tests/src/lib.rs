@@ -33,6 +33,7 @@ mod memcached;
 mod multipart;
 mod named;
 mod names;
+pub mod page;
 mod pair;
 mod postgres;
 mod process;

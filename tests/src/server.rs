@@ -40,6 +40,11 @@ impl Server {
             .arg(folder)
             .args(["--listen", "127.0.0.1:0", "--admin"])
             .arg(&admin_socket);
+        // What these folders hold may be root's.
+        let launch = match php_user() {
+            Some(_) => launch.args(["--user", "root"]),
+            None => launch,
+        };
         let (child, address) = launch_and_find(launch);
         Server { address, child, admin_socket, _scratch: scratch }
     }

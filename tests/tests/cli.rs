@@ -278,3 +278,123 @@ fn commands_to_a_server_that_is_not_there_say_where_they_looked() {
     let ended = outboard(folder.path(), &["status", "--admin", socket]);
     ended.says_in_one_sentence(1, &["no server answers at", socket]);
 }
+
+/// A self-signed certificate and its key, in PEM.
+#[track_caller]
+fn certify(folder: &Scratch, name: &str) {
+    let status = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=a.test",
+        ])
+        .arg("-keyout")
+        .arg(folder.path().join(format!("{name}.key")))
+        .arg("-out")
+        .arg(folder.path().join(format!("{name}.pem")))
+        .stderr(std::process::Stdio::null())
+        .status();
+    assert!(status.expect("openssl is there").success());
+}
+
+#[test]
+fn check_reads_certificates_and_their_keys() {
+    let folder = Scratch::new("check");
+    folder.folder("www");
+    certify(&folder, "ours");
+    certify(&folder, "other");
+    let with = |certificate: &str, key: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen.tls]]\ncertificate = \"{certificate}\"\n\
+             key = \"{key}\"\n[app.site]\nroot = \"www\"\n"
+        );
+        folder.file("outboard.toml", text);
+        outboard(folder.path(), &["check"])
+    };
+    assert_eq!(with("ours.pem", "ours.key").code, Some(0));
+    let mismatched = with("ours.pem", "other.key");
+    mismatched
+        .complains(2, &["other.key", "this is not the key of the certificate in", "ours.pem"]);
+    folder.file("garbage.pem", "certainly");
+    with("garbage.pem", "ours.key").complains(2, &["garbage.pem"]);
+}
+
+#[test]
+fn an_option_that_the_file_answers_is_refused() {
+    let folder = Scratch::new("listen");
+    folder.folder("www");
+    folder.file("outboard.toml", "listen = \"127.0.0.1:0\"\n[app.site]\nroot = \"www\"\n");
+    for serve in
+        [&["serve", "--config", "outboard.toml"][..], &["serve", "outboard.toml"], &["serve"]]
+    {
+        let with_listen = [serve, &["--listen", "127.0.0.1:1"]].concat();
+        let words = ["--listen 127.0.0.1:1 is for a folder", "outboard.toml"];
+        outboard(folder.path(), &with_listen).says_in_one_sentence(2, &words);
+        let for_development = [serve, &["--dev"]].concat();
+        let words = ["--dev is for a folder", "environment = \"development\"", "outboard.toml"];
+        outboard(folder.path(), &for_development).says_in_one_sentence(2, &words);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_panic() {
+    let binary = Server::binary().display().to_string();
+    for command in ["schema", "completions bash", "--help", "check --json no.toml"] {
+        let line = format!("set -o pipefail; {binary} {command} | head -c 1 >/dev/null; true");
+        let output = Command::new("bash").args(["-c", &line]).output().expect("bash is there");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("panicked"), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_misspelt_word_of_another_server_is_translated() {
+    check("[app.site]\nroot = \"www\"\nserver_nme = \"a\"\n")
+        .complains(2, &["unknown key `server_nme`", "`server_name` is called `hosts` here"]);
+}
+
+#[test]
+fn names_and_a_socket_at_once_are_refused() {
+    let folder = Scratch::new("both");
+    for order in ["status", "reload", "stop"] {
+        let ended = outboard(folder.path(), &[order, "shop", "--admin", "a.sock"]);
+        ended.says_in_one_sentence(2, &["--admin names one server and shop another"]);
+    }
+}
+
+#[test]
+fn what_is_installed_is_a_whole_server() {
+    let prefix = Scratch::new("install");
+    let binary = Server::binary();
+    let built = binary.parent().expect("a folder");
+    let script = outboard_e2e::page::repository().join("dist/install");
+    let installed =
+        Command::new(script).arg("--from").arg(built).arg("--prefix").arg(prefix.path()).output();
+    let installed = installed.expect("the script is there");
+    assert!(installed.status.success(), "{installed:?}");
+    for file in [
+        "bin/outboard-php",
+        "share/man/man1/outboard.1",
+        "share/man/man1/outboard-serve.1",
+        "share/bash-completion/completions/outboard",
+        "share/outboard/php/src/Mvc/Application.php",
+        "lib/systemd/system/outboard@.service",
+    ] {
+        assert!(prefix.path().join(file).is_file(), "{file} is not installed");
+    }
+    let outboard = prefix.path().join("bin/outboard");
+    let init = Command::new(outboard)
+        .args(["init", "shop", "--template", "mvc"])
+        .current_dir(prefix.path())
+        .output()
+        .expect("it is there");
+    assert!(init.status.success(), "{init:?}");
+    let said = String::from_utf8_lossy(&init.stdout);
+    assert!(!said.contains("composer require"), "the package was not found: {said}");
+}

@@ -114,3 +114,13 @@ fn a_request_that_fails_is_told() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(said(&output).contains("GET / was answered with 500"), "{output:?}");
 }
+
+#[test]
+fn a_page_that_is_no_worker_is_named_and_not_printed() {
+    let page = "<html><body><h1>Welcome</h1><?php echo 'to the page'; ?></body></html>";
+    let output = examine(page, None, &[]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("worker.php is no worker script"), "{complaint}");
+    assert!(!complaint.contains("Welcome") && !complaint.contains("to the page"), "{complaint}");
+}

@@ -1,8 +1,10 @@
-//! Who serves: a server that root starts goes on as the configured user.
+//! Who serves: a server that root starts goes on as a user of its own, and PHP as another.
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{NamedServers, Process};
+use outboard_e2e::{
+    Certificate, Client, Configured, Docroot, Launch, NamedServers, Process, Server,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -10,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 const USER: &str = "www-data";
+const GATEWAY: &str = "daemon";
 
 /// Only root can become somebody else.
 fn is_root() -> bool {
@@ -24,6 +27,19 @@ fn uid_of(name: &str) -> u32 {
     let text = fs::read_to_string("/etc/passwd").expect("it is everybody's to read");
     let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
     line.and_then(|line| line.split(':').nth(2)?.parse().ok()).expect("Debian has this user")
+}
+
+fn gid_of(name: &str) -> u32 {
+    let text = fs::read_to_string("/etc/group").expect("it is everybody's to read");
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
+    line.and_then(|line| line.split(':').nth(2)?.parse().ok()).expect("Debian has this group")
+}
+
+/// The process that started this one (proc(5)).
+fn parent(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    line.and_then(|id| id.trim().parse().ok()).expect("proc(5) has it")
 }
 
 fn owner(path: &Path) -> u32 {
@@ -67,25 +83,25 @@ fn through(socket: &Path) -> String {
 }
 
 #[test]
-fn root_binds_the_addresses_and_the_user_serves() {
+fn root_binds_the_addresses_and_another_user_than_phps_serves() {
     if !is_root() {
         return;
     }
     let servers = NamedServers::new();
-    described(&servers, &format!("user = \"{USER}\""));
-    let uid = uid_of(USER);
+    described(&servers, &format!("user = \"{USER}\"\ngateway_user = \"{GATEWAY}\""));
+    let (php, own) = (uid_of(USER), uid_of(GATEWAY));
     // The second start finds what the first, which could not remove it, has left.
     for _ in 0..2 {
         servers.run("start", &["site"]).well();
         let pid = servers.pid("site");
         for ids in users_of(pid) {
-            assert_eq!(ids, [uid; 4]);
+            assert_eq!(ids, [own; 4]);
         }
         let who = servers.client("site").get("/who.php").expect(200).text();
-        assert_eq!(who, uid.to_string());
+        assert_eq!(who, php.to_string());
         assert!(through(&servers.path("run/http.sock")).ends_with(&who));
         for file in ["run/http.sock", "run/site.sock", "access.log", "conf/log/site.log"] {
-            assert_eq!(owner(&servers.path(file)), uid, "{file}");
+            assert_eq!(owner(&servers.path(file)), own, "{file}");
         }
         servers.run("reload", &["site"]).well();
         assert_eq!(servers.client("site").get("/who.php").expect(200).text(), who);
@@ -97,7 +113,7 @@ fn root_binds_the_addresses_and_the_user_serves() {
 }
 
 #[test]
-fn a_group_of_its_own_is_the_servers_and_phps() {
+fn a_group_of_its_own_is_phps() {
     if !is_root() {
         return;
     }
@@ -105,17 +121,14 @@ fn a_group_of_its_own_is_the_servers_and_phps() {
     described(&servers, &format!("user = \"{USER}\"\ngroup = \"nogroup\""));
     servers.put("public/group.php", "<?php echo filegroup('/proc/self/status');");
     servers.run("start", &["site"]).well();
-    let group = fs::metadata(servers.path("access.log")).expect("it is there").gid();
-    assert_eq!(
-        fs::metadata(format!("/proc/{}", servers.pid("site"))).expect("it runs").gid(),
-        group
-    );
     let of_php = servers.client("site").get("/group.php").expect(200).text();
-    assert_eq!(of_php, group.to_string());
+    assert_eq!(of_php, gid_of("nogroup").to_string());
+    let socket = fs::metadata(servers.path("run/http.sock")).expect("it is there");
+    assert_eq!((socket.uid(), socket.gid()), (uid_of("nobody"), gid_of("nogroup")));
 }
 
 #[test]
-fn apps_of_different_users_keep_the_gateway_root_and_the_log_says_so() {
+fn apps_have_users_of_their_own_and_none_is_the_gateways() {
     if !is_root() {
         return;
     }
@@ -126,11 +139,162 @@ fn apps_of_different_users_keep_the_gateway_root_and_the_log_says_so() {
     let other = "[app.other]\nroot = \"../public\"\npath = \"/other/\"\nuser = \"nobody\"\n";
     servers.describe("site", &format!("{text}{other}"));
     servers.run("start", &["site"]).well();
-    assert_eq!(users_of(servers.pid("site"))[0], [0; 4]);
+    assert_eq!(users_of(servers.pid("site"))[0], [uid_of("daemon"); 4]);
     let mut client = servers.client("site");
     for (target, user) in [("/who.php", USER), ("/other/who.php", "nobody")] {
         assert_eq!(client.get(target).expect(200).text(), uid_of(user).to_string());
     }
+    // A user whom root has not heard of takes a start by root.
+    let later = "[app.later]\nroot = \"../public\"\npath = \"/later/\"\nuser = \"games\"\n";
+    servers.describe("site", &format!("{text}{other}{later}"));
+    let refused = servers.run("reload", &["site"]);
+    assert_ne!(refused.code, Some(0));
     let log = fs::read_to_string(servers.path("conf/log/site.log")).expect("it is there");
-    assert!(log.contains("the gateway stays root"), "{log}");
+    assert!(log.contains("was not configured when root started the server"), "{log}");
+    client.get("/who.php").expect(200);
+}
+
+#[test]
+fn what_cannot_be_kept_apart_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let servers = NamedServers::new();
+    let same = format!("user = \"{USER}\"\ngateway_user = \"{USER}\"");
+    let none = format!("user = \"{USER}\"\ngateway_user = \"no-such-user\"");
+    for (settings, words) in
+        [(same.as_str(), "a user of its own"), (none.as_str(), "no user no-such-user")]
+    {
+        described(&servers, settings);
+        let ended = servers.run("start", &["site"]);
+        assert!(ended.code != Some(0) && ended.stderr.contains(words), "{ended:?}");
+    }
+}
+
+#[test]
+fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
+    if !is_root() {
+        return;
+    }
+    let servers = NamedServers::new();
+    described(&servers, "");
+    servers.run("start", &["site"]).well();
+    let who = servers.client("site").get("/who.php").expect(200).text();
+    assert_eq!(who, uid_of(USER).to_string());
+    let log = fs::read_to_string(servers.path("conf/log/site.log")).expect("it is there");
+    assert!(log.contains("PHP runs as www-data"), "{log}");
+    servers.run("stop", &["site"]).well();
+
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(servers.path("public"), mode(0o700)).expect("it is ours");
+    let ended = servers.run("start", &["site"]);
+    assert!(ended.code != Some(0) && ended.stderr.contains("insist on root"), "{ended:?}");
+    described(&servers, "user = \"root\"");
+    servers.run("start", &["site"]).well();
+    assert_eq!(servers.client("site").get("/who.php").expect(200).text(), "0");
+    let log = fs::read_to_string(servers.path("conf/log/site.log")).expect("it is there");
+    assert!(log.contains("runs as root, as configured"), "{log}");
+}
+
+#[test]
+fn a_killed_gateway_leaves_nothing_and_a_killed_spawner_stops_the_gateway() {
+    if !is_root() {
+        return;
+    }
+    let site = || {
+        let tables = "[app.site.pool]\nmin = 1\nmax = 1\n";
+        Configured::start(Docroot::of("routing"), &Configured::text(tables))
+    };
+    let killed = site();
+    let processes = killed.processes();
+    assert!(processes.len() >= 2, "{processes:?}");
+    let spawner = parent(processes[0]);
+    assert_ne!(spawner, killed.child().pid());
+    assert_eq!(users_of(spawner)[0], [0; 4]);
+    let _ = killed.into_killed();
+    processes.iter().chain([&spawner]).for_each(|pid| Process::of(*pid).wait_until_gone());
+
+    let orphaned = site();
+    let processes = orphaned.processes();
+    let pid = rustix::process::Pid::from_raw(parent(processes[0]).cast_signed());
+    rustix::process::kill_process(pid.expect("it runs"), rustix::process::Signal::KILL)
+        .expect("it is ours");
+    processes.iter().for_each(|pid| Process::of(*pid).wait_until_gone());
+    assert_eq!(orphaned.child().wait(), Some(1));
+    orphaned.logs(&["the spawner has gone"]);
+}
+
+#[test]
+fn a_reload_reads_and_a_rotation_makes_what_is_roots_alone() {
+    if !is_root() {
+        return;
+    }
+    let docroot = Docroot::of("routing");
+    let folder = docroot.beside().path().to_owned();
+    let of_root = |name: &str, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(folder.join(name), mode).expect("it is ours");
+    };
+    fs::create_dir(folder.join("keys")).expect("it is new");
+    fs::create_dir(folder.join("logs")).expect("it is new");
+    Certificate::make(&folder.join("keys"), "site", "DNS:one.test");
+    of_root("keys", 0o700);
+    let tables = format!(
+        "[log.error]\nto = \"logs/error.log\"\n[app.site]\nroot = \"www\"\nuser = \"{USER}\"\n\
+         [app.site.pool]\nmin = 1\nmax = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         tls = [{{ certificate = \"keys/site.pem\", key = \"keys/site.key\" }}]\n"
+    );
+    let site = Configured::start(docroot, &tables);
+    of_root("outboard.toml", 0o600);
+    Certificate::make(&folder.join("keys"), "site", "DNS:two.test");
+    let reload = site.command("reload", &[]);
+    assert!(reload.status.success(), "{reload:?}");
+    let connect =
+        format!("{}", site.listeners()[0].trim_start_matches("https://").trim_end_matches('/'));
+    let shown = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!("openssl s_client -connect {connect} </dev/null | openssl x509 -noout -ext subjectAltName"))
+        .output()
+        .expect("openssl is there");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("two.test"), "{shown}");
+
+    let log = folder.join("logs/error.log");
+    fs::rename(&log, folder.join("logs/error.log.1")).expect("it is there");
+    site.child().signal(rustix::process::Signal::USR1);
+    site.command("reload", &[]);
+    let text = fs::read_to_string(&log).expect("it was made anew");
+    assert!(text.contains("generation 3 serves"), "{text}");
+    assert_eq!(owner(&log), 0, "the folder is root's");
+}
+
+#[test]
+fn capabilities_of_the_gateway_do_not_reach_php() {
+    if !is_root() {
+        return;
+    }
+    let docroot = Docroot::of("routing");
+    docroot.put("status.php", "<?php readfile('/proc/self/status');");
+    let admin = docroot.beside().path().join("admin.sock");
+    let child = Launch::new("setpriv")
+        .args(["--reuid", USER, "--regid", USER, "--init-groups"])
+        .args(["--inh-caps", "+net_bind_service", "--ambient-caps", "+net_bind_service", "--"])
+        .arg(Server::binary())
+        .arg("serve")
+        .arg(docroot.path())
+        .args(["--listen", "127.0.0.1:0", "--admin"])
+        .arg(&admin)
+        .start();
+    let address = child.wait_for(|line| {
+        line.strip_prefix("listening on http://")?.trim_end_matches('/').parse().ok()
+    });
+    let mut client = Client::new(address.expect("it starts"));
+    let of_php = client.get("/status.php").expect(200).text();
+    for line in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(of_php.contains(&format!("{line}:\t0000000000000000")), "{of_php}");
+    }
+    assert!(of_php.contains("NoNewPrivs:\t1"), "{of_php}");
+    // The gateway keeps what a reload may need for an address.
+    let own = fs::read_to_string(format!("/proc/{}/status", child.pid())).expect("it runs");
+    assert!(own.contains("CapEff:\t0000000000000400"), "{own}");
 }

@@ -212,24 +212,23 @@ fn a_client_that_was_let_go_is_counted_with_its_reason() {
 #[test]
 fn connections_beyond_the_limit_wait_and_are_served() {
     let site = Configured::serving("limits", "[limits]\nconnections = 2");
-    let request = "GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut inside = [site.wire(), site.wire()];
     for wire in &mut inside {
-        wire.send(request);
-        wire.head();
-        wire.expect("Hello, world\n");
+        // The server has told it to go on: it is in the middle of a request.
+        wire.send("POST /echo.php HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n");
+        wire.send("Content-Length: 5\r\nConnection: close\r\n\r\n");
+        assert_eq!(wire.head(), "HTTP/1.1 100 Continue\r\n\r\n");
     }
     let mut waiting: Vec<Wire> = (0..3).map(|_| site.wire()).collect();
     for wire in &mut waiting {
         wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     }
     // Those inside are not disturbed by those that wait.
-    for wire in &mut inside {
-        wire.send(request);
-        wire.head();
-        wire.expect("Hello, world\n");
+    for mut wire in inside {
+        wire.send("hello");
+        let transcript = wire.to_end();
+        assert!(transcript.starts_with("HTTP/1.1 200 OK\r\n"), "{transcript}");
     }
-    drop(inside);
     for mut wire in waiting {
         let transcript = wire.to_end();
         assert!(transcript.ends_with("\r\n\r\nHello, world\n"), "{transcript}");
@@ -290,4 +289,16 @@ fn a_head_that_was_cut_is_in_the_log_with_its_reason() {
 #[test]
 fn a_head_that_came_too_late_is_in_the_log_with_its_reason() {
     is_logged("GET / HTTP/1.1\r\n", "header_timeout", "408");
+}
+
+/// No room would ever be enough, so nobody waits for it.
+#[test]
+fn a_response_head_that_is_too_long_is_502_at_once() {
+    let site = Configured::serving("limits", "[pool]\nmin = 1\nmax = 1");
+    for _ in 0..2 {
+        let refused = site.client().get("/long_head.php").expect(502);
+        assert_eq!(refused.header("x-outboard-reason"), Some("bad_response"));
+    }
+    site.logs(&["The response head of the script has 300"]);
+    site.client().get("/hello.php").expect(200);
 }

@@ -46,6 +46,48 @@ fn a_request_goes_through_with_all_that_is_its_own() {
     }
 }
 
+/// Whoever believes a proxy believes these.
+#[test]
+fn what_a_visitor_claims_of_himself_goes_to_no_other_server() {
+    let backend = Backend::start();
+    let claims = [
+        ("X-Real-IP", "6.6.6.6"),
+        ("X-Forwarded-Port", "666"),
+        ("X-Forwarded-Prefix", "//evil.test"),
+        ("X-Forwarded-Server", "evil.test"),
+        ("X-Forwarded-Ssl", "on"),
+        ("X-Forwarded-Scheme", "https"),
+        ("Front-End-Https", "on"),
+        ("X-Original-URL", "/evil"),
+        ("X-Rewrite-URL", "/evil"),
+        ("True-Client-IP", "6.6.6.6"),
+    ];
+    let never = [("X_Forwarded_For", "6.6.6.6"), ("Content_Length", "66"), ("Proxy", "evil.test")];
+    let request = claims.iter().chain(&never);
+    let request =
+        request.fold(Request::get("/echo"), |request, (name, value)| request.header(name, value));
+    let site = serving(&backend.url(), "");
+    let heard = site.client().send(&request).expect(200).text().to_lowercase();
+    for (name, value) in claims.iter().chain(&never) {
+        assert!(!heard.contains(&format!("\r\n{}:", name.to_lowercase())), "{name}: {heard}");
+        assert!(!heard.contains(&format!(": {value}\r\n")), "{name}: {heard}");
+    }
+    let text = Configured::text(&format!(
+        "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{}\"\n",
+        backend.url()
+    ));
+    let text = format!("trusted_proxies = [\"127.0.0.1\"]\n{text}");
+    let site = Configured::start(Docroot::of("page_cache"), &text);
+    let heard = site.client().send(&request).expect(200).text().to_lowercase();
+    for (name, value) in claims {
+        let line = format!("\r\n{}: {value}\r\n", name.to_lowercase());
+        assert!(heard.contains(&line), "{name}: {heard}");
+    }
+    for (name, _) in never {
+        assert!(!heard.contains(&format!("\r\n{}:", name.to_lowercase())), "{name}: {heard}");
+    }
+}
+
 #[test]
 fn the_word_of_a_trusted_proxy_about_the_client_is_passed_on() {
     let backend = Backend::start();

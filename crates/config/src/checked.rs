@@ -6,6 +6,7 @@
 
 mod app;
 mod compose;
+mod deny;
 mod desk;
 mod entities;
 mod environment;
@@ -26,6 +27,7 @@ mod worker;
 
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
+pub use deny::Deny;
 pub(crate) use desk::Desk;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
@@ -38,7 +40,7 @@ pub use listen::{Certificate, Forwarding, ListenAddress, Listener};
 pub use log::{AccessFormat, AccessLog, ErrorLevel, ErrorLog, Log, LogTarget, SlowLog};
 pub use page_cache::{PRESET_NAMES, PageCache, PageCacheDisk};
 pub use page_cache_shared::{PageCacheShared, Secret};
-pub use php::Php;
+pub use php::{Php, Rlimits};
 pub use pool::Pool;
 pub use proxy::Proxy;
 pub use rewrite::{Replacement, ReplacementPart, Rewrite, RewriteAction, RewriteWhen, Rewritten};
@@ -72,9 +74,12 @@ pub struct Config {
     pub upstream: Upstream,
     /// The entity store; `None`: there is none.
     pub entities: Option<Entities>,
-    /// The user that the server goes on as, and PHP runs as unless an app says otherwise; `None`:
-    /// the one that started it.
+    /// Whether refusals say their reason to clients.
+    pub tells_reasons: bool,
+    /// The user that PHP runs as unless an app says otherwise.
     pub user: Option<String>,
+    /// The user that a gateway goes on as which root has started.
+    pub gateway_user: Option<String>,
     /// The group that PHP runs as unless an app says otherwise.
     pub group: Option<String>,
     /// How long requests may still run after a reload or a stop was asked for, in milliseconds.
@@ -86,6 +91,8 @@ pub struct Config {
 pub struct Admin {
     /// The admin socket; `None`: the command line chooses.
     pub socket: Option<PathBuf>,
+    /// The group whose members may use it, beside root and the server's own user.
+    pub group: Option<String>,
     /// Where Prometheus metrics are served; `None`: nowhere.
     pub metrics: Option<Metrics>,
 }
@@ -104,8 +111,10 @@ pub enum Metrics {
 pub struct Io {
     /// Connections the kernel keeps waiting to be accepted, per listener.
     pub backlog: u32,
-    /// The folder of request bodies that are too large for memory.
+    /// The folder of bodies that are too large for memory.
     pub spool_dir: PathBuf,
+    /// What answers of other servers may take there, all together.
+    pub spool_bytes: u64,
 }
 
 impl Config {
@@ -128,7 +137,8 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
     if is_development {
         apps.iter_mut().for_each(environment::develop);
     }
-    let entities = entities::entities(&raw.entities, desk);
+    let entities = entities::entities(&raw.entities, raw.app.len(), desk);
+    entities::check_owners(raw, entities.as_ref(), desk);
     tasks::check_namespaces(&apps, entities.as_ref(), desk);
     Config {
         file: desk.file.to_owned(),
@@ -138,10 +148,16 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         limits: limits::merge(&raw.limits, &raw.limits.request),
         admin: admin(&raw.admin, desk),
         log,
-        io: Io { backlog: raw.io.backlog, spool_dir: desk.folder(&["io", "spool"], &raw.io.spool) },
+        io: Io {
+            backlog: raw.io.backlog,
+            spool_dir: desk.folder(&["io", "spool"], &raw.io.spool),
+            spool_bytes: raw.io.spool_size.0,
+        },
         upstream: compose::upstream(&raw.upstream, desk),
         entities,
+        tells_reasons: raw.reason_header.unwrap_or(is_development),
         user: raw.user.as_ref().map(|user| user.0.clone()),
+        gateway_user: raw.gateway_user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),
         drain_timeout_ms: raw.drain_timeout.0,
     }
@@ -154,6 +170,7 @@ fn admin(raw: &raw::Admin, desk: &mut Desk<'_>) -> Admin {
             listen::check_socket_path(&path, &["admin", "socket"], desk);
             path
         }),
+        group: raw.group.as_ref().map(|group| group.0.clone()),
         metrics: raw.metrics.as_ref().map(|metrics| match metrics {
             MetricsAt::Path(path) => Metrics::Path(path.clone()),
             MetricsAt::Address(address) => {

@@ -81,6 +81,13 @@ impl Diagnostics {
         Diagnostics { path: path.to_owned(), list }
     }
 
+    /// A mistake that shows only when what the file names is used, such as a key that is not its
+    /// certificate's.
+    pub fn unusable(path: &Path, message: String) -> Self {
+        let mistake = Diagnostic { kind: Kind::Path, position: None, message, hint: None };
+        Self::new(path, vec![mistake])
+    }
+
     /// The same mistakes about something that is not a file.
     pub(crate) fn without_positions(mut self, path: &Path) -> Self {
         self.path = path.to_owned();

@@ -32,6 +32,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
 pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate};
 pub use shape::schema;
 
+pub use disk::Open;
 use disk::{Disk, RealDisk, reason};
 use source::Source;
 use std::fs::File;
@@ -47,7 +48,15 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Config, Diagnostics> {
-        let bytes = read(path).map_err(|error| {
+        Self::load_by(path, &|path| File::open(path))
+    }
+
+    /// Reads a file by somebody who may open more: it, and the files that it names.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_by(path: &Path, open: Open<'_>) -> Result<Config, Diagnostics> {
+        let bytes = read(path, open).map_err(|error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => Some("is the name right?".to_owned()),
                 _ => None,
@@ -55,7 +64,7 @@ impl Config {
             refuse(path, format!("cannot be read: {}", reason(&error)), hint)
         })?;
         match std::str::from_utf8(&bytes) {
-            Ok(text) => Config::parse(text, path),
+            Ok(text) => parse_on(&RealDisk { open }, text, path),
             Err(error) => Err(not_utf8(path, &bytes, error.valid_up_to())),
         }
     }
@@ -66,7 +75,7 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(text: &str, path_for_messages: &Path) -> Result<Config, Diagnostics> {
-        parse_on(&RealDisk, text, path_for_messages)
+        parse_on(&RealDisk::OWN, text, path_for_messages)
     }
 
     /// The configuration of `outboard serve DIR`: one app that answers every host, on one
@@ -76,15 +85,30 @@ impl Config {
     /// # Errors
     /// A folder that cannot be served or a bad address.
     pub fn for_directory(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
+        Self::of_folder(dir, listen, "production")
+    }
+
+    /// The same while its code is written: changes are seen at once, and errors are shown.
+    ///
+    /// # Errors
+    /// As [`Config::for_directory`].
+    pub fn for_development(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
+        Self::of_folder(dir, listen, "development")
+    }
+
+    fn of_folder(dir: &Path, listen: &str, environment: &str) -> Result<Config, Diagnostics> {
         let absolute = std::path::absolute(dir).map_err(|error| {
             refuse(dir, format!("has no usable path: {}", reason(&error)), None)
         })?;
-        let root = directory::root_of(&absolute, &RealDisk);
+        let root = directory::root_of(&absolute, &RealDisk::OWN);
         let Some(root) = root.to_str().map(toml_string) else {
             return Err(refuse(dir, "the path is not UTF-8".to_owned(), None));
         };
-        let text = format!("listen = {}\n[app.default]\nroot = {root}\n", toml_string(listen));
-        parse_on(&RealDisk, &text, &absolute)
+        let (listen, environment) = (toml_string(listen), toml_string(environment));
+        let text = format!(
+            "listen = {listen}\nenvironment = {environment}\n[app.default]\nroot = {root}\n"
+        );
+        parse_on(&RealDisk::OWN, &text, &absolute)
             .map_err(|diagnostics| diagnostics.without_positions(dir))
     }
 }
@@ -117,8 +141,8 @@ fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnost
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+fn read(path: &Path, open: Open<'_>) -> io::Result<Vec<u8>> {
+    let file = open(&std::path::absolute(path)?)?;
     let mut bytes = Vec::new();
     file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {

@@ -33,7 +33,7 @@ pub(crate) use proxy::*;
 pub(crate) use tasks::*;
 pub(crate) use worker::*;
 
-use crate::scalar::{AppName, FilePath, MetricsAt, Peer, Period, PlainText};
+use crate::scalar::{AppName, ByteSize, FilePath, MetricsAt, Peer, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,15 +51,23 @@ pub(crate) struct File {
     /// Peers whose `X-Forwarded-*` headers are believed, for listeners that do not name their own.
     #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
     pub(crate) trusted_proxies: Vec<Peer>,
-    /// Which `X-Forwarded-*` headers are believed from trusted proxies.
+    /// Which `X-Forwarded-*` headers are believed from trusted proxies. `"host"` only if the proxy
+    /// sets the header itself: one that hands the client's through lets visitors choose the host
+    /// that links are made with.
     #[schemars(extend("x-alias" = ["real_ip_header"]))]
     pub(crate) forwarded_headers: Vec<ForwardedHeader>,
-    /// The user that a server which was started by root goes on as, once its addresses are bound,
-    /// and that PHP runs as; absent: the one that started the server. With apps that run as
-    /// different users the gateway stays root.
+    /// Whether a refusal says its reason, in the header `X-Outboard-Reason` and on its page; absent:
+    /// in development only. The error log says it in any case.
+    pub(crate) reason_header: Option<bool>,
+    /// The user that PHP runs as when root starts the server; absent: `www-data`, or `nobody` where
+    /// there is none. `"root"` insists on root, for the gateway as well.
     #[schemars(extend("x-alias" = ["User"]))]
     pub(crate) user: Option<PlainText>,
-    /// The group of both; absent: the user's own.
+    /// The user that the gateway goes on as when root starts the server, once its addresses are
+    /// bound: none that PHP runs as. Absent: `outboard`, or else `nobody`.
+    #[schemars(extend("x-alias" = ["server_user"]))]
+    pub(crate) gateway_user: Option<PlainText>,
+    /// The group that PHP runs as; absent: the user's own.
     #[schemars(extend("x-alias" = ["Group"]))]
     pub(crate) group: Option<PlainText>,
     /// How long requests may still run after a reload or a stop was asked for.
@@ -102,8 +110,10 @@ impl Default for File {
             environment: Environment::default(),
             listen: OneOrMany::One(ListenEntry::default()),
             trusted_proxies: Vec::new(),
-            forwarded_headers: ForwardedHeader::ALL.to_vec(),
+            forwarded_headers: ForwardedHeader::USUAL.to_vec(),
+            reason_header: None,
             user: None,
+            gateway_user: None,
             group: None,
             drain_timeout: Period(30_000),
             app: BTreeMap::new(),
@@ -147,14 +157,17 @@ pub(crate) struct Io {
     /// Connections that the kernel keeps waiting to be accepted, per listener.
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
-    /// The folder of request bodies that are too large for memory.
+    /// The folder of request bodies, and of answers of other servers, that are too large for memory.
     #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
     pub(crate) spool: FilePath,
+    /// What all answers of other servers together may take there, while slow clients take them.
+    #[schemars(extend("x-alias" = ["proxy_max_temp_file_size"]))]
+    pub(crate) spool_size: ByteSize,
 }
 
 impl Default for Io {
     fn default() -> Self {
-        Io { backlog: 4096, spool: FilePath("/tmp".to_owned()) }
+        Io { backlog: 4096, spool: FilePath("/tmp".to_owned()), spool_size: ByteSize(4 << 30) }
     }
 }
 
@@ -166,6 +179,10 @@ pub(crate) struct Admin {
     /// line chooses one.
     #[schemars(extend("x-alias" = ["pid", "pm.status_listen"]))]
     pub(crate) socket: Option<FilePath>,
+    /// The group whose members may use the admin socket, beside root and the server's own user.
+    /// Users that an app's PHP runs as are refused all the same.
+    #[schemars(extend("x-alias" = ["listen.group"]))]
+    pub(crate) group: Option<PlainText>,
     /// Where Prometheus metrics are served: a URL path on every listener, or an address of their
     /// own; absent: nowhere.
     #[schemars(extend("x-alias" = ["pm.status_path", "stub_status"]))]

@@ -25,7 +25,7 @@ pub(crate) use replay::{Flaw, replay};
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,8 +51,9 @@ impl Journal {
     /// What the file system says; a full disk among that, before anything is promised.
     pub(crate) fn create(folder: &Path, number: u64, reserve_bytes: u64) -> io::Result<Self> {
         let path = segment_path(folder, number);
-        let file =
-            File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&path)?;
         let begun = begin(&file, reserve_bytes).and_then(|salt| {
             File::open(folder)?.sync_all()?;
             Ok(salt)

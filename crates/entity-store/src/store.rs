@@ -1,6 +1,7 @@
 //! A store: a folder, or a Redis, and the namespaces in it.
 //!
-//! Opened and dropped by the gateway. Invariant: one process at a time has a folder.
+//! Opened and dropped by the gateway. Invariants: one process at a time has a folder; nobody but its
+//! user reads what is in it.
 
 use crate::disk::Disk;
 use crate::error::OpenError;
@@ -9,7 +10,9 @@ use crate::memory::Memory;
 use crate::namespace::{Namespace, Place};
 use crate::redis::Redis;
 use crate::settings::{Durability, Engine, NamespaceSettings, Settings};
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -48,6 +51,8 @@ impl Store {
 
     fn in_folder(settings: &Settings, folder: &Path) -> Result<Self, OpenError> {
         let lock = lock(folder)?;
+        let all = folder.join("namespaces");
+        keep_private(&all).map_err(|source| OpenError::Io { path: all.clone(), source })?;
         let blocks = Blocks::new(settings.cache_bytes, OPEN_FILES);
         let mut namespaces = Vec::new();
         for namespace in &settings.namespaces {
@@ -56,7 +61,7 @@ impl Store {
                     Place::Memory(Box::new(Memory::new(namespace.memory_max_bytes)))
                 }
                 durability => {
-                    let folder = folder.join("namespaces").join(&namespace.name);
+                    let folder = all.join(&namespace.name);
                     Place::Disk(Box::new(Disk::open(&folder, durability, settings, &blocks)?))
                 }
             };
@@ -78,14 +83,20 @@ impl Store {
 
 fn lock(folder: &Path) -> Result<File, OpenError> {
     let at = |source| OpenError::Io { path: folder.to_owned(), source };
-    std::fs::create_dir_all(folder).map_err(at)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at)?;
     let path = folder.join("lock");
-    let file = File::options().create(true).append(true).open(path).map_err(at)?;
+    let file = File::options().create(true).append(true).mode(0o600).open(path).map_err(at)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked { folder: folder.to_owned() }),
         Err(TryLockError::Error(source)) => Err(at(source)),
     }
+}
+
+/// A store of an earlier release has a folder that everybody may look into.
+fn keep_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
 #[cfg(test)]

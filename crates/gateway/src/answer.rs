@@ -2,17 +2,17 @@
 //!
 //! Called by whoever has an answer. Invariants: exactly one framing (RFC 9112 6.3); what is
 //! announced is sent or the connection is broken, so that no client takes a cut answer for a
-//! whole one; a client that takes nothing for `write_timeout` is given up.
+//! whole one; a client that takes nothing for `write_timeout`, or too little, is given up.
 
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
+use crate::pace::Pace;
 use crate::reason::Reason;
 use crate::wire::Wire;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
 };
-use outboard_reactor::{now_ms, with_deadline};
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
@@ -155,31 +155,30 @@ impl Connection {
 
     /// Writes the output and `body` behind it. False when the client is gone.
     pub(crate) async fn flush(&mut self, body: &[u8]) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
         // Within the process a second piece costs nothing, and streams that wait are many.
         let is_copied = body.len() <= COPY_BYTES && !self.wire.is_http2();
         let out = &mut self.buffers().output;
         if is_copied {
             out.extend_from_slice(body);
             let out = std::mem::take(out);
-            let written = write_within(&self.wire, &mut [IoSlice::new(&out)], timeout_ms).await;
+            let slices = &mut [IoSlice::new(&out)];
+            let written = write_within(&self.wire, slices, &mut self.pace).await;
             self.buffers().output = out;
             return self.note_lost(written);
         }
         let out = std::mem::take(out);
         let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
-        let written = write_within(&self.wire, slices, timeout_ms).await;
+        let written = write_within(&self.wire, slices, &mut self.pace).await;
         self.buffers().output = out;
         self.note_lost(written)
     }
 
     /// Writes one chunk of a chunked body, after whatever the output holds.
     pub(crate) async fn flush_chunk(&mut self, data: &[u8]) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
         let mut out = std::mem::take(&mut self.buffers().output);
         write_chunk_head(&mut out, data.len());
         let slices = &mut [IoSlice::new(&out), IoSlice::new(data), IoSlice::new(CHUNK_END)];
-        let written = write_within(&self.wire, slices, timeout_ms).await;
+        let written = write_within(&self.wire, slices, &mut self.pace).await;
         out.clear();
         self.buffers().output = out;
         self.note_lost(written)
@@ -198,17 +197,18 @@ impl Connection {
         mut offset: u64,
         mut left: u64,
     ) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(SENDFILE_BYTES);
             match self.wire.try_send_file(file, &mut offset, most) {
                 // The file has become shorter than was announced.
                 Ok(Some(0)) => return false,
                 Err(_) => return self.note_lost(Err(Reason::ClientGone)),
-                Ok(Some(count)) => left -= count as u64,
+                Ok(Some(count)) => {
+                    self.pace.count(count);
+                    left -= count as u64;
+                }
                 Ok(None) => {
-                    let writable = self.wire.writable();
-                    if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
+                    if self.pace.wait(self.wire.writable()).await.is_err() {
                         return self.note_lost(Err(Reason::WriteTimeout));
                     }
                 }
@@ -236,19 +236,21 @@ impl Connection {
     }
 }
 
-/// Writes all, giving the client `timeout_ms` for each piece that it takes.
+/// Writes all, as long as the client keeps the pace.
 pub(crate) async fn write_within(
     wire: &Wire,
     mut slices: &mut [IoSlice<'_>],
-    timeout_ms: u64,
+    pace: &mut Pace,
 ) -> Result<(), Reason> {
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         match wire.try_write(slices) {
-            Ok(Some(count)) => IoSlice::advance_slices(&mut slices, count),
+            Ok(Some(count)) => {
+                pace.count(count);
+                IoSlice::advance_slices(&mut slices, count);
+            }
             Ok(None) => {
-                let writable = wire.writable();
-                if with_deadline(now_ms() + timeout_ms, writable).await.is_err() {
+                if pace.wait(wire.writable()).await.is_err() {
                     return Err(Reason::WriteTimeout);
                 }
             }
@@ -261,18 +263,21 @@ pub(crate) async fn write_within(
 /// Answers a request that could not be parsed, and closes.
 pub(crate) async fn refuse_unparsed(connection: &mut Connection, reason: Reason) -> Sent {
     let asked = Asked { method: Method::Get, version: Version::Http11, keep_alive: false };
-    let headers = error_headers(reason);
-    connection.respond(asked, reason.status(), &headers, error_page(reason).as_bytes()).await
+    let tells = connection.gateway.generation().config.tells_reasons;
+    let (headers, page) = (error_headers(reason, tells), error_page(reason, tells));
+    connection.respond(asked, reason.status(), &headers, page.as_bytes()).await
 }
 
-/// The header lines of an error answer.
-pub(crate) fn error_headers(reason: Reason) -> HeaderBlock {
+/// The header lines of an error answer; `tells` whether its reason is one of them.
+pub(crate) fn error_headers(reason: Reason, tells: bool) -> HeaderBlock {
     let mut headers = HeaderBlock::default();
     let mut add = |name: &str, value: &str| {
         headers.add(name.as_bytes(), value.as_bytes()).expect("constant headers are valid");
     };
     add("Content-Type", "text/html; charset=utf-8");
-    add("X-Outboard-Reason", reason.code());
+    if tells {
+        add("X-Outboard-Reason", reason.code());
+    }
     match reason {
         Reason::MemoryFull
         | Reason::QueueFull
@@ -292,8 +297,8 @@ pub(crate) fn error_headers(reason: Reason) -> HeaderBlock {
 }
 
 /// A small page that says what happened, without a word about the server's insides.
-pub(crate) fn error_page(reason: Reason) -> String {
-    status_page(reason.status(), reason.text())
+pub(crate) fn error_page(reason: Reason, tells: bool) -> String {
+    status_page(reason.status(), if tells { reason.text() } else { reason.public_text() })
 }
 
 /// The page of a status that a rewrite rule asks for, or of a reason.

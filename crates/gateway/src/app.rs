@@ -137,13 +137,7 @@ impl App {
 
     /// The path without the app's prefix, a slash first.
     pub(crate) fn below_prefix<'p>(&self, path: &'p [u8]) -> &'p [u8] {
-        match self.config.path_prefix.as_str() {
-            "/" => path,
-            prefix => match &path[prefix.len()..] {
-                b"" => b"/",
-                below => below,
-            },
-        }
+        below_prefix(&self.config, path)
     }
 
     /// Whether the app answers to `host`, which has no port.
@@ -169,6 +163,17 @@ impl App {
                 .strip_prefix(prefix.as_bytes())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")),
         }
+    }
+}
+
+/// The path without the app's prefix, a slash first.
+pub(crate) fn below_prefix<'p>(app: &config::App, path: &'p [u8]) -> &'p [u8] {
+    match app.path_prefix.as_str() {
+        "/" => path,
+        prefix => match &path[prefix.len()..] {
+            b"" => b"/",
+            below => below,
+        },
     }
 }
 

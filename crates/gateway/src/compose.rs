@@ -296,7 +296,7 @@ async fn wait<T>(
         if let Some(found) = look() {
             return Poll::Ready(Ok(found));
         }
-        if connection.wire.poll_hangup().is_ready() {
+        if connection.poll_gone().is_ready() {
             return Poll::Ready(Err(Cut::Gone));
         }
         Poll::Pending
@@ -322,7 +322,9 @@ fn fit_for_page(mut head: PhpHead) -> PhpHead {
 
 fn read_file(app: &App, path: &str) -> Result<Vec<u8>, Failure> {
     let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
-    let Lookup::File(entry) = app.files.lookup(path.as_bytes(), now_ms()) else {
+    let (Lookup::File(entry) | Lookup::Private(entry)) =
+        app.files.lookup(path.as_bytes(), now_ms())
+    else {
         return Err(failed("no such file, or none that is served"));
     };
     let plain = entry.plain();

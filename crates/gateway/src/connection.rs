@@ -9,9 +9,11 @@ use crate::admin;
 use crate::answer::{Sent, write_within};
 use crate::buffers::Buffers;
 use crate::client::Ends;
+use crate::connections::Entry;
 use crate::gateway::Gateway;
 use crate::listener::{ListenerFacts, Serves};
-use crate::log::Wall;
+use crate::log::{AccessEntry, Wall};
+use crate::pace::Pace;
 use crate::reason::Reason;
 use crate::spool::Spool;
 use crate::turn;
@@ -26,6 +28,8 @@ use std::task::Poll;
 /// Time and bytes that a lingering close spends on what the client still sends.
 const LINGER_MS: u64 = 2_000;
 const LINGER_BYTES: usize = 1 << 20;
+/// Most bytes of a first line that cannot be read that stand in the access log.
+const LOGGED_BYTES: usize = 2 << 10;
 
 /// A connection and what its requests share.
 pub(crate) struct Connection {
@@ -48,6 +52,10 @@ pub(crate) struct Connection {
     /// What another protocol does with the connection, once it is switched to.
     pub(crate) switched: Option<Speak>,
     served: u32,
+    /// How the client takes the present answer.
+    pub(crate) pace: Pace,
+    /// Its place in the account of what is open.
+    entry: Entry,
 }
 
 /// What waiting for a head came to.
@@ -79,7 +87,9 @@ impl Connection {
         listener: Rc<ListenerFacts>,
         wire: Wire,
         ends: Ends,
+        entry: Entry,
     ) -> Self {
+        let pace = Pace::of_response(&gateway.limits());
         Self {
             gateway,
             listener,
@@ -93,6 +103,8 @@ impl Connection {
             lost: None,
             switched: None,
             served: 0,
+            pace,
+            entry,
         }
     }
 
@@ -117,7 +129,8 @@ impl Connection {
                 _ => break,
             }
         }
-        let Self { gateway, wire, buffers, consumed, switched, .. } = self;
+        // The connection counts until its protocol has ended.
+        let Self { gateway, wire, buffers, consumed, switched, entry: _entry, .. } = self;
         let mut read_ahead = Vec::new();
         if let Some(mut buffers) = buffers {
             if switched.is_some() {
@@ -126,9 +139,8 @@ impl Connection {
             gateway.buffers.give_back(buffers);
         }
         if let Some(speak) = switched {
-            speak(Upgraded::new(wire, read_ahead, gateway.clone())).await;
+            speak(Upgraded::new(wire, read_ahead, gateway)).await;
         }
-        gateway.connection_closed();
     }
 
     /// The working memory; there is some from the first byte of a request to the end of its
@@ -154,8 +166,18 @@ impl Connection {
         self.consumed = 0;
     }
 
-    /// Reads until a whole head is in the input.
+    /// Reads until a whole head is in the input. Until then the connection is one that waits, however
+    /// much of a head has come.
     async fn next_head(&mut self) -> Next {
+        let next = self.read_head().await;
+        if !matches!(next, Next::Request) && self.entry.is_unwanted() {
+            return Next::Close;
+        }
+        self.entry.go_on();
+        next
+    }
+
+    async fn read_head(&mut self) -> Next {
         if self.buffers.as_ref().is_none_or(|buffers| buffers.input.is_empty()) {
             if let Some(buffers) = self.buffers.take() {
                 self.gateway.buffers.give_back(buffers);
@@ -175,6 +197,7 @@ impl Connection {
                 let buffers = self.buffers();
                 buffers.head.has_started(&buffers.input)
             };
+            self.entry.wait();
             match self.read_more().await {
                 Read::Some => {}
                 Read::Closed if started => {
@@ -215,14 +238,18 @@ impl Connection {
             if self.gateway.is_draining() {
                 return Poll::Ready(false);
             }
-            self.wire.poll_readable().map(|()| true)
+            if self.wire.poll_readable().is_ready() {
+                return Poll::Ready(true);
+            }
+            self.entry.wait();
+            if self.entry.is_unwanted() { Poll::Ready(false) } else { Poll::Pending }
         });
         with_deadline(reactor::now_ms() + idle_timeout_ms, readable).await.unwrap_or(false)
     }
 
     /// Reads once; the caller has set the deadline.
-    async fn read_more(&mut self) -> Read {
-        let wire = &self.wire;
+    pub(crate) async fn read_more(&mut self) -> Read {
+        let (wire, entry) = (&self.wire, &self.entry);
         let input =
             &mut self.buffers.get_or_insert_with(|| take_buffers(&self.gateway, wire)).input;
         if input.capacity() == input.len() {
@@ -235,6 +262,9 @@ impl Connection {
                     Ok(Some(_)) => return Poll::Ready(Read::Some),
                     Ok(None) => {}
                 }
+            }
+            if entry.is_unwanted() {
+                return Poll::Ready(Read::Closed);
             }
             if reactor::deadline_passed() { Poll::Ready(Read::TimedOut) } else { Poll::Pending }
         })
@@ -251,6 +281,7 @@ impl Connection {
 
     async fn answer(&mut self) -> After {
         let started = Wall::now();
+        self.pace = Pace::of_response(&self.gateway.limits());
         let sent = match self.listener.serves {
             Serves::Apps | Serves::Entities => turn::answer(self, started).await,
             Serves::Admin | Serves::Metrics => admin::answer(self).await,
@@ -274,22 +305,61 @@ impl Connection {
         }
     }
 
+    /// Whether nobody can be answered any more: the client is gone, or has closed its side where that
+    /// counts as going.
+    pub(crate) fn poll_gone(&self) -> Poll<()> {
+        match self.gateway.limits().aborts_on_close {
+            true => self.wire.poll_hangup(),
+            false => self.wire.poll_gone(),
+        }
+    }
+
     /// Answers a request whose head could not be read; nothing of it is known.
     async fn refuse_unread(&mut self, reason: Reason, detail: &str) -> After {
-        let text = format!("{detail} from {}", self.ends.peer_text);
+        let started = Wall::now();
+        let text = format!("client={} {detail}", self.ends.peer_text);
         self.gateway.log_refusal(None, 0, reason, &text);
         self.gateway.counters.borrow_mut().refused(reason);
         self.gateway.counters.borrow_mut().answered(reason.status(), 0);
-        match crate::answer::refuse_unparsed(self, reason).await {
+        let sent = crate::answer::refuse_unparsed(self, reason).await;
+        self.log_unread(started, reason);
+        match sent {
             Sent::Broken => After::Abort,
             Sent::Whole { .. } | Sent::Switched => After::Linger,
         }
     }
 
+    /// Makes the access entry of a request whose head could not be read, with as much of its first
+    /// line as has come.
+    fn log_unread(&self, started: Wall, reason: Reason) {
+        let generation = self.gateway.generation();
+        let log = generation.access_log(None);
+        if !log.sink().is_on() {
+            return;
+        }
+        let input = self.buffers.as_ref().map_or(&[][..], |buffers| &buffers.input);
+        let [method, target, protocol] = first_line(input);
+        let now = Wall::now();
+        let entry = AccessEntry {
+            client: &self.ends.peer_text,
+            method,
+            target,
+            protocol: &protocol.escape_ascii().to_string(),
+            status: reason.status(),
+            body_bytes: 0,
+            duration_us: now.unix_us.saturating_sub(started.unix_us),
+            referer: b"",
+            user_agent: b"",
+            request: 0,
+            app: "",
+        };
+        log.write(now, &entry);
+    }
+
     /// Writes bytes that fit no other place (`100 Continue`).
-    pub(crate) async fn write_plain(&self, bytes: &[u8]) -> bool {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
-        write_within(&self.wire, &mut [IoSlice::new(bytes)], timeout_ms).await.is_ok()
+    pub(crate) async fn write_plain(&mut self, bytes: &[u8]) -> bool {
+        let slices = &mut [IoSlice::new(bytes)];
+        write_within(&self.wire, slices, &mut self.pace).await.is_ok()
     }
 
     /// Ends the sending side and reads what still comes for a while: closing with unread bytes
@@ -310,6 +380,14 @@ impl Connection {
 
 fn take_buffers(gateway: &Gateway, wire: &Wire) -> Box<Buffers> {
     if wire.is_http2() { Buffers::of_stream() } else { gateway.buffers.take() }
+}
+
+/// Method, target and protocol as they may be meant; what is not there is a hyphen.
+fn first_line(input: &[u8]) -> [&[u8]; 3] {
+    let input = &input[..input.len().min(LOGGED_BYTES)];
+    let line = input.trim_ascii_start().split(|byte| b"\r\n".contains(byte)).next();
+    let mut words = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
+    std::array::from_fn(|_| words.next().filter(|word| !word.is_empty()).unwrap_or(b"-"))
 }
 
 /// What a read came to.

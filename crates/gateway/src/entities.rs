@@ -7,6 +7,7 @@
 mod batch;
 mod call;
 mod operate;
+mod owner;
 mod pressure;
 mod record;
 
@@ -17,7 +18,7 @@ use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, label};
+use crate::turn::{Answered, Turn, told};
 use call::Resource;
 use outboard_config as config;
 use outboard_entity_store::{
@@ -31,6 +32,7 @@ use std::rc::Rc;
 pub(crate) use batch::{Answer, answer as answer_worker};
 pub(crate) use call::Call;
 pub(crate) use operate::operate;
+pub(crate) use owner::Owner;
 #[cfg(fuzzing)]
 pub(crate) use {batch::Batch, record::Tags};
 
@@ -225,13 +227,13 @@ async fn answer(
 
 /// Answers with a line that says why, for programs rather than browsers; counts and logs it.
 async fn refuse(connection: &mut Connection, turn: &Turn, reason: Reason) -> Answered {
-    let label = label(connection);
-    connection.gateway.log_refusal(None, turn.request_id, reason, &label);
+    let text = told(connection, turn);
+    connection.gateway.log_refusal(None, turn.request_id, reason, &text);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let mut headers = error_headers(reason);
+    let mut headers = error_headers(reason, true);
     headers.remove(b"Content-Type");
     headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
     let line = format!("{}: {}\n", reason.code(), reason.text());

@@ -5,7 +5,7 @@
 //! is known by its worker and the worker's own number for it; completions go to the worker that
 //! asked; what nobody waits for any more is dropped with its connection.
 
-use crate::entities::{self, Answer, Entities};
+use crate::entities::{self, Answer, Entities, Owner};
 use crate::memory::Held;
 use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
 use outboard_ring::frame::Tag;
@@ -27,6 +27,7 @@ const OPERATION_BYTES: usize = 64 << 10;
 pub(crate) struct Fetches {
     client: Rc<Client>,
     entities: Option<Rc<Entities>>,
+    owner: Rc<Owner>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
     me: Weak<Self>,
 }
@@ -67,8 +68,15 @@ impl Wanted {
 }
 
 impl Fetches {
-    pub(crate) fn new(client: Rc<Client>, entities: Option<Rc<Entities>>) -> Rc<Self> {
-        Rc::new_cyclic(|me| Self { client, entities, open: RefCell::default(), me: me.clone() })
+    /// Those of the app's workers that `owner` stands for.
+    pub(crate) fn new(
+        client: Rc<Client>,
+        entities: Option<Rc<Entities>>,
+        owner: Owner,
+    ) -> Rc<Self> {
+        let owner = Rc::new(owner);
+        let open = RefCell::default();
+        Rc::new_cyclic(|me| Self { client, entities, owner, open, me: me.clone() })
     }
 
     fn call(&self, asker: Asker, id: Tag, call: &FetchCall<'_>) {
@@ -116,13 +124,15 @@ impl Fetches {
 
     fn start(&self, asker: Asker, id: Tag, wanted: Wanted, mut held: Held) {
         let (client, entities) = (self.client.clone(), self.entities.clone());
+        let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), asker.worker());
         let job = Job::spawn(async move {
             match wanted {
                 Wanted::Http(request) => run(&client, &asker, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
-                    let asked = Asked { namespace: &namespace, asked: &asked };
-                    look_up(entities.as_deref(), &asker, id, asked, &mut held).await;
+                    let entities = entities.as_deref();
+                    let asked = Asked { owner: &owner, namespace: &namespace, asked: &asked };
+                    look_up(entities, &asker, id, asked, &mut held).await;
                 }
             }
             drop(held);
@@ -206,16 +216,18 @@ async fn look_up(
         let message = "this server has no entity store; see [entities] in its configuration";
         return fail(asker, id, Failure::BadCall, message);
     };
+    let Asked { owner, namespace, asked } = asked;
     let Answer { status, body } =
-        entities::answer_worker(entities, asked.namespace, asked.asked, held).await;
+        entities::answer_worker(entities, owner, namespace, asked, held).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
     // A worker that has gone waits for nothing.
     let _ = asker.send_whole(id, head, body.iter().map(|part| &**part)).await;
 }
 
-/// What is asked of a namespace.
+/// What is asked of a namespace, and by whom.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
+    owner: &'a Owner,
     namespace: &'a str,
     asked: &'a [u8],
 }

@@ -7,19 +7,20 @@
 
 use crate::app::App;
 use crate::buffers::BufferPool;
+use crate::connections::Connections;
 use crate::counters::Counters;
 use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
 use crate::memory::Memory;
-use crate::pool::Pool;
+use crate::pool::{Budget, Pool};
 use crate::reason::Reason;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
 use outboard_http1::{DateCache, HeadLimits};
-use outboard_reactor::{Event, MemorySource, TaskId, current_task, wake, wake_all};
-use outboard_ring::doorbell::Doorbell;
+use outboard_reactor::{Event, MemorySource, now_ms, wake_all};
+use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -37,8 +38,6 @@ pub(crate) struct Gateway {
     pub(crate) memory: Rc<Memory>,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) spool_folder: PathBuf,
-    /// All workers ring it; the loop watches it.
-    pub(crate) doorbell: Doorbell,
     pub(crate) started: Wall,
     /// Whether it has said that it serves.
     pub(crate) ready: Cell<bool>,
@@ -46,6 +45,8 @@ pub(crate) struct Gateway {
     pub(crate) name: RefCell<Option<String>>,
     /// Bound for this server by somebody else.
     pub(crate) sockets: RefCell<Vec<OwnedFd>>,
+    /// Whether the process that starts PHP has gone.
+    pub(crate) lost_spawner: Cell<bool>,
     /// Asked for by the admin socket; the server's main task acts on it.
     pub(crate) wishes: Wishes,
     /// In development only.
@@ -53,8 +54,9 @@ pub(crate) struct Gateway {
     /// What connections can be switched to.
     pub(crate) protocols: Vec<Box<dyn Protocol>>,
     date: RefCell<DateCache>,
-    connections: Cell<u32>,
-    waiting_for_room: RefCell<Vec<TaskId>>,
+    /// What clients have open.
+    pub(crate) connections: Rc<Connections>,
+    turned_away: Cell<TurnedAway>,
     draining: Cell<bool>,
     request_ids: Cell<u64>,
 }
@@ -106,7 +108,6 @@ impl Gateway {
     pub(crate) fn new(
         generation: Generation,
         sinks: Sinks,
-        doorbell: Doorbell,
         memory: Rc<Memory>,
         protocols: Vec<Box<dyn Protocol>>,
     ) -> Rc<Self> {
@@ -120,17 +121,17 @@ impl Gateway {
             buffers: BufferPool::default(),
             memory,
             counters: RefCell::default(),
-            doorbell,
             started: now,
             ready: Cell::new(false),
             name: RefCell::default(),
             sockets: RefCell::default(),
+            lost_spawner: Cell::new(false),
             wishes: Wishes::default(),
             development: RefCell::default(),
             protocols,
             date: RefCell::new(DateCache::new(now.unix_s())),
-            connections: Cell::new(0),
-            waiting_for_room: RefCell::default(),
+            connections: Connections::new(getrlimit(Resource::Nofile).current),
+            turned_away: Cell::default(),
             draining: Cell::new(false),
             request_ids: Cell::new(first_request_id(now)),
         })
@@ -213,29 +214,17 @@ impl Gateway {
         wake_all();
     }
 
-    pub(crate) fn connections(&self) -> u32 {
-        self.connections.get()
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.connections.get() >= self.limits().max_connections
-    }
-
-    /// Has the current task woken when a connection closes.
-    pub(crate) fn wait_for_room(&self) {
-        self.waiting_for_room.borrow_mut().push(current_task());
-    }
-
-    pub(crate) fn connection_opened(&self) {
-        self.connections.set(self.connections.get() + 1);
-        self.counters.borrow_mut().connections += 1;
-    }
-
-    pub(crate) fn connection_closed(&self) {
-        self.connections.set(self.connections.get() - 1);
-        for task in self.waiting_for_room.take() {
-            wake(task);
+    /// Counts a connection or stream that was not let in, and logs it with those of the same second.
+    pub(crate) fn turn_away(&self, peer: &str) {
+        self.counters.borrow_mut().refused(Reason::TooManyConnections);
+        let TurnedAway { count, told_ms } = self.turned_away.get();
+        let (count, now_ms) = (count + 1, now_ms());
+        if told_ms != 0 && now_ms < told_ms + 1_000 {
+            return self.turned_away.set(TurnedAway { count, told_ms });
         }
+        self.turned_away.set(TurnedAway { count: 0, told_ms: now_ms });
+        let text = format!("{peer}, and {} others since this was last said", count - 1);
+        self.log_refusal(None, 0, Reason::TooManyConnections, &text);
     }
 
     /// Logs a refused or failed request with its reason.
@@ -266,16 +255,45 @@ impl Gateway {
     }
 }
 
+/// Connections and streams that were not let in.
+#[derive(Debug, Clone, Copy, Default)]
+struct TurnedAway {
+    /// Since the last line in the log.
+    count: u64,
+    told_ms: u64,
+}
+
 /// The rings of all pools, as the loop sees them.
-pub(crate) struct Rings(pub(crate) Rc<Gateway>);
+pub(crate) struct Rings {
+    gateway: Rc<Gateway>,
+    /// For the present turn of the loop.
+    budget: Budget,
+    /// Which pool is looked at first, so that each is when there is too much.
+    first: usize,
+}
+
+impl Rings {
+    pub(crate) fn new(gateway: Rc<Gateway>) -> Self {
+        Self { gateway, budget: Budget::default(), first: 0 }
+    }
+}
 
 impl MemorySource for Rings {
     fn look(&mut self) -> bool {
-        self.0.pools.borrow().iter().fold(false, |any, pool| pool.look() | any)
+        let pools = self.gateway.pools.borrow();
+        let mut had_news = false;
+        let first = self.first % pools.len().max(1);
+        for pool in pools[first..].iter().chain(&pools[..first]) {
+            if self.budget.is_spent() {
+                return true;
+            }
+            had_news |= pool.look(&mut self.budget);
+        }
+        had_news
     }
 
     fn prepare_sleep(&mut self) -> u64 {
-        self.0
+        self.gateway
             .pools
             .borrow()
             .iter()
@@ -283,7 +301,9 @@ impl MemorySource for Rings {
     }
 
     fn cancel_sleep(&mut self) {
-        self.0.pools.borrow().iter().for_each(|pool| pool.cancel_sleep());
+        self.gateway.pools.borrow().iter().for_each(|pool| pool.cancel_sleep());
+        self.first = self.first.wrapping_add(usize::from(self.budget.is_spent()));
+        self.budget = Budget::default();
     }
 }
 

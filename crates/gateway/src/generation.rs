@@ -9,6 +9,7 @@ mod kit;
 use crate::app::App;
 use crate::entities::Entities;
 use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
+use crate::opener::Opener;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
 pub(crate) use kit::Kit;
@@ -45,10 +46,15 @@ pub(crate) struct Logs {
 /// Sinks by target, so that logs that go to the same place share one buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Sinks {
+    opener: Opener,
     open: Vec<(Target, Rc<Sink>)>,
 }
 
 impl Sinks {
+    pub(crate) fn new(opener: Opener) -> Self {
+        Self { opener, open: Vec::new() }
+    }
+
     fn get(&mut self, to: &LogTarget) -> io::Result<Rc<Sink>> {
         let target = match to {
             LogTarget::Off => Target::Off,
@@ -59,7 +65,7 @@ impl Sinks {
         if let Some((_, sink)) = self.open.iter().find(|(theirs, _)| *theirs == target) {
             return Ok(sink.clone());
         }
-        let sink = Rc::new(Sink::open(target.clone())?);
+        let sink = Rc::new(Sink::open(target.clone(), self.opener.clone())?);
         self.open.push((target, sink.clone()));
         Ok(sink)
     }

@@ -11,11 +11,13 @@ mod bridge;
 mod sending;
 
 use crate::client::Ends;
+use crate::connections::{Entry, Kind};
 use crate::gateway::Gateway;
 use crate::listener::ListenerFacts;
 use crate::memory::{Account, Held};
 use bridge::Bridge;
 use bytes::Bytes;
+use h2::Reason;
 use h2::server::Connection as Streams;
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use outboard_tls::{Io, Session};
@@ -23,6 +25,7 @@ use sending::Sending;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::task::Poll;
 
 /// Requests of one client at a time.
 const STREAMS: u32 = 128;
@@ -56,6 +59,7 @@ pub(crate) async fn serve(
     facts: Rc<ListenerFacts>,
     session: Box<Session>,
     ends: Ends,
+    entry: Entry,
 ) {
     let local = session.stream().local_address();
     let io = Io::new(session);
@@ -73,13 +77,13 @@ pub(crate) async fn serve(
         .handshake::<_, Bytes>(io);
     let until_ms = now_ms() + gateway.limits().header_timeout_ms;
     let common = Rc::new(Common { gateway, facts, ends, local, memory, sending, _held: held });
-    if let Ok(Ok(mut streams)) = with_deadline(until_ms, handshake).await {
-        take_streams(&common, &mut streams).await;
+    let begun = entry.while_waiting(with_deadline(until_ms, handshake)).await;
+    if let Some(Ok(Ok(mut streams))) = begun {
+        take_streams(&common, &mut streams, &entry).await;
     }
-    common.gateway.connection_closed();
 }
 
-async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>) {
+async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>, entry: &Entry) {
     let gateway = &common.gateway;
     let mut last_used_ms = now_ms();
     let mut is_leaving = false;
@@ -90,23 +94,43 @@ async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>) {
             }
             let accepted = streams.poll_accept(context);
             common.sending.look();
-            accepted
+            if let Poll::Ready(next) = accepted {
+                return Poll::Ready(Some(next));
+            }
+            if entry.is_unwanted() { Poll::Ready(None) } else { Poll::Pending }
         });
         match with_deadline(now_ms() + LOOK_MS, next).await {
-            Ok(Some(Ok((request, mut respond)))) => {
+            Ok(Some(Some(Ok((request, mut respond))))) => {
+                entry.go_on();
+                let address = common.facts.limited_address(common.ends.peer);
+                let held = common.memory.try_hold(STREAM_BYTES);
+                let opened = held.and_then(|held| {
+                    let limits = gateway.limits();
+                    Some((held, gateway.connections.open(Kind::Stream, address, &limits)?))
+                });
+                match opened {
+                    Some((held, entry)) => {
+                        spawn(Bridge::new(common.clone(), request, respond, held).serve(entry));
+                    }
+                    None => {
+                        // RFC 9113 8.7: it was not acted on, and may be sent again.
+                        respond.send_reset(Reason::REFUSED_STREAM);
+                        gateway.turn_away(&common.ends.peer_text);
+                    }
+                }
                 last_used_ms = now_ms();
-                let Some(held) = common.memory.try_hold(STREAM_BYTES) else {
-                    // It was not begun, and may be tried again (RFC 9113 8.7).
-                    respond.send_reset(h2::Reason::REFUSED_STREAM);
-                    continue;
-                };
-                gateway.connection_opened();
-                spawn(Bridge::new(common.clone(), request, respond, held).serve());
+            }
+            // It has waited longer than others.
+            Ok(None) => {
+                streams.abrupt_shutdown(Reason::NO_ERROR);
+                let farewell = poll_fn(|context| streams.poll_closed(context));
+                return drop(with_deadline(now_ms() + LOOK_MS, farewell).await);
             }
             // The client has left, or does not speak the protocol, which it has been told.
-            Ok(Some(Err(_)) | None) => return,
+            Ok(Some(Some(Err(_)) | None)) => return,
             Err(_) if streams.has_streams() => last_used_ms = now_ms(),
             Err(_) => {
+                entry.wait();
                 let (idle_ms, limits) = (now_ms() - last_used_ms, gateway.limits());
                 if is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
                     // It does not even take the farewell.

@@ -2,31 +2,36 @@
 //!
 //! Called by the gateway. Invariants: a socket that the next generation wants as well is never
 //! closed, so a reload loses no connection; at the connection limit the kernel's backlog queues
-//! and nothing is refused.
+//! until somebody who waits has left; a flood of connections leaves others their turn.
 
+mod admission;
 mod handshake;
 pub(crate) mod set;
 
 use crate::client::Ends;
 use crate::connection::Connection;
+use crate::connections::{Entry, Kind, counted_as};
 use crate::gateway::Gateway;
 use crate::http2;
 use crate::log::Level;
 use crate::wire::Wire;
 use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
-use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn};
-use outboard_tls::ServerConfig;
+use outboard_reactor::{Accepted, Event, Listener, Peer, Stream, sleep, spawn, yield_now};
+use outboard_tls::ServerSettings;
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+
+/// Connections that are accepted before others have their turn.
+const ACCEPTED_A_TURN: u32 = 64;
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +52,7 @@ pub(crate) struct ListenerFacts {
     pub(crate) serves: Serves,
     pub(crate) forwarding: Forwarding,
     /// For listeners that speak TLS.
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls: Option<Arc<ServerSettings>>,
     /// Whether clients are sent to a listener that does.
     pub(crate) redirects_to_https: bool,
 }
@@ -56,6 +61,16 @@ impl ListenerFacts {
     /// A listener for operators.
     pub(crate) fn plain(serves: Serves) -> Self {
         Self { serves, forwarding: Forwarding::default(), tls: None, redirects_to_https: false }
+    }
+
+    /// Whose share a peer's connections count for; a proxy speaks for many.
+    pub(crate) fn limited_address(&self, peer: Peer) -> Option<IpAddr> {
+        let is_for_clients = matches!(self.serves, Serves::Apps | Serves::Entities);
+        let ip = match peer {
+            Peer::Tcp(address) => Some(address.ip().to_canonical()),
+            Peer::Unix => None,
+        };
+        if is_for_clients && !self.forwarding.trusts(ip) { counted_as(peer) } else { None }
     }
 }
 
@@ -76,6 +91,12 @@ pub(crate) struct Bound {
 pub struct BindError {
     address: ListenAddress,
     source: io::Error,
+}
+
+impl BindError {
+    pub(crate) fn new(address: ListenAddress, source: io::Error) -> Self {
+        Self { address, source }
+    }
 }
 
 impl std::fmt::Display for BindError {
@@ -165,7 +186,13 @@ impl Bound {
 }
 
 async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) {
+    let mut accepted_in_turn = 0;
     loop {
+        if accepted_in_turn >= ACCEPTED_A_TURN {
+            accepted_in_turn = 0;
+            yield_now().await;
+        }
+        accepted_in_turn += 1;
         let accepted = {
             let mut accept = std::pin::pin!(listener.accept());
             std::future::poll_fn(|context| {
@@ -174,8 +201,10 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
                 }
                 // The operator gets in when it is full: that is when it matters.
                 let is_for_clients = matches!(bound.serves(), Serves::Apps | Serves::Entities);
-                if is_for_clients && gateway.is_full() {
-                    gateway.wait_for_room();
+                if is_for_clients && gateway.connections.is_full(&gateway.limits()) {
+                    if listener.poll_incoming().is_ready() {
+                        gateway.connections.make_room();
+                    }
                     return Poll::Pending;
                 }
                 Future::poll(accept.as_mut(), context).map(Some)
@@ -185,9 +214,22 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
         match accepted {
             None => return,
             Some(Ok(Accepted { stream, peer })) => {
-                gateway.connection_opened();
-                let facts = bound.facts.borrow().clone();
-                spawn(welcome(gateway.clone(), facts, stream, Ends::new(peer)));
+                if bound.serves() == Serves::Admin
+                    && let Err(why) = admission::of(&gateway.generation().config, &stream)
+                {
+                    gateway.note(Level::Warn, &why);
+                    continue;
+                }
+                let (facts, ends) = (bound.facts.borrow().clone(), Ends::new(peer));
+                let address = facts.limited_address(peer);
+                let entry = gateway.connections.open(Kind::Connection, address, &gateway.limits());
+                match entry {
+                    Some(entry) => {
+                        gateway.counters.borrow_mut().connections += 1;
+                        spawn(welcome(gateway.clone(), facts, stream, ends, entry));
+                    }
+                    None => gateway.turn_away(&ends.peer_text),
+                }
             }
             Some(Err(error)) => {
                 let text = format!("cannot accept connections: {error}; trying again");
@@ -199,22 +241,36 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
 }
 
 /// Serves a client, once it speaks TLS if it has to.
-async fn welcome(gateway: Rc<Gateway>, facts: Rc<ListenerFacts>, stream: Stream, ends: Ends) {
+async fn welcome(
+    gateway: Rc<Gateway>,
+    facts: Rc<ListenerFacts>,
+    stream: Stream,
+    mut ends: Ends,
+    entry: Entry,
+) {
     let wire = match &facts.tls {
         None => Wire::Plain(stream),
         // Boxed, so that connections without TLS have no room for it.
-        Some(settings) => match Box::pin(handshake::of(&gateway, stream, settings.clone())).await {
-            Ok(Spoken::Http1(wire)) => wire,
-            Ok(Spoken::Http2(session)) => {
-                return Box::pin(http2::serve(gateway, facts, session, ends)).await;
+        Some(settings) => {
+            let handshake = Box::pin(handshake::of(&gateway, stream, settings.clone()));
+            match entry.while_waiting(handshake).await {
+                None => return,
+                Some(Ok((Spoken::Http1(wire), chosen))) => {
+                    ends.chosen = chosen;
+                    wire
+                }
+                Some(Ok((Spoken::Http2(session), chosen))) => {
+                    ends.chosen = chosen;
+                    return Box::pin(http2::serve(gateway, facts, session, ends, entry)).await;
+                }
+                Some(Err(why)) => {
+                    let text = format!("no TLS with {}: {why}", ends.peer_text);
+                    return gateway.note(Level::Debug, &text);
+                }
             }
-            Err(why) => {
-                gateway.note(Level::Debug, &format!("no TLS with {}: {why}", ends.peer_text));
-                return gateway.connection_closed();
-            }
-        },
+        }
     };
-    Connection::new(gateway, facts, wire, ends).serve().await;
+    Connection::new(gateway, facts, wire, ends, entry).serve().await;
 }
 
 /// A socket with this address that was bound for us. It stays open beside the one that is

@@ -58,6 +58,7 @@ pub(crate) struct PageCache {
     policy: Policy,
     guard: Guard,
     presets: Vec<&'static str>,
+    compresses: bool,
     wait_ms: u64,
     purge_from: config::Forwarding,
     /// Whether a page can be made anew without the connection that asked for it.
@@ -112,6 +113,7 @@ impl PageCache {
         };
         guard.cookies.login.extend(patterns(&configured.login_cookies));
         guard.cookies.harmless.extend(patterns(&configured.harmless_cookies));
+        guard.harmless_fields.extend(patterns(&configured.harmless_headers));
         guard.admin_paths.extend(patterns(&configured.never));
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let policy = Policy {
@@ -132,6 +134,7 @@ impl PageCache {
             policy,
             guard,
             presets: presets.iter().map(|preset| preset.name).collect(),
+            compresses: configured.compresses,
             wait_ms: configured.wait_ms,
             purge_from: configured.purge_from.clone(),
             refreshes_behind: app.prefetch.is_empty(),
@@ -261,7 +264,7 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
         if flight.poll_over().is_ready() {
             return Poll::Ready(Waited::Over);
         }
-        connection.wire.poll_hangup().map(|()| Waited::Gone)
+        connection.poll_gone().map(|()| Waited::Gone)
     });
     with_deadline(until_ms, over).await.unwrap_or(Waited::TooLong)
 }
@@ -341,7 +344,7 @@ fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head:
     }
     let buffers = connection.buffers();
     let (request, input) = (&buffers.head, &buffers.input);
-    let host = turn.forwarded.host.as_deref().or(request.host(input)).unwrap_or_default();
+    let host = consult::host(turn, buffers);
     let https = turn.forwarded.https;
     let path_and_query = request.origin_form(input);
     let scheme: &[u8] = if https { b"https" } else { b"http" };

@@ -20,6 +20,8 @@ pub(crate) struct PhpHead {
     pub(crate) sendfile: Option<SendfileOrder>,
     /// Whether the script used a session (`X-Outboard-Session`, from the host).
     pub(crate) used_session: bool,
+    /// Whether it told nginx's cache not to keep it (`X-Accel-Expires`): that is meant for ours too.
+    pub(crate) expires_at_once: bool,
     pub(crate) has_date: bool,
     pub(crate) has_server: bool,
 }
@@ -110,6 +112,11 @@ impl PhpHead {
                 self.sendfile = Some(SendfileOrder::Accel(value.to_vec()));
                 Ok(())
             }
+            Field::AccelExpires => {
+                // A negative number, or a moment in the past as `@0`.
+                self.expires_at_once = matches!(value, b"0" | b"off" | b"@0" | [b'-', ..]);
+                Ok(())
+            }
             Field::Session => {
                 self.used_session = true;
                 Ok(())
@@ -140,6 +147,7 @@ enum Field {
     ContentLength,
     Sendfile,
     AccelRedirect,
+    AccelExpires,
     Session,
     Date,
     Server,
@@ -157,7 +165,8 @@ fn field(name: &[u8]) -> Field {
         10 if is(b"x-sendfile") => Field::Sendfile,
         14 if is(b"content-length") => Field::ContentLength,
         16 if is(b"x-accel-redirect") => Field::AccelRedirect,
-        15 if is(b"x-accel-charset") || is(b"x-accel-expires") => Field::Ours,
+        15 if is(b"x-accel-charset") => Field::Ours,
+        15 if is(b"x-accel-expires") => Field::AccelExpires,
         17 if is(b"x-accel-buffering") || is(b"transfer-encoding") => Field::Ours,
         18 if is(b"x-accel-limit-rate") => Field::Ours,
         18 if is(b"x-outboard-session") => Field::Session,

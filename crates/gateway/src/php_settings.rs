@@ -2,7 +2,7 @@
 
 use crate::users;
 use outboard_config::{self as config, App, Mode};
-use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use rustix::process::{getegid, geteuid};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,13 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         fixed_ini,
         env: environment(app),
         run_as: run_as(app)?,
+        no_new_privileges: php.no_new_privileges,
+        rlimits: Rlimits {
+            files: php.rlimits.files,
+            core_bytes: Some(php.rlimits.core_bytes),
+            processes: php.rlimits.processes,
+            address_space_bytes: php.rlimits.address_space_bytes,
+        },
         worker: worker(&app.mode),
     })
 }

@@ -5,6 +5,8 @@
 //! request is given to one worker only and never twice; a worker's end costs exactly the request
 //! that it had.
 
+mod allowance;
+mod budget;
 mod claims;
 mod dispatch;
 mod keeper;
@@ -25,20 +27,22 @@ use crate::exchange::Exchange;
 use crate::log::ErrorLog;
 use crate::memory::Account;
 use crate::reason::Reason;
+use allowance::Allowance;
 use leases::Run;
 use members::{Members, Origin, Waiting};
 use operations::{Asker, Operations};
 use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
-use outboard_ring::doorbell::Doorbell;
 use outboard_ring::frame::FRAME_HEADER_BYTES;
 use outboard_supervisor::zygote::Zygote;
 use routes::Routes;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use succession::Succession;
 
+pub(crate) use budget::Budget;
 pub(crate) use keeper::StartError;
 pub(crate) use operations::WorkerId;
 pub(crate) use routes::RouteStatus;
@@ -89,21 +93,26 @@ pub(crate) struct Pool {
     demand: Event,
     /// Set when the phase changed.
     phase_changed: Event,
-    gateway_doorbell: Doorbell,
     scratch: RefCell<Vec<u8>>,
     /// Room for a completion.
     completion: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
     /// What is held for the operations of its workers.
     memory: RefCell<Rc<Account>>,
-    /// Operations that were asked for during the present look.
-    asked: RefCell<Vec<(Asker, Vec<u8>)>>,
+    /// Operations that were asked for and not begun yet.
+    asked: RefCell<VecDeque<(Asker, Vec<u8>)>>,
     /// Workers that have gone since the last look.
     left: RefCell<Vec<WorkerId>>,
     routes: RefCell<Routes>,
+    /// Whether lines of workers were added to the log and not written yet.
+    said: Cell<bool>,
+    /// Where the next look begins, so that each worker is first at times.
+    first_slot: Cell<usize>,
     /// Forks that were used up during the present look.
     used_forks: Cell<usize>,
     successions: RefCell<Vec<Succession>>,
+    /// What the zygote may write into the log, and with a fork per request all forks together.
+    allowance: Rc<Allowance>,
     error_log: Rc<ErrorLog>,
     slow_log: Rc<ErrorLog>,
 }

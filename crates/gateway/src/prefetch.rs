@@ -51,7 +51,7 @@ pub(crate) async fn params(
         if started.iter().all(|(_, fetching)| fetching.outcome().is_some()) {
             return Poll::Ready(true);
         }
-        connection.wire.poll_hangup().map(|()| false)
+        connection.poll_gone().map(|()| false)
     });
     if !over.await {
         return Err(Reason::ClientGone);

@@ -264,7 +264,7 @@ async fn until_hangup<T>(
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Ok(done)),
-        Poll::Pending => connection.wire.poll_hangup().map(|()| Err(Reason::ClientGone)),
+        Poll::Pending => connection.poll_gone().map(|()| Err(Reason::ClientGone)),
     })
     .await
 }

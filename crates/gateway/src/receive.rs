@@ -1,10 +1,11 @@
 //! Reading a request body: whole, before a worker is taken, or piece by piece.
 //!
-//! Called for scripts and for what is handed to upstreams. Invariant: never more than the limit is kept; what belongs to the next
-//! request stays in the input.
+//! Called for scripts and for what is handed to upstreams. Invariants: never more than the limit is
+//! kept; what belongs to the next request stays in the input; a client that sends too slowly is let go.
 
 use crate::body::RequestBody;
 use crate::connection::{Connection, Read};
+use crate::pace::Pace;
 use crate::reason::Reason;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
@@ -43,7 +44,7 @@ pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result
 pub(crate) struct Pieces {
     rest: Rest,
     length: Option<u64>,
-    taken_bytes: u64,
+    pace: Pace,
 }
 
 /// What is still to come.
@@ -71,7 +72,7 @@ impl Pieces {
             }
         };
         invite(connection).await?;
-        Ok(Some(Self { rest, length, taken_bytes: 0 }))
+        Ok(Some(Self { rest, length, pace: Pace::of_body(limits) }))
     }
 
     /// The length that the client announced.
@@ -87,18 +88,28 @@ impl Pieces {
         limits: &Limits,
     ) -> Result<Option<Range<usize>>, Reason> {
         loop {
-            if let Some(range) = self.take(connection)? {
-                self.taken_bytes += range.len() as u64;
-                if self.taken_bytes > limits.body_bytes {
-                    return Err(Reason::BodyTooLarge);
-                }
+            let taken = self.take(connection)?;
+            if self.announced_bytes() > limits.body_bytes {
+                return Err(Reason::BodyTooLarge);
+            }
+            if let Some(range) = taken {
+                self.pace.count(range.len());
                 return Ok(Some(range));
             }
             if matches!(self.rest, Rest::Nothing) {
                 connection.body_read = true;
                 return Ok(None);
             }
-            more(connection, limits).await?;
+            more(connection, &mut self.pace).await?;
+        }
+    }
+
+    /// How long the body is at least. Nobody waits for bytes that are too many.
+    fn announced_bytes(&self) -> u64 {
+        match &self.rest {
+            Rest::Chunked(decoder) => decoder.body_bytes(),
+            // A length was looked at before.
+            Rest::Length(_) | Rest::Nothing => 0,
         }
     }
 
@@ -169,17 +180,17 @@ fn keep(
 }
 
 /// Reads on, over what was consumed of the body: the head before it stays.
-async fn more(connection: &mut Connection, limits: &Limits) -> Result<(), Reason> {
+async fn more(connection: &mut Connection, pace: &mut Pace) -> Result<(), Reason> {
     let (head_len, consumed) = (connection.head_len, connection.consumed);
     connection.buffers().input.drain(head_len..consumed);
     connection.consumed = head_len;
     if connection.buffers().input.capacity() < READ_BYTES {
         connection.buffers().input.reserve(READ_BYTES);
     }
-    match connection.read_within(limits.body_timeout_ms).await {
-        Read::Some => Ok(()),
-        Read::Closed => Err(Reason::BodyCut),
-        Read::TimedOut => Err(Reason::BodyTimeout),
+    match pace.wait(connection.read_more()).await {
+        Ok(Read::Some) => Ok(()),
+        Ok(Read::Closed) => Err(Reason::BodyCut),
+        Ok(Read::TimedOut) | Err(_) => Err(Reason::BodyTimeout),
     }
 }
 

@@ -8,19 +8,18 @@ mod orders;
 use crate::development;
 use crate::gateway::{Gateway, Rings};
 use crate::generation::{Generation, Kit};
-use crate::identity;
+use crate::identity::{self, Identity};
 use crate::life::{self, Life, Ready};
 use crate::listener::set::{self, Wanted};
 use crate::listener::{BindError, Serves};
 use crate::log::Level;
 use crate::memory::{self, Memory};
+use crate::opener::Opener;
 use crate::pool::StartError;
 use crate::upgrade::Protocol;
 use orders::{Order, Orders};
-use outboard_config::{Config, Diagnostics};
+use outboard_config::{Config, Diagnostics, Open};
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
-use outboard_ring::doorbell::Doorbell;
-use rustix::process::geteuid;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,16 +28,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+/// Reads a configuration, opening files by what it is handed.
+pub type Load = Arc<dyn Fn(Open<'_>) -> Result<Config, Diagnostics> + Send + Sync>;
+
 /// How to run a server.
 pub struct Options {
     /// Reads the configuration, at start and at each reload.
-    pub load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+    pub load: Load,
     /// What a named server is called, in titles of processes and in its status.
     pub name: Option<String>,
     /// An admin socket beside, or instead of, the configured one.
     pub admin_socket: Option<AdminSocket>,
     /// The PHP host when the configuration does not say.
     pub host_binary: PathBuf,
+    /// The program whose command `spawner` starts PHP once root was given up; `None`: the server
+    /// stays who it is.
+    pub spawner: Option<PathBuf>,
     /// Sockets that were bound for this server by somebody else; those whose address is configured
     /// are listened on.
     pub sockets: Vec<OwnedFd>,
@@ -71,6 +76,8 @@ pub enum ServerError {
     Php(StartError),
     /// A folder, file or user of the configuration cannot be used.
     Setup(String),
+    /// The process that starts PHP for a gateway that gave up root has gone.
+    Spawner,
     /// The event loop failed.
     Io(io::Error),
 }
@@ -82,6 +89,7 @@ impl std::fmt::Display for ServerError {
             Self::Bind(error) => error.fmt(f),
             Self::Php(error) => error.fmt(f),
             Self::Setup(message) => f.write_str(message),
+            Self::Spawner => f.write_str("the spawner, which starts PHP, has gone; start again"),
             Self::Io(error) => write!(f, "the event loop failed: {error}"),
         }
     }
@@ -95,35 +103,46 @@ impl From<BindError> for ServerError {
     }
 }
 
+/// Reads what a configuration names and the server needs from its start on: certificates with
+/// their keys. Nothing is started.
+///
+/// # Errors
+/// What [`serve`] would not start with.
+pub fn check(config: &Config) -> Result<(), ServerError> {
+    set::check(config)
+}
+
 /// Runs a server until it is told to stop.
 ///
 /// # Errors
 /// Why it did not start.
-pub fn serve(config: Config, mut options: Options) -> Result<(), ServerError> {
+pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Keys are root's, often.
-    let wanted = Wanted::of(&config)?;
-    let as_root = identity::assume(&config, options.admin_socket.as_ref(), &options.sockets)?;
-    options.sockets.extend(as_root);
-    reactor::run(serve_on_loop(config, wanted, options)).map_err(ServerError::Io)?
+    let wanted = Wanted::of(&config, &Opener::default())?;
+    let mut identity = identity::assume(&mut config, &options)?;
+    options.sockets.append(&mut identity.sockets);
+    reactor::run(serve_on_loop(config, wanted, options, identity)).map_err(ServerError::Io)?
 }
 
 async fn serve_on_loop(
     config: Config,
     wanted: Vec<Wanted>,
     options: Options,
+    identity: Identity,
 ) -> Result<(), ServerError> {
-    let doorbell = Doorbell::nonblocking().map_err(ServerError::Io)?;
-    let ring = doorbell.try_clone().map_err(ServerError::Io)?;
-    let watched = Source::new(ring.into_fd(), Interest::ReadEdge).map_err(ServerError::Io)?;
     let orders = Orders::catch().map_err(ServerError::Io)?;
     let memory = Memory::new(config.limits.memory);
-    let (name, host_binary, load) = (options.name, options.host_binary, options.load);
-    let kit = Kit { name, host_binary, memory, load };
-    let (generation, sinks) = kit.open(1, config, None, &doorbell)?;
-    let gateway = Gateway::new(generation, sinks, doorbell, kit.memory.clone(), options.protocols);
+    let Options { name, host_binary, load, .. } = options;
+    let kit = Kit { name, host_binary, memory, load, identity };
+    let (generation, sinks) = kit.open(1, config, None)?;
+    let gateway = Gateway::new(generation, sinks, kit.memory.clone(), options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
-    tell_who_serves(&gateway);
-    reactor::watch_memory(Rings(gateway.clone()));
+    kit.identity.warnings.iter().for_each(|warning| gateway.note(Level::Warn, warning));
+    if let Some(spawner) = &kit.identity.spawner {
+        let watched = spawner.watch().and_then(|fd| Source::new(fd, Interest::Read));
+        spawn(stop_without_spawner(gateway.clone(), watched.map_err(ServerError::Io)?));
+    }
+    reactor::watch_memory(Rings::new(gateway.clone()));
     let admin_socket = set::listen_first(&gateway, wanted, options.admin_socket)?;
     if let Some(unstarted) = wait_ready_or_stop(&gateway, &orders).await {
         set::stop(&gateway);
@@ -140,8 +159,7 @@ async fn serve_on_loop(
     attend(&gateway, &orders, &kit, &options.tell).await;
     (options.tell)(&Life::Stopping);
     drain(&gateway).await;
-    drop(watched);
-    Ok(())
+    if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
 }
 
 impl From<StartError> for ServerError {
@@ -174,15 +192,12 @@ async fn wait_ready_or_stop(
     .await
 }
 
-/// Who has configured a user does not expect root.
-fn tell_who_serves(gateway: &Gateway) {
-    let generation = gateway.generation();
-    let config = &generation.config;
-    if geteuid().is_root() && config.user.is_some() && identity::is_of_several_users(config) {
-        let text =
-            "the gateway stays root: apps run as different users, which root alone can start";
-        gateway.note(Level::Warn, text);
-    }
+/// Without its spawner a gateway that gave up root can start no PHP, and only root can start one.
+async fn stop_without_spawner(gateway: Rc<Gateway>, spawner: Source) {
+    poll_fn(|_| spawner.poll_hangup()).await;
+    gateway.note(Level::Error, "the spawner has gone, and with it all PHP: stopping");
+    gateway.lost_spawner.set(true);
+    gateway.wishes.stop.set();
 }
 
 fn ready_facts(gateway: &Gateway, admin_socket: Option<PathBuf>) -> Ready {
@@ -227,11 +242,15 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
 /// Starts a successor beside the present generation, checks it, swaps it in.
 async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let load = kit.load.clone();
-    let config = blocking(move || load()).await.map_err(ServerError::Config)?;
-    let wanted = Wanted::of(&config)?;
+    let opener = kit.identity.opener();
+    let by = opener.clone();
+    let loaded = blocking(move || load(&|path| by.read(path))).await;
+    let mut config = loaded.map_err(ServerError::Config)?;
+    kit.identity.settle(&mut config);
+    let wanted = Wanted::of(&config, &opener)?;
     let present = gateway.generation();
     let number = present.number + 1;
-    let (successor, sinks) = kit.open(number, config, Some(&present), &gateway.doorbell)?;
+    let (successor, sinks) = kit.open(number, config, Some(&present))?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
         Ok(()) => {
@@ -281,7 +300,7 @@ async fn drain(gateway: &Rc<Gateway>) {
     gateway.generation().tasks().for_each(|tasks| tasks.stop());
     let drain_timeout_ms = gateway.generation().config.drain_timeout_ms;
     let until_ms = now_ms() + drain_timeout_ms;
-    while gateway.connections() > 0 && now_ms() < until_ms {
+    while gateway.connections.connections() > 0 && now_ms() < until_ms {
         reactor::sleep(10).await;
     }
     for pool in gateway.pools.borrow().iter() {

@@ -9,7 +9,7 @@ use crate::answer::write_within;
 use crate::connection::Connection;
 use crate::reason::Reason;
 use crate::wire::Wire;
-use outboard_reactor::{now_ms, with_deadline};
+use outboard_reactor::now_ms;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, IoSlice};
@@ -109,8 +109,7 @@ impl Connection {
                 return Ok(());
             }
         }
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
-        write_within(&self.wire, slices, timeout_ms).await
+        write_within(&self.wire, slices, &mut self.pace).await
     }
 
     fn spool_failed(&self, error: &io::Error) -> Reason {
@@ -135,7 +134,9 @@ impl Connection {
     /// The client is gone.
     pub(crate) fn send_spool(&mut self) -> Result<Taken, Reason> {
         let Some(spool) = &mut self.spool else { return Ok(Taken::All) };
+        let before = spool.sent;
         let taken = spool.try_send(&self.wire).map_err(|_| Reason::ClientGone)?;
+        self.pace.count(usize::try_from(spool.sent - before).unwrap_or(usize::MAX));
         if taken == Taken::All {
             self.spool = None;
         }
@@ -149,8 +150,7 @@ impl Connection {
                 Ok(Taken::All) => return true,
                 Ok(Taken::Some) => {}
                 Ok(Taken::Nothing) => {
-                    let until_ms = self.spool_until_ms().unwrap_or_else(now_ms);
-                    if with_deadline(until_ms, self.wire.writable()).await.is_err() {
+                    if self.pace.wait(self.wire.writable()).await.is_err() {
                         return self.note_lost(Err(Reason::WriteTimeout));
                     }
                 }

@@ -36,6 +36,8 @@ pub(crate) struct Status {
     pub listeners: Vec<String>,
     /// Open client connections.
     pub connections: u32,
+    /// Open streams of HTTP/2: requests on these connections.
+    pub streams: u32,
     /// Connections accepted since start.
     pub accepted: u64,
     /// Requests answered since start.
@@ -125,7 +127,8 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         ready: gateway.ready.get(),
         draining: gateway.is_draining(),
         listeners: listeners.iter().map(|bound| bound.name()).collect(),
-        connections: gateway.connections(),
+        connections: gateway.connections.connections(),
+        streams: gateway.connections.streams(),
         accepted: counters.connections,
         requests: counters.requests,
         body_bytes: counters.body_bytes,

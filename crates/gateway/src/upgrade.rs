@@ -12,6 +12,7 @@ use crate::buffers::Buffers;
 use crate::connection::Connection;
 use crate::gateway::Gateway;
 use crate::header_block::HeaderBlock;
+use crate::pace::Pace;
 use crate::reason::Reason;
 use crate::turn::{Answered, Turn};
 use crate::wire::Wire;
@@ -165,8 +166,8 @@ impl Upgraded {
     /// # Errors
     /// `TimedOut` when the client takes nothing for `limits.write_timeout`; else it is gone.
     pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
-        let written = write_within(&self.wire, &mut [IoSlice::new(bytes)], timeout_ms).await;
+        let mut pace = Pace::of_response(&self.gateway.limits());
+        let written = write_within(&self.wire, &mut [IoSlice::new(bytes)], &mut pace).await;
         written.map_err(|reason| match reason {
             Reason::WriteTimeout => io::ErrorKind::TimedOut.into(),
             _ => io::ErrorKind::BrokenPipe.into(),

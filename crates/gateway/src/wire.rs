@@ -87,6 +87,15 @@ impl Wire {
         }
     }
 
+    /// Whether nothing can be written to the peer any more.
+    pub(crate) fn poll_gone(&self) -> Poll<()> {
+        match self {
+            Self::Plain(stream) => stream.source().poll_gone(),
+            Self::Tls(tls) => tls.session.borrow().stream().source().poll_gone(),
+            Self::Http2(stream) => stream.pipe.poll_hangup(),
+        }
+    }
+
     /// Waits until a write would not.
     pub(crate) async fn writable(&self) {
         std::future::poll_fn(|_| self.poll_writable()).await;

@@ -7,11 +7,11 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::chunk_extension::Extension;
 use crate::error::HeadError;
 use crate::field::{self, FieldLine, FieldTable};
 use crate::framing::KnownField;
 use crate::head::Step;
-use crate::scan;
 
 /// Extensions of all chunks together may exceed the body by so much. A signature per chunk of
 /// 64 KiB passes; one-byte chunks with an extension each do not last.
@@ -64,7 +64,7 @@ pub enum ChunkError {
     BareCr,
     /// LF that CR does not precede.
     BareLf,
-    /// A control byte in a chunk extension.
+    /// A chunk extension that is not `;name` or `;name=value`.
     InvalidExtension,
     /// Chunk extensions exceed their limit, or outweigh the body.
     ExtensionTooLong,
@@ -120,7 +120,7 @@ impl std::error::Error for ChunkError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size { size: u64, digits: u8 },
-    Extension { size: u64, bytes: usize },
+    Extension { size: u64, bytes: usize, place: Extension },
     SizeLf { size: u64 },
     Data { left: u64 },
     DataCr,
@@ -169,7 +169,7 @@ impl ChunkedDecoder {
         self.trailer_fields.clear();
     }
 
-    /// Body bytes announced by the chunks so far.
+    /// Body bytes announced by the chunks so far, that of the present one included.
     pub fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
@@ -203,8 +203,8 @@ impl ChunkedDecoder {
                 }
                 State::End => return Ok(Chunk::End { consumed: at }),
                 _ if at == input.len() => return Ok(Chunk::NeedMore),
-                State::Extension { size, bytes } => {
-                    at += self.read_extension(&input[at..], size, bytes)?;
+                State::Extension { size, bytes, place } => {
+                    at += self.read_extension(&input[at..], size, bytes, place)?;
                 }
                 State::Trailers => at += self.read_trailers(&input[at..])?,
                 _ => {
@@ -240,7 +240,7 @@ impl ChunkedDecoder {
             b'\n' => Err(ChunkError::BareLf),
             _ if digits == 0 => Err(ChunkError::InvalidSize),
             b'\r' => Ok(State::SizeLf { size }),
-            b';' => Ok(State::Extension { size, bytes: 1 }),
+            b';' => Ok(State::Extension { size, bytes: 1, place: Extension::BeforeName }),
             _ => Err(ChunkError::InvalidSize),
         }
     }
@@ -260,26 +260,27 @@ impl ChunkedDecoder {
         &mut self,
         input: &[u8],
         size: u64,
-        bytes: usize,
+        mut bytes: usize,
+        mut place: Extension,
     ) -> Result<usize, ChunkError> {
-        let stop = scan::find_control(input);
-        let len = stop.unwrap_or(input.len());
-        let bytes = bytes + len;
-        self.extension_bytes += len as u64;
-        let outweighs = self.extension_bytes > self.body_bytes + EXTENSION_EXCESS_BYTES;
-        if bytes > self.limits.extension_bytes || outweighs {
-            return Err(ChunkError::ExtensionTooLong);
+        for (at, &byte) in input.iter().enumerate() {
+            match byte {
+                b'\r' if place.may_end() => {
+                    self.state = State::SizeLf { size };
+                    return Ok(at + 1);
+                }
+                b'\n' => return Err(ChunkError::BareLf),
+                _ => place = place.after(byte).ok_or(ChunkError::InvalidExtension)?,
+            }
+            bytes += 1;
+            self.extension_bytes += 1;
+            let outweighs = self.extension_bytes > self.body_bytes + EXTENSION_EXCESS_BYTES;
+            if bytes > self.limits.extension_bytes || outweighs {
+                return Err(ChunkError::ExtensionTooLong);
+            }
         }
-        let Some(stop) = stop else {
-            self.state = State::Extension { size, bytes };
-            return Ok(len);
-        };
-        match input[stop] {
-            b'\r' => self.state = State::SizeLf { size },
-            b'\n' => return Err(ChunkError::BareLf),
-            _ => return Err(ChunkError::InvalidExtension),
-        }
-        Ok(stop + 1)
+        self.state = State::Extension { size, bytes, place };
+        Ok(input.len())
     }
 
     /// Collects trailers up to the end of a line (RFC 9112 7.1.2); gives how much of `input` that

@@ -146,8 +146,8 @@ fn doubtful_chunks_are_refused() {
         ("-0\r\n\r\n", "chunk_invalid_size"),
         ("10000000000000000\r\n\r\n", "chunk_size_overflow"),
         // An extension whose line ends where only one server looks.
-        ("2;\nxx\r\n0\r\n\r\n", "chunk_bare_lf"),
-        ("2;\rxx\r\n0\r\n\r\n", "chunk_bare_cr"),
+        ("2;a\nxx\r\n0\r\n\r\n", "chunk_bare_lf"),
+        ("2;a\rxx\r\n0\r\n\r\n", "chunk_bare_cr"),
         ("2;a=\"\nxx\r\n0\r\n\r\n", "chunk_bare_lf"),
         // Data that ends with other bytes than CRLF, which some servers skip unseen.
         ("2\r\nxxyz0\r\n\r\n", "chunk_missing_data_end"),

@@ -24,9 +24,12 @@ pub(crate) struct Outboard {
 pub(crate) enum Command {
     /// Serve a PHP application.
     ///
-    /// Without --config, DIR is served as it is: files, index.php of folders, and index.php of
-    /// the root for everything else; a `public` folder in it is recognised. With neither DIR nor
-    /// --config, `outboard.toml` of the present folder is used, or else the folder itself.
+    /// A folder is served as it is: files, index.php of folders, and index.php of the root for
+    /// everything else; a `public` folder in it is recognised. A file that ends in .toml is the
+    /// configuration. Without either, `outboard.toml` of the present folder is used, or else the
+    /// folder itself.
+    ///
+    /// While you write code: outboard serve --dev ./my-site
     Serve(ServeArguments),
     /// Check a configuration file and say what is wrong with it, in place.
     Check(CheckArguments),
@@ -82,17 +85,37 @@ pub(crate) enum Command {
     Profile(crate::profile::ProfileArguments),
     /// Measure Outboard and other ways of serving PHP side by side on this machine.
     Lab(crate::lab::arguments::Lab),
+    /// Start PHP for a gateway that has given up root. What `outboard serve` uses.
+    #[command(hide = true)]
+    Spawner,
     /// Print the JSON schema of the configuration file.
     Schema,
+    /// Print what a shell needs to complete commands and options.
+    ///
+    /// For bash: outboard completions bash > ~/.local/share/bash-completion/completions/outboard
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one for each command.
+    Man {
+        /// The folder; it is made if it is not there.
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// The folder of the application.
+    /// The folder of the application, or a configuration file.
+    #[arg(value_name = "DIR|FILE.toml")]
     pub(crate) dir: Option<PathBuf>,
     /// The configuration file.
     #[arg(long, short, value_name = "FILE", conflicts_with = "dir")]
     pub(crate) config: Option<PathBuf>,
+    /// Serve the folder for development: changes are in the next answer, pages reload by
+    /// themselves, errors are shown with their source.
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) dev: bool,
     /// Serve a named server here in the foreground, as a service manager wants it.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["dir", "config", "admin"])]
     pub(crate) name: Option<String>,
@@ -101,9 +124,15 @@ pub(crate) struct ServeArguments {
     pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) places: Places,
-    /// Where to listen when a folder is served: ADDRESS:PORT or unix:PATH. Port 0 takes any.
-    #[arg(long, short, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: String,
+    /// Where to listen when a folder is served: ADDRESS:PORT or unix:PATH [default: 127.0.0.1:8080].
+    ///
+    /// Port 0 takes any. A configuration file says `listen` itself.
+    #[arg(long, short, value_name = "ADDRESS", conflicts_with = "name")]
+    pub(crate) listen: Option<String>,
+    /// The user that PHP runs as when root starts the server, instead of the configured one; `root`
+    /// insists on root.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
     /// The admin socket, for `outboard status`.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) admin: Option<PathBuf>,
@@ -191,14 +220,30 @@ pub(crate) struct ServerArguments {
     pub(crate) admin: AdminArguments,
 }
 
+/// The servers that a command is for.
+pub(crate) enum Meant<'a> {
+    Named(&'a Pick),
+    /// The one behind an admin socket.
+    Served(&'a AdminArguments),
+}
+
 impl ServerArguments {
-    /// The named servers that are meant. Without a name, and without a folder of named servers,
-    /// it is the server that `outboard serve` runs.
-    pub(crate) fn named(&self) -> Option<&Pick> {
+    /// Without a name, and without a folder of named servers, it is the server that
+    /// `outboard serve` runs.
+    ///
+    /// # Errors
+    /// Names and a socket at the same time.
+    pub(crate) fn meant(&self) -> Result<Meant<'_>, String> {
         let pick = &self.pick;
         let says_named = !pick.names.is_empty() || pick.places.conf_dir.is_some();
-        let named = says_named || crate::named::places::found().is_some();
-        (named && self.admin.admin.is_none()).then_some(pick)
+        match &self.admin.admin {
+            Some(_) if !pick.names.is_empty() => {
+                let names = pick.names.join(", ");
+                Err(format!("--admin names one server and {names} another: leave one out"))
+            }
+            None if says_named || crate::named::places::found().is_some() => Ok(Meant::Named(pick)),
+            _ => Ok(Meant::Served(&self.admin)),
+        }
     }
 }
 
@@ -254,7 +299,7 @@ pub(crate) struct ShutdownArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AdminArguments {
     /// The admin socket of the server.
-    #[arg(long, value_name = "SOCKET", conflicts_with = "names")]
+    #[arg(long, value_name = "SOCKET")]
     pub(crate) admin: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -410,3 +455,6 @@ pub(crate) struct KvPick {
     #[arg(long, value_name = "SOCKET")]
     pub(crate) admin: Option<PathBuf>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ mod report;
 
 use crate::cli::{DoctorArguments, Examination, StateArguments};
 use crate::serve::host_beside_us;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use app::{Examined, Failure};
 use findings::Finding;
 use std::process::ExitCode;
@@ -33,6 +33,8 @@ struct Outcome {
     findings: Vec<Finding>,
     /// Requests that were answered with 500 or above, with the status.
     failed: Vec<(String, u16)>,
+    /// What the server said meanwhile, when some have failed.
+    log: String,
 }
 
 fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
@@ -40,7 +42,7 @@ fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
         arguments.request.iter().map(|text| app::Request::parse(text)).collect::<Result<_, _>>()?;
     let host = arguments.php_host.clone().unwrap_or_else(host_beside_us);
     let config = app::config(arguments.dir.as_deref(), arguments.config.as_deref())?;
-    let Examined { report, statuses } = app::examine(config, host, &requests)?;
+    let Examined { report, log, statuses } = app::examine(config, host, &requests)?;
     let snapshots = report::snapshots(&report);
     let found = findings::compare(&snapshots, requests.len()).ok_or_else(|| {
         Failure::Server("the worker has not told of its state: it did not answer".into())
@@ -49,9 +51,11 @@ fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
         !arguments.ignore.iter().any(|ignored| finding.name.starts_with(ignored.as_str()))
     };
     let failed = requests.iter().zip(statuses).filter(|(_, status)| *status >= 500);
+    let failed: Vec<_> = failed.map(|(request, status)| (request.to_string(), status)).collect();
     Ok(Outcome {
         findings: found.into_iter().filter(is_wanted).collect(),
-        failed: failed.map(|(request, status)| (request.to_string(), status)).collect(),
+        log: if failed.is_empty() { String::new() } else { log },
+        failed,
     })
 }
 
@@ -63,18 +67,19 @@ fn tell(arguments: &StateArguments, outcome: &Outcome, terminal: &Terminal) -> E
             .map(|(request, status)| serde_json::json!({"request": request, "status": status}))
             .collect();
         let findings: Vec<_> = outcome.findings.iter().map(Finding::json).collect();
-        println!("{:#}", serde_json::json!({"findings": findings, "failed": failed}));
+        say!("{:#}", serde_json::json!({"findings": findings, "failed": failed}));
     } else {
+        eprint!("{}", outcome.log);
         for (request, status) in &outcome.failed {
-            println!("{request} was answered with {status}");
+            say!("{request} was answered with {status}");
         }
         for finding in &outcome.findings {
-            println!("{}", finding.text(terminal));
+            say!("{}", finding.text(terminal));
         }
         match outcome.findings.len() {
-            0 => println!("clean: the requests left nothing behind"),
-            1 => println!("1 thing survived the requests"),
-            count => println!("{count} things survived the requests"),
+            0 => say!("clean: the requests left nothing behind"),
+            1 => say!("1 thing survived the requests"),
+            count => say!("{count} things survived the requests"),
         }
     }
     ExitCode::from(u8::from(!outcome.findings.is_empty() || !outcome.failed.is_empty()))

@@ -5,7 +5,7 @@
 
 use crate::cli::{InitArguments, Template};
 use crate::named::places::check_name;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::TcpListener;
@@ -52,17 +52,17 @@ pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
         Err(message) => terminal.fail(&message, 2),
         Ok(made) => {
             for path in &made.files {
-                println!("wrote {}", path.display());
+                say!("wrote {}", path.display());
             }
             let name = terminal.bold(&format!("outboard start {}", arguments.name));
             if let Some(folder) = &made.needs_package {
-                println!(
+                say!(
                     "\nthe PHP package is not beside this server: `composer require outboard/runtime` in {},",
                     folder.display()
                 );
-                println!("or make it anew with --package FOLDER; then");
+                say!("or make it anew with --package FOLDER; then");
             }
-            println!("\n{name}, then open http://{}/", made.listen);
+            say!("\n{name}, then open http://{}/", made.listen);
             ExitCode::SUCCESS
         }
     }

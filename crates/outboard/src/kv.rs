@@ -5,7 +5,7 @@
 
 use crate::admin_client::{AdminClient, Incoming, default_socket};
 use crate::cli::{KvAction, KvPick};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use outboard_entity_store::{
     Record, Restored, read_backup, write_backup_head, write_backup_record,
 };
@@ -208,7 +208,7 @@ fn backup(pick: &KvPick, file: &Path) -> Done {
         let _ = std::fs::remove_file(&partial);
     })?;
     std::fs::rename(&partial, file).map_err(at)?;
-    println!("{records} records in {}", file.display());
+    say!("{records} records in {}", file.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -254,7 +254,7 @@ fn restore(pick: &KvPick, file: &Path) -> Done {
         }
     }
     part.send(&mut client, pick)?;
-    println!("{count} records restored");
+    say!("{count} records restored");
     Ok(ExitCode::SUCCESS)
 }
 

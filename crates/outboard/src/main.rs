@@ -4,6 +4,8 @@
 //! address). `status` of a named server has those of the Linux Standard Base.
 
 #![forbid(unsafe_code)]
+// `println!` panics when its reader has gone; `terminal::say!` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout))]
 
 mod admin_client;
 mod bench;
@@ -14,6 +16,7 @@ mod doctor;
 mod init;
 mod kv;
 mod lab;
+mod manual;
 mod named;
 mod notify;
 mod opcache;
@@ -24,7 +27,7 @@ mod status;
 mod terminal;
 
 use clap::Parser;
-use cli::{Command, Outboard};
+use cli::{Command, Meant, Outboard};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,17 +41,20 @@ fn main() -> ExitCode {
         Command::Shutdown(arguments) => named::stop::shutdown(&arguments, &terminal),
         Command::Init(arguments) => init::run(&arguments, &terminal),
         Command::List(arguments) => named::show::list(&arguments, &terminal),
-        Command::Status(arguments) => match arguments.named() {
-            Some(pick) => named::show::status(pick, arguments.admin.json, &terminal),
-            None => status::run(&arguments.admin, &terminal),
+        Command::Status(arguments) => match arguments.meant() {
+            Ok(Meant::Named(pick)) => named::show::status(pick, arguments.admin.json, &terminal),
+            Ok(Meant::Served(admin)) => status::run(admin, &terminal),
+            Err(message) => terminal.fail(&message, 2),
         },
-        Command::Reload(arguments) => match arguments.named() {
-            Some(pick) => named::stop::reload(pick, &terminal),
-            None => reload::run(&arguments.admin, &terminal),
+        Command::Reload(arguments) => match arguments.meant() {
+            Ok(Meant::Named(pick)) => named::stop::reload(pick, &terminal),
+            Ok(Meant::Served(admin)) => reload::run(admin, &terminal),
+            Err(message) => terminal.fail(&message, 2),
         },
-        Command::Stop(arguments) => match arguments.named() {
-            Some(pick) => named::stop::run(pick, &terminal),
-            None => reload::stop(&arguments.admin, &terminal),
+        Command::Stop(arguments) => match arguments.meant() {
+            Ok(Meant::Named(pick)) => named::stop::run(pick, &terminal),
+            Ok(Meant::Served(admin)) => reload::stop(admin, &terminal),
+            Err(message) => terminal.fail(&message, 2),
         },
         Command::Cache { action } => cache::run(&action, &terminal),
         Command::Opcache { action } => opcache::run(&action, &terminal),
@@ -57,6 +63,12 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Profile(arguments) => profile::run(&arguments, &terminal),
         Command::Lab(arguments) => lab::run(&arguments, &terminal),
+        Command::Spawner => match outboard_spawner::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => terminal.fail(&error.to_string(), 1),
+        },
         Command::Schema => check::print_schema(),
+        Command::Completions { shell } => manual::complete(shell),
+        Command::Man { dir } => manual::write_pages(&dir, &terminal),
     }
 }

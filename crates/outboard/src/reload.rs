@@ -2,7 +2,7 @@
 
 use crate::admin_client::{ask, default_socket};
 use crate::cli::AdminArguments;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
@@ -23,11 +23,11 @@ fn tell(
     match ask(&socket, "POST", path) {
         Err(message) => terminal.fail(&message, 1),
         Ok(answer) if arguments.json => {
-            println!("{}", answer.body);
+            say!("{}", answer.body);
             ExitCode::from(u8::from(answer.status >= 300))
         }
         Ok(answer) if answer.status < 300 => {
-            println!("{}", say(&answer.body));
+            say!("{}", say(&answer.body));
             ExitCode::SUCCESS
         }
         Ok(answer) => {

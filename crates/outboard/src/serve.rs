@@ -4,20 +4,28 @@ use crate::admin_client::default_socket;
 use crate::cli::ServeArguments;
 use crate::named;
 use crate::notify::{self, ServiceManager};
-use crate::terminal::Terminal;
-use outboard_config::{Config, Diagnostics};
+use crate::terminal::{Terminal, say};
+use outboard_config::Config;
 use outboard_gateway::life::{Life, Ready};
-use outboard_gateway::server::{AdminSocket, Options, ServerError, serve};
+use outboard_gateway::server::{AdminSocket, Load, Options, ServerError, serve};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// The configuration that is used when nothing is named.
+const IN_FOLDER: &str = "outboard.toml";
+
 pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
     if let Some(name) = &arguments.name {
         return named::serve::run(name, arguments, terminal);
     }
+    let source = match Source::of(arguments) {
+        Ok(source) => source,
+        Err(message) => return terminal.fail(&message, 2),
+    };
     let sockets = match notify::handed_over() {
         Ok(sockets) => sockets,
         Err(message) => return terminal.fail(&message, 1),
@@ -25,10 +33,11 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
     let (told, manager) = (*terminal, ServiceManager::of_environment());
     let admin_socket = arguments.admin.clone().unwrap_or_else(default_socket);
     let options = Options {
-        load: loader(arguments),
+        load: with_user(source.loader(), arguments.user.clone()),
         name: None,
         admin_socket: Some(AdminSocket::IfFree(admin_socket)),
         host_binary: host_binary(arguments),
+        spawner: std::env::current_exe().ok(),
         sockets,
         tell: Rc::new(move |life| {
             if let Life::Ready(ready) = life {
@@ -45,7 +54,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
 /// Serves until it is told to stop; what does not start says why.
 pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCode {
     raise_descriptor_limit();
-    let served = match (options.load)() {
+    let served = match (options.load)(&|path| File::open(path)) {
         Ok(config) => serve(config, options),
         Err(diagnostics) => Err(ServerError::Config(diagnostics)),
     };
@@ -67,21 +76,70 @@ pub(crate) fn host_binary(arguments: &ServeArguments) -> PathBuf {
     arguments.php_host.clone().unwrap_or_else(host_beside_us)
 }
 
-type Load = Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>;
+/// What is served.
+enum Source {
+    File(PathBuf),
+    Folder { dir: PathBuf, listen: String, is_development: bool },
+}
 
-/// What to serve, read again at each reload.
-fn loader(arguments: &ServeArguments) -> Load {
-    let in_folder = PathBuf::from("outboard.toml");
-    if let Some(file) = &arguments.config {
-        let file = file.clone();
-        return Arc::new(move || Config::load(&file));
+impl Source {
+    /// # Errors
+    /// Options that the configuration file answers already.
+    fn of(arguments: &ServeArguments) -> Result<Self, String> {
+        let named = arguments.config.clone();
+        let given = || arguments.dir.clone().filter(|path| is_configuration(path));
+        let here = || Some(PathBuf::from(IN_FOLDER)).filter(|file| file.exists());
+        let found = || if arguments.dir.is_none() { here() } else { None };
+        if let Some(file) = named.or_else(given).or_else(found) {
+            return match (&arguments.listen, arguments.dev) {
+                (None, false) => Ok(Self::File(file)),
+                (Some(address), _) => Err(format!(
+                    "--listen {address} is for a folder: {0} says `listen` itself. Change it in {0}",
+                    file.display()
+                )),
+                (None, true) => Err(format!(
+                    "--dev is for a folder: write `environment = \"development\"` in {}",
+                    file.display()
+                )),
+            };
+        }
+        Ok(Self::Folder {
+            dir: arguments.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+            listen: arguments.listen.clone().unwrap_or_else(|| "127.0.0.1:8080".to_owned()),
+            is_development: arguments.dev,
+        })
     }
-    if arguments.dir.is_none() && in_folder.exists() {
-        return Arc::new(move || Config::load(&in_folder));
+
+    /// Reads it, now and again at each reload.
+    fn loader(self) -> Load {
+        Arc::new(move |open| match &self {
+            Self::File(file) => Config::load_by(file, open),
+            Self::Folder { dir, listen, is_development: true } => {
+                Config::for_development(dir, listen)
+            }
+            Self::Folder { dir, listen, is_development: false } => {
+                Config::for_directory(dir, listen)
+            }
+        })
     }
-    let dir = arguments.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let listen = arguments.listen.clone();
-    Arc::new(move || Config::for_directory(&dir, &listen))
+}
+
+/// A file by its name, also one that is missing: the error is about the file then.
+fn is_configuration(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "toml") && !path.is_dir()
+}
+
+/// The same, with another user for the apps that have none of their own.
+pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
+    let Some(user) = user else { return load };
+    Arc::new(move |open| {
+        let mut config = load(open)?;
+        let general = config.user.replace(user.clone());
+        for app in config.apps.iter_mut().filter(|app| app.user == general) {
+            app.user = Some(user.clone());
+        }
+        Ok(config)
+    })
 }
 
 /// The host that was built with this gateway.
@@ -100,13 +158,13 @@ fn raise_descriptor_limit() {
 pub(crate) fn announce(ready: &Ready, terminal: &Terminal) {
     for (name, php_version, root) in &ready.apps {
         let php = terminal.dim(&format!("PHP {php_version}"));
-        println!("app {name}: {} {php}", root.display());
+        say!("app {name}: {} {php}", root.display());
     }
     for listener in &ready.listeners {
-        println!("listening on {}", terminal.bold(listener));
+        say!("listening on {}", terminal.bold(listener));
     }
     if let Some(socket) = &ready.admin_socket {
         let hint = format!("outboard status --admin {}", socket.display());
-        println!("{}", terminal.dim(&hint));
+        say!("{}", terminal.dim(&hint));
     }
 }

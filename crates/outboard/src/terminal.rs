@@ -44,6 +44,14 @@ impl Terminal {
     }
 }
 
+/// Prints a line as [`show`] does.
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::terminal::show(&format!("{}\n", format_args!($($words)*)))
+    };
+}
+pub(crate) use say;
+
 /// Prints it; a reader that has seen enough (`| head`) is no mistake.
 pub(crate) fn show(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());

@@ -69,31 +69,30 @@ fn weight(accepted: &[u8], is_meant: impl Fn(&[u8]) -> bool) -> Option<u16> {
         let quality = quality.filter(|(name, _)| name.eq_ignore_ascii_case(b"q"));
         Some(
             quality
-                .map(|(_, weight)| thousandths(weight.unwrap_or_default()))
+                .map(|(_, weight)| weight.and_then(thousandths).unwrap_or(0))
                 .next()
                 .unwrap_or(1000),
         )
     })
 }
 
-/// `0.123` or `1.000`; anything else is 0.
-fn thousandths(text: &[u8]) -> u16 {
+/// `0.123` or `1.000` (RFC 9110 12.4.2), in thousandths.
+pub(crate) fn thousandths(text: &[u8]) -> Option<u16> {
     let (whole, part) = match text.trim_ascii() {
         [whole] => (*whole, &[][..]),
         [whole, b'.', part @ ..] if part.len() <= 3 => (*whole, part),
-        _ => return 0,
+        _ => return None,
     };
     if !part.iter().all(u8::is_ascii_digit) {
-        return 0;
+        return None;
     }
     match whole {
-        b'1' => 1000,
-        b'0' => [100, 10, 1]
-            .iter()
-            .zip(part)
-            .map(|(place, digit)| place * u16::from(digit - b'0'))
-            .sum(),
-        _ => 0,
+        b'1' => Some(1000),
+        b'0' => {
+            let digits = [100, 10, 1].iter().zip(part);
+            Some(digits.map(|(place, digit)| place * u16::from(digit - b'0')).sum())
+        }
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! bodies.
 
 use crate::coding::{self, Coding};
+use crate::compress::COMPRESS_MIN_BYTES;
 use crate::conditions::Answer;
 use crate::conditions::Conditions;
 use crate::date;
@@ -15,6 +16,9 @@ use crate::validators::Validators;
 use crate::vary::Variant;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// The codings of a page that lives more shortly are not worth their making.
+const CODED_MIN_S: u32 = 5;
 
 /// What a response is stored under: `scheme://authority/path?query`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,7 +75,8 @@ pub struct Entry {
     pub(crate) tags: Box<[u64]>,
     /// Whether the lines have a Server field.
     pub(crate) has_server: bool,
-    /// Whether other codings of the body may be made.
+    /// Whether other codings of the body are worth making and allowed. Vary says so then, and only
+    /// then (RFC 9110 12.5.5).
     pub(crate) may_compress: bool,
     pub(crate) plain: Representation,
     pub(crate) coded: Vec<Representation>,
@@ -90,6 +95,8 @@ impl Entry {
         let is_text = fields.first("content-type").is_some_and(coding::is_compressible);
         let may_compress = is_text
             && status == 200
+            && body.len() >= COMPRESS_MIN_BYTES
+            && storable.freshness.lifetime_s >= CODED_MIN_S
             && !storable.no_transform
             && !fields.contains("content-encoding");
         let received_s = storable.freshness.received_s;
@@ -236,7 +243,7 @@ impl Entry {
     pub fn expired(&self, now_s: u64, grace_s: u32) -> Self {
         let mut entry = self.clone();
         entry.times.expire(now_s);
-        if !entry.times.never_stale && !entry.times.always_validate {
+        if self.times.had_a_life() && !entry.times.never_stale && !entry.times.always_validate {
             let grace = &mut entry.times.stale_while_revalidate_s;
             *grace = (*grace).max(grace_s);
         }

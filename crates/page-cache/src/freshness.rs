@@ -69,20 +69,23 @@ impl Freshness {
         let date_s = response.fields.first("date").and_then(date::parse);
         let (lifetime_s, basis) =
             lifetime(policy, response, control, date_s.unwrap_or(exchanged.response_s));
+        let initial_age_s = initial_age_s(response.fields, date_s, exchanged);
         let said = &control.directives;
         // Stale use that the response itself allows goes before what s-maxage implies
-        // (RFC 9111 5.2.2.10); what the policy would add does not.
+        // (RFC 9111 5.2.2.10); what the policy would add does not. Nor does it give a life to what
+        // has none: `Expires: 0` is how applications say that a page is not to be kept.
         let forbidden = said.must_revalidate || said.proxy_revalidate;
         let implied = forbidden || said.s_maxage_s.is_some();
+        let is_stillborn = lifetime_s <= initial_age_s || said.no_cache.is_response();
         let grace = |own: Option<u32>, configured: u32| match own {
             _ if forbidden => 0,
             Some(own) => own,
-            None if implied || said.no_cache.is_response() => 0,
+            None if implied || is_stillborn => 0,
             None => configured,
         };
         Self {
             received_s: exchanged.response_s,
-            initial_age_s: initial_age_s(response.fields, date_s, exchanged),
+            initial_age_s,
             lifetime_s,
             basis,
             stale_while_revalidate_s: grace(
@@ -112,6 +115,11 @@ impl Freshness {
         self.remaining_s(now_s) > 0
     }
 
+    /// Whether it was fresh when it came.
+    pub fn had_a_life(&self) -> bool {
+        self.lifetime_s > self.initial_age_s
+    }
+
     /// Ends the freshness, as a soft purge does: from now on it is stale, and nothing forgives it.
     pub fn expire(&mut self, now_s: u64) {
         self.lifetime_s = self.lifetime_s.min(self.age_s(now_s));
@@ -129,6 +137,10 @@ impl Freshness {
 fn capped(seconds: u64) -> u32 {
     u32::try_from(seconds).unwrap_or(SECONDS_MAX).min(SECONDS_MAX)
 }
+
+/// Fields in which a response speaks to caches of other kinds. What it says is not read; but a page
+/// that says something is not one that says nothing.
+const ELSEWHERE: [&str; 3] = ["pragma", "surrogate-control", "x-litespeed-cache-control"];
 
 /// RFC 9111 4.2.1 and 4.2.2.
 fn lifetime(
@@ -153,6 +165,9 @@ fn lifetime(
         return (0, Basis::Nothing);
     }
     if !is_heuristically_cacheable(response.status) && !said.public {
+        return (0, Basis::Nothing);
+    }
+    if ELSEWHERE.iter().any(|name| response.fields.contains(name)) {
         return (0, Basis::Nothing);
     }
     let modified_s = response.fields.first("last-modified").and_then(date::parse);

@@ -11,7 +11,7 @@
 //! | `message` | what is seen of requests and responses |
 //! | `list`, `structured`, `date` | the syntax of field values |
 //! | `directives`, `targeted` | Cache-Control, and the field that counts instead of it |
-//! | `request_facts`, `cookies` | who asks for what, and what is passed by |
+//! | `request_facts`, `cookies`, `known_fields` | who asks for what, and what is passed by |
 //! | `preset`, `pattern` | what is known of common applications |
 //! | `storage` | whether a response is kept, and for whom |
 //! | `freshness`, `policy`, `reuse` | how long it lives and when it may be used |
@@ -39,6 +39,7 @@ mod encoder;
 mod entry;
 mod freshness;
 mod invalidation;
+mod known_fields;
 mod list;
 mod message;
 mod pattern;
@@ -74,6 +75,7 @@ pub use encoder::Encoder;
 pub use entry::{Entry, Key, Representation, Shared};
 pub use freshness::{Basis, Freshness};
 pub use invalidation::{Target, invalidated, is_unsafe};
+pub use known_fields::{OVERRIDES, SILENT_NAMES};
 pub use message::{Exchanged, Field, Fields, Request, Response};
 pub use pattern::NamePattern;
 pub use policy::Policy;
@@ -94,4 +96,4 @@ pub use validation::{
     Verdict, belongs_into_304, conditional_fields, freshened, head_agrees, is_replaced, verdict,
 };
 pub use validators::Validators;
-pub use vary::{OVERRIDES, SILENT_NAMES, Variant, VariesByAnything};
+pub use vary::{Variant, VariesByAnything};

@@ -3,7 +3,6 @@
 //! Called when an app is opened. The knowledge is in `presets/*.preset`, one fact a line; a test
 //! reads them all. Adding an application is adding a file there and a line here.
 
-use crate::cookies::CookieRules;
 use crate::pattern::NamePattern;
 use crate::request_facts::Guard;
 
@@ -66,7 +65,7 @@ impl Preset {
 impl Guard {
     /// What these presets say together.
     pub fn of<'p>(presets: impl IntoIterator<Item = &'p Preset>) -> Self {
-        let mut guard = Self { cookies: CookieRules::default(), admin_paths: Vec::new() };
+        let mut guard = Self::default();
         presets.into_iter().for_each(|preset| preset.extend(&mut guard));
         guard
     }

@@ -37,6 +37,8 @@ reasons! {
     LoginCookie = "login_cookie", "A cookie says that somebody is logged in or has a cart.";
     /// A cookie that nobody knows, and a page that does not say that it is for all.
     UnknownCookie = "unknown_cookie", "The request has a cookie that may change the page, and the page does not say that it is for everybody.";
+    /// A field that nobody knows, and a page that does not say that it is for all.
+    UnknownField = "unknown_field", "The request has a field that may say who asks, and the page does not say that it is for everybody.";
     /// A path that is never kept.
     AdminPath = "admin_path", "The path is one that is never kept.";
     /// An audit found that visitors get different pages.

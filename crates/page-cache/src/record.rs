@@ -14,7 +14,7 @@ use crate::storage::Audience;
 use crate::vary::Variant;
 use std::sync::Arc;
 
-const MAGIC: &[u8; 8] = b"OBpage\x00\x01";
+const MAGIC: &[u8; 8] = b"OBpage\x00\x02";
 /// What stands before the rest.
 const FRAME_BYTES: usize = 8 + 4 + 8;
 

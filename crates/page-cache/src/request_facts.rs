@@ -6,6 +6,7 @@
 use crate::conditions::Conditions;
 use crate::cookies::{CookieRules, Visitor};
 use crate::directives::RequestDirectives;
+use crate::known_fields;
 use crate::message::Request;
 use crate::pattern::NamePattern;
 use crate::policy::Policy;
@@ -17,6 +18,8 @@ use outboard_http1::Method;
 pub struct Guard {
     /// What cookies mean.
     pub cookies: CookieRules,
+    /// Fields of requests that change nothing, in lower case, beside those that are known.
+    pub harmless_fields: Vec<NamePattern>,
     /// Paths below the app's prefix.
     pub admin_paths: Vec<NamePattern>,
 }
@@ -32,8 +35,10 @@ pub struct RequestFacts<'a> {
     pub conditions: Conditions<'a>,
     /// Whether there are credentials.
     pub has_authorization: bool,
-    /// Who asks.
+    /// Who asks, by the cookies.
     pub visitor: Visitor,
+    /// Whether some field may say who asks.
+    pub has_unknown_field: bool,
 }
 
 impl<'a> RequestFacts<'a> {
@@ -67,7 +72,15 @@ impl<'a> RequestFacts<'a> {
             RequestDirectives::default()
         };
         let has_authorization = request.fields.contains("authorization");
-        Ok(Self { is_head, directives, conditions, has_authorization, visitor })
+        let mut names = request.fields.0.iter().map(|(name, _)| *name);
+        let has_unknown_field =
+            names.any(|name| known_fields::is_unknown(name, &guard.harmless_fields));
+        Ok(Self { is_head, directives, conditions, has_authorization, visitor, has_unknown_field })
+    }
+
+    /// Whether it could be anybody's, so that what it gets may be made for others too.
+    pub fn is_anonymous(&self) -> bool {
+        self.visitor == Visitor::Anonymous && !self.has_authorization && !self.has_unknown_field
     }
 }
 

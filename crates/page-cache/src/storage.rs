@@ -30,8 +30,8 @@ pub struct Storable {
 /// Who may get a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Audience {
-    /// Requests without credentials and without cookies that could matter: the page did not say
-    /// for whom it is.
+    /// Requests without credentials and without cookies and fields that could matter: the page did
+    /// not say for whom it is.
     Anonymous,
     /// All but requests with credentials: the page said how long it may be kept.
     Everybody,
@@ -64,6 +64,9 @@ impl Audience {
         }
         if request.visitor != Visitor::Anonymous && self < Self::Everybody {
             return Err(Reason::UnknownCookie);
+        }
+        if request.has_unknown_field && self < Self::Everybody {
+            return Err(Reason::UnknownField);
         }
         Ok(())
     }
@@ -148,10 +151,9 @@ fn refusal(response: Response<'_>, control: &Control) -> Option<Reason> {
 
 /// Something that is stale at once is worth its place only if it can be validated, or used stale.
 fn is_useful(freshness: &Freshness, response: Response<'_>) -> bool {
-    let is_fresh = freshness.lifetime_s > freshness.initial_age_s;
     let has_grace = freshness.stale_while_revalidate_s > 0 || freshness.stale_if_error_s > 0;
     let has_use_when_stale = has_grace && freshness.basis.is_explicit();
-    is_fresh || has_use_when_stale || Validators::of(response.fields).is_some()
+    freshness.had_a_life() || has_use_when_stale || Validators::of(response.fields).is_some()
 }
 
 /// The fields of a response that are kept with it (RFC 9111 3.1), given what it says itself.

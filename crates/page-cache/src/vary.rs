@@ -5,8 +5,10 @@
 //! the same. Invariant: two values are taken for one only where RFC 9111 4.1 allows it by the
 //! field's own syntax.
 
+use crate::coding::thousandths;
 use crate::cookies::{self, CookieRules};
 use crate::entry::allocated;
+use crate::known_fields::{self, SILENT_NAMES};
 use crate::list;
 use crate::message::Fields;
 use crate::tags;
@@ -18,34 +20,13 @@ pub struct Variant {
     names: Box<str>,
     /// Their normalised values, in order.
     values: Box<[u8]>,
-    /// The [`OVERRIDES`] that the request had; empty for nearly every one.
+    /// The [`crate::OVERRIDES`] that the request had; empty for nearly every one.
     overrides: Box<[u8]>,
 }
 
 /// The response varies by what is not in the request (`*`): it can never be used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariesByAnything;
-
-/// What silent pages are told apart by though they do not say so: what applications look at
-/// without a word in Vary.
-pub const SILENT_NAMES: [&str; 5] =
-    ["accept", "accept-language", "origin", "user-agent", "x-requested-with"];
-
-/// Fields that frameworks take for a part of the URL. Every response is told apart by them, or one
-/// client could have a page stored that others get with links to a host of its choice.
-pub const OVERRIDES: [&str; 11] = [
-    "forwarded",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-proto",
-    "x-forwarded-scheme",
-    "x-forwarded-server",
-    "x-host",
-    "x-http-method-override",
-    "x-original-url",
-    "x-rewrite-url",
-];
 
 impl Variant {
     /// The variant that `response` is, as an answer to `request`. `silent` adds [`SILENT_NAMES`].
@@ -68,6 +49,10 @@ impl Variant {
         }
         if silent {
             names.extend(SILENT_NAMES.map(str::to_owned));
+        }
+        if response.contains("content-encoding") {
+            // Not everybody can read it, whether it says so or not.
+            names.push("accept-encoding".to_owned());
         }
         names.sort_unstable();
         names.dedup();
@@ -121,20 +106,25 @@ impl Variant {
     }
 }
 
-/// The lines of a request that are [`OVERRIDES`], in order.
+/// The lines of a request that are [`crate::OVERRIDES`], in order, and a Host in a spelling of its own.
 fn overrides(request: Fields<'_>) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in request.0 {
-        // All but one begin with `x-`, and few other fields do.
-        let may_be = matches!(name, [b'x' | b'X', b'-', ..]) || name.len() == "forwarded".len();
-        let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-        if may_be && let Some(known) = OVERRIDES.iter().find(|known| is(known)) {
+        let respelled =
+            || (name.eq_ignore_ascii_case(b"host") && is_respelled(value)).then_some("host");
+        if let Some(known) = known_fields::overriding(name).or_else(respelled) {
             for piece in [known.as_bytes(), b":", value, b"\n"] {
                 lines.extend_from_slice(piece);
             }
         }
     }
     lines
+}
+
+/// Whether a Host is written otherwise than in the key. It is the same resource (RFC 9110 4.2.3), but
+/// applications send whoever writes it so to the name as they write it, and nobody else.
+fn is_respelled(host: &[u8]) -> bool {
+    host.iter().any(u8::is_ascii_uppercase) || host.ends_with(b":80") || host.ends_with(b":443")
 }
 
 /// Appends the normalised value of a field, told apart from its absence, and its end.
@@ -157,7 +147,7 @@ fn push_value(
             None => values.push(ABSENT),
             Some(value) => match name {
                 "accept-encoding" => push_sorted(values, codings(&value)),
-                "user-agent" if silent => values.push(if is_mobile(&value) { b'm' } else { b'd' }),
+                "user-agent" if silent => push_device(values, &value, request),
                 "accept" if silent => push_accept_class(values, &value),
                 "accept" | "accept-language" | "accept-charset" => push_preferences(values, &value),
                 _ => values.extend_from_slice(&value),
@@ -195,16 +185,37 @@ fn first_part(element: &[u8]) -> &[u8] {
     list::split(element, b';').next().unwrap_or_default()
 }
 
-/// Elements whose case and white space mean nothing; their order may.
+/// Elements whose case, white space and spelling of a weight mean nothing; their order may.
 fn push_preferences(values: &mut Vec<u8>, value: &[u8]) {
     for element in list::elements(value) {
         for part in list::split(element, b';') {
-            values.extend(
-                part.iter().filter(|byte| !byte.is_ascii_whitespace()).map(u8::to_ascii_lowercase),
-            );
-            values.push(b';');
+            match weight(part) {
+                // RFC 9110 12.4.2: as good as none.
+                Some(1000) => {}
+                Some(weight) => values.extend(format!("q={weight};").into_bytes()),
+                None => {
+                    let meant = part.iter().filter(|byte| !byte.is_ascii_whitespace());
+                    values.extend(meant.map(u8::to_ascii_lowercase));
+                    values.push(b';');
+                }
+            }
         }
         values.push(b',');
+    }
+}
+
+/// The weight that a parameter is, in thousandths.
+fn weight(part: &[u8]) -> Option<u16> {
+    let (name, weight) = list::name_and_argument(part);
+    name.eq_ignore_ascii_case(b"q").then(|| thousandths(weight?)).flatten()
+}
+
+/// A phone or not, as its User-Agent has it; and whether its hint says otherwise.
+fn push_device(values: &mut Vec<u8>, user_agent: &[u8], request: Fields<'_>) {
+    let is_mobile = is_mobile(user_agent);
+    values.push(if is_mobile { b'm' } else { b'd' });
+    if request.first("sec-ch-ua-mobile").is_some_and(|hint| (hint == b"?1") != is_mobile) {
+        values.push(b'!');
     }
 }
 
@@ -215,11 +226,19 @@ fn is_mobile(user_agent: &[u8]) -> bool {
     WORDS.iter().any(|word| memchr::memmem::find(user_agent, word).is_some())
 }
 
-/// What applications choose by: the first type, and whether newer image formats are welcome.
+/// What applications choose by: the type that is liked best, and what they look for anywhere.
 fn push_accept_class(values: &mut Vec<u8>, value: &[u8]) {
-    let first = list::elements(value).next().map(first_part).unwrap_or_default();
-    values.extend(first.to_ascii_lowercase());
-    for format in [&b"image/webp"[..], b"image/avif"] {
-        values.push(if memchr::memmem::find(value, format).is_some() { b'+' } else { b'-' });
+    const ANYWHERE: [&[u8]; 4] = [b"image/webp", b"image/avif", b"json", b"turbo-stream"];
+    let value = value.to_ascii_lowercase();
+    let mut best: (u16, &[u8]) = (0, b"");
+    for element in list::elements(&value) {
+        let weight = list::split(element, b';').skip(1).find_map(weight).unwrap_or(1000);
+        if weight > best.0 {
+            best = (weight, first_part(element));
+        }
+    }
+    values.extend_from_slice(best.1);
+    for word in ANYWHERE {
+        values.push(if memchr::memmem::find(&value, word).is_some() { b'+' } else { b'-' });
     }
 }

@@ -125,6 +125,9 @@ fn silent_pages_live_as_long_as_the_policy_says() {
         (200, "Cache-Control: max-age=0", 0),
         (200, "Cache-Control: no-cache", 0),
         (200, "Expires: 0", 0),
+        (200, "Pragma: no-cache", 0),
+        (200, "Surrogate-Control: no-store", 0),
+        (200, "X-LiteSpeed-Cache-Control: no-cache", 0),
     ] {
         let times = freshness_by(&policy, status, response, AT_ONCE);
         assert_eq!(times.lifetime_s, expected_s, "{status} {response}");

@@ -14,6 +14,7 @@ fn guard() -> Guard {
             login: patterns(&["wordpress_logged_in_*", "PHPSESSID"]),
             harmless: patterns(&["_ga*", "consent"]),
         },
+        harmless_fields: patterns(&["x-edge-*"]),
         admin_paths: patterns(&["/wp-admin/*", "/wp-login.php"]),
     }
 }
@@ -83,4 +84,41 @@ fn directives_of_requests_can_be_left_unheeded() {
     let request = Request { method: Method::Get, path: b"/", fields: Fields(&fields) };
     let facts = RequestFacts::read(request, &guard(), &policy).unwrap();
     assert_eq!(facts.directives, Default::default());
+}
+
+#[test]
+fn whoever_sends_what_nobody_knows_is_not_nobody() {
+    for (line, expected) in [
+        ("X-Api-Key: a", true),
+        ("X-Auth-Token: a", true),
+        ("X-WP-Nonce: a", true),
+        ("Proxy-Authorization: Basic x", true),
+        ("X-Forwarded-Client-Cert: a", true),
+        ("Authorisation: a", true),
+        ("X_Real_IP: 1.2.3.4", true),
+        ("X-Edge-Id: a", false),
+        ("x-edge-ID: a", false),
+        ("X-Requested-With: XMLHttpRequest", false),
+        ("X-Forwarded-Host: a", false),
+    ] {
+        let fields = support::lines(line);
+        let facts = read(Method::Get, "/", &fields).unwrap();
+        assert_eq!(
+            (facts.has_unknown_field, facts.is_anonymous()),
+            (expected, !expected),
+            "{line}"
+        );
+    }
+}
+
+/// As they were recorded, behind the usual content delivery networks too.
+#[test]
+fn browsers_crawlers_and_what_stands_before_the_server_are_nobody_in_particular() {
+    for client in include_str!("support/clients.txt").split("\n\n") {
+        let fields: Vec<_> = client.lines().filter(|line| !line.starts_with('#')).collect();
+        let fields = fields.join("\n");
+        let fields = support::lines(&fields);
+        let facts = read(Method::Get, "/", &fields).unwrap();
+        assert!(fields.len() > 2 && facts.is_anonymous(), "{client}");
+    }
 }

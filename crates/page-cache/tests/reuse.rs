@@ -122,6 +122,20 @@ fn the_policy_grants_grace_only_where_the_response_says_nothing_against_it() {
         ("Cache-Control: s-maxage=60", (0, 0)),
         ("Cache-Control: max-age=60, must-revalidate", (0, 0)),
         ("Cache-Control: no-cache", (0, 0)),
+        ("Cache-Control: no-cache, max-age=60", (0, 0)),
+        ("Cache-Control: max-age=60, proxy-revalidate", (0, 0)),
+        ("Cache-Control: s-maxage=0", (0, 0)),
+        ("Cache-Control: max-age=0", (0, 0)),
+        ("Cache-Control: max-age=60\nAge: 60", (0, 0)),
+        ("Cache-Control: public\nExpires: 0", (0, 0)),
+        ("Expires: 0", (0, 0)),
+        ("Expires: -1", (0, 0)),
+        ("Expires: Thu, 19 Nov 1981 08:52:00 GMT", (0, 0)),
+        ("CDN-Cache-Control: max-age=0", (0, 0)),
+        ("", (0, 0)),
+        // RFC 5861: its own word, whatever its lifetime is.
+        ("Cache-Control: max-age=0, stale-while-revalidate=9", (9, 0)),
+        ("Cache-Control: max-age=0, stale-if-error=9", (0, 9)),
     ] {
         let times = freshness_by(&policy, 200, response, AT_ONCE);
         let grace = (times.stale_while_revalidate_s, times.stale_if_error_s);

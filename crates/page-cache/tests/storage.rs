@@ -78,6 +78,49 @@ fn a_page_that_does_not_say_for_whom_is_for_those_without_cookies() {
 }
 
 #[test]
+fn a_page_that_does_not_say_for_whom_is_not_for_whoever_may_be_somebody() {
+    let policy = Policy { silent_s: 1, ..Policy::STANDARD };
+    let kept = stored_by(&policy, "", 200, "").unwrap();
+    for line in ["X-Api-Key: a", "Proxy-Authorization: Basic x", "X_Real_IP: 192.0.2.1"] {
+        let fields = lines(line);
+        assert_eq!(kept.audience.admits(&facts(&fields)), Err(Reason::UnknownField), "{line}");
+        let silent = stored_by(&policy, line, 200, "").err();
+        assert_eq!(silent, Some(Reason::UnknownField), "{line}");
+        // What says how long it lives says itself what it varies by.
+        assert!(stored_by(&policy, line, 200, "Cache-Control: max-age=60").is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn a_page_that_says_that_it_has_no_life_is_not_kept_whatever_grace_there_is() {
+    let policy = Policy {
+        silent_s: 60,
+        stale_while_revalidate_s: 60,
+        stale_if_error_s: 600,
+        ..Policy::STANDARD
+    };
+    for response in [
+        "Expires: 0",
+        "Expires: -1",
+        "Expires: Thu, 19 Nov 1981 08:52:00 GMT",
+        "Cache-Control: max-age=0",
+        "Cache-Control: s-maxage=0",
+        "Cache-Control: public, max-age=0",
+        "Cache-Control: max-age=0, must-revalidate",
+        "Cache-Control: max-age=10, max-age=20",
+        "Cache-Control: max-age=60\nAge: 60",
+        "Cache-Control: no-cache",
+        "CDN-Cache-Control: max-age=0",
+        "Pragma: no-cache",
+        "Surrogate-Control: no-store",
+    ] {
+        let kept = stored_by(&policy, "", 200, response).map(|_| ());
+        assert_eq!(kept, Err(Reason::NoLifetime), "{response}");
+    }
+    assert!(stored_by(&policy, "", 200, "Cache-Control: max-age=0, stale-if-error=5").is_ok());
+}
+
+#[test]
 fn a_harmless_cookie_makes_nobody_known() {
     let policy = Policy { silent_s: 1, ..Policy::STANDARD };
     let harmless = [NamePattern::new("_ga*")];

@@ -281,7 +281,8 @@ fn a_smaller_budget_throws_away_what_is_too_much() {
 fn codings_are_kept_beside_the_body_with_heads_of_their_own() {
     let mut store = Store::new(1 << 20);
     let response = "Cache-Control: max-age=60\nContent-Type: text/html\nETag: \"a\"\nVary: X";
-    let plain = put(&mut store, "/", response);
+    let plain = entry(&store, "/", "", response, 2000);
+    let plain = store.insert(plain, store.stamp(), NOW_S).unwrap();
     assert!(plain.may_compress());
     let coded = plain.with_coding(Coding::Gzip, Arc::from(&b"zip"[..]));
     let coded = coded.with_coding(Coding::Brotli, Arc::from(&b"br"[..]));
@@ -302,6 +303,32 @@ fn codings_are_kept_beside_the_body_with_heads_of_their_own() {
     assert!(head.contains("ETag: \"a\"\r\n"), "{head}");
     assert!(head.contains("Vary: X, Accept-Encoding\r\n"), "{head}");
     assert!(!head.contains("Content-Encoding"), "{head}");
+}
+
+#[test]
+fn vary_names_the_coding_only_where_one_may_be_chosen() {
+    let store = Store::new(1 << 20);
+    let text = "Cache-Control: max-age=60\nContent-Type: text/html";
+    for (response, bytes, expected) in [
+        (text, 1024, true),
+        (text, 1023, false),
+        ("Cache-Control: max-age=4\nContent-Type: text/html", 1024, false),
+        ("Cache-Control: max-age=60\nContent-Type: image/png", 1024, false),
+        ("Cache-Control: max-age=60, no-transform\nContent-Type: text/html", 1024, false),
+        ("Cache-Control: max-age=60", 1024, false),
+    ] {
+        let entry = entry(&store, "/", "", response, bytes);
+        let says = Fields(&entry.fields()).first("vary").is_some();
+        assert_eq!((says, entry.may_compress()), (expected, expected), "{response} {bytes}");
+    }
+}
+
+#[test]
+fn a_soft_purge_gives_no_grace_to_what_never_was_fresh() {
+    let mut store = Store::new(1 << 20);
+    let response = "Cache-Control: max-age=0\nETag: \"a\"";
+    let entry = put(&mut store, "/", response);
+    assert_eq!(entry.expired(NOW_S, 60).times().stale_while_revalidate_s, 0);
 }
 
 #[test]

@@ -60,6 +60,10 @@ fn section_4_1_values_are_normalised_only_as_their_syntax_allows() {
         ("Accept-Encoding", "gzip;q=0.000", "", true),
         ("Accept-Language", "de, en;q=0.5", "DE,en; q=0.5", true),
         ("Accept-Language", "de, en", "en, de", false),
+        ("Accept-Language", "de;q=1.0,en;q=0.50", "de, en ; q=0.5", true),
+        ("Accept-Language", "de, en;q=0.5", "de, en;q=0.51", false),
+        ("Accept-Language", "de, en;q=0.5", "de, en;q=x", false),
+        ("Accept-Language", "de, en;q=0", "de, en;q=0.000", true),
         ("Accept", "text/html;q=1", "text/html; q=1", true),
         ("Accept", "text/html", "text/plain", false),
         ("Cookie", "_ga=1; a=2; b=3", "b=3; a=2; _ga_X=9", true),
@@ -89,7 +93,15 @@ fn silent_pages_are_told_apart_by_what_applications_look_at_in_secret() {
         (DESK, "User-Agent: curl/8", true),
         (DESK, PHONE, false),
         ("Accept-Language: de", "Accept-Language: en", false),
-        ("Accept: text/html, */*", "Accept: text/html;q=0.9, text/plain", true),
+        ("Accept: text/html, */*;q=0.8", "Accept: */*;q=0.1, TEXT/html;q=0.9", true),
+        ("Accept: text/html, */*", "Accept: text/html;q=0.9, text/plain", false),
+        ("Accept: text/html", "Accept: text/html, application/json;q=0.1", false),
+        ("Accept: text/html", "Accept: text/html, text/vnd.turbo-stream.html", false),
+        (DESK, "User-Agent: curl/8\nSec-CH-UA-Mobile: ?0", true),
+        (DESK, "User-Agent: curl/8\nSec-CH-UA-Mobile: ?1", false),
+        (PHONE, "User-Agent: Android\nSec-CH-UA-Mobile: ?1", true),
+        ("CF-IPCountry: DE", "CF-IPCountry: US", false),
+        ("Save-Data: on", "", false),
         ("Accept: text/html", "Accept: application/json", false),
         ("Accept: text/html", "Accept: text/html, image/webp", false),
         ("", "X-Requested-With: XMLHttpRequest", false),
@@ -107,6 +119,35 @@ fn what_may_pass_for_a_part_of_the_url_tells_every_page_apart() {
     assert!(!matches("", "Forwarded: host=a", "Forwarded: host=b", false));
     assert!(matches("", "X-Forwarded-Proto: https", "x-forwarded-proto: https", false));
     assert!(matches("", "X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 2.2.2.2", false));
+    assert!(matches("", "Host: a.test", "", false));
+    for line in [
+        "Front-End-Https: on",
+        "X-Forwarded-Ssl: on",
+        "CF-Visitor: {\"scheme\":\"http\"}",
+        "X-Url-Scheme: http",
+        "HX-Request: true",
+        "Turbo-Frame: part",
+        "X-Inertia: true",
+        "X-PJAX: true",
+        "X-Requested-With: XMLHttpRequest",
+        "X_Forwarded_Prefix: //evil.test",
+        "x-forwarded_prefix: //evil.test",
+        "X_Original_URL: /admin",
+        "Host: a.test:80",
+        "Host: A.test",
+    ] {
+        assert!(!matches("", line, "", false), "{line}");
+        assert!(!matches("", "", line, false), "{line}");
+    }
+}
+
+#[test]
+fn what_a_page_has_been_coded_in_is_for_those_who_can_read_it() {
+    let response = lines("Content-Encoding: gzip");
+    let first = lines("Accept-Encoding: gzip");
+    let variant = Variant::of(Fields(&first), Fields(&response), false, &rules()).unwrap();
+    assert!(variant.answers(Fields(&lines("Accept-Encoding: GZIP;q=0.9")), false, &rules()));
+    assert!(!variant.answers(Fields(&[]), false, &rules()));
 }
 
 #[test]

@@ -139,7 +139,7 @@ namespace Outboard\Engine;
 
 /** By the statuses of the gateway's answers. */
 const KV_REASONS = [
-    400 => 'bad_call', 404 => 'no_namespace', 409 => 'not_a_number', 413 => 'too_large', 500 => 'failed',
+    400 => 'bad_call', 403 => 'forbidden', 404 => 'no_namespace', 409 => 'not_a_number', 413 => 'too_large', 500 => 'failed',
     503 => 'overloaded', 504 => 'unreachable', 507 => 'full',
 ];
 

@@ -86,6 +86,9 @@ void outboard_contain(void (*step)(void *arg), void *arg, outboard_visit *visit)
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
 	settle(frame, visit);
+	if (outboard_is_child) {
+		outboard_child_end();
+	}
 }
 
 /* Calls PHP. */

@@ -184,6 +184,7 @@ enum outboard_woken outboard_suspend(void)
 {
 	coroutine *self = outboard_running;
 	coroutine *next;
+	outboard_call_state under_way;
 	if (self->phase == RUNNING) {
 		self->phase = WAITING;
 	}
@@ -192,7 +193,9 @@ enum outboard_woken outboard_suspend(void)
 	if (!next) {
 		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
 	}
+	outboard_call_state_take(&under_way);
 	outboard_switch_to(next);
+	outboard_call_state_put(&under_way);
 	self->frame = NULL;
 	return self->cancelled ? OUTBOARD_CANCELLED : OUTBOARD_WOKEN;
 }

@@ -98,9 +98,11 @@ int outboard_send_headers(sapi_headers_struct *headers)
 	}
 	/*
 	 * For the page cache, which takes the line out: php_session_initialize makes $_SESSION, and it
-	 * stays when the session is closed. What a script with one says may be somebody's own.
+	 * stays when the session is closed. What a script with one says may be somebody's own. It is null
+	 * where another request of a resident script has one.
 	 */
-	if (zend_hash_str_exists(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1)) {
+	const zval *of_session = zend_hash_str_find(&EG(symbol_table), ZEND_STRL("_SESSION"));
+	if (of_session && Z_TYPE_P(of_session) != IS_NULL) {
 		static const char session[] = "X-Outboard-Session: 1";
 		outboard_rs_head_line(exchange, session, sizeof(session) - 1);
 	}

@@ -7,6 +7,7 @@
  * script gets its turn back once nothing is left to be done.
  */
 #include "coroutine.h"
+#include "ext/standard/basic_functions.h"
 
 typedef struct task {
 	zval callback;
@@ -29,6 +30,8 @@ static bool stopping;
 static bool one_shot;
 /* Whether the script has its turn back because a request was answered. */
 static bool answered;
+/* Whether the script has ended, and waits for the coroutines of its request. */
+static bool awaits_others;
 static HashTable timers;
 
 /* Whether a wait here would let others go on. */
@@ -41,7 +44,9 @@ bool outboard_may_suspend(void)
 
 static void release(outboard_visit *visit)
 {
-	if (--visit->coroutines == 0) {
+	if (--visit->coroutines == 1 && awaits_others) {
+		outboard_wake(outboard_name_of(&outboard_main_script));
+	} else if (visit->coroutines == 0) {
 		void *exchange = visit->exchange;
 		outboard_result result;
 		outboard_visit_end(visit);
@@ -126,7 +131,13 @@ static void answer(const outboard_event *event)
 void outboard_forked(void)
 {
 	one_shot = true;
+	outboard_one_shot_begin();
 	outboard_reset_forked();
+}
+
+bool outboard_is_fork(void)
+{
+	return one_shot;
 }
 
 /* The script itself goes on as the request's, after its snapshot was taken. */
@@ -135,28 +146,39 @@ void outboard_main_visit(const outboard_event *event)
 	visits++;
 	outboard_doctor_examine();
 	outboard_visit_begin(event->request, event->exchange);
+	/* Of the boot and of the request, as it is one script. */
+	BG(user_shutdown_function_names) = outboard_boot_visit.state.shutdown_functions;
+	outboard_boot_visit.state.shutdown_functions = NULL;
 	outboard_main_script.visit = outboard_active_visit;
 	outboard_main_script.visit->coroutines = 1;
 	outboard_main_script.visit->id = ++visit_ids;
 	outboard_backtrace_begin(event->slot, event->generation);
 }
 
-void outboard_end_main_visit(void)
+/* What the script has begun and not waited for goes on, and finds everything as it was. */
+static void finish_before_end(outboard_visit *visit)
+{
+	outboard_visit_answer(visit);
+	outboard_rs_finish(visit->exchange);
+	run_deferred(visit);
+	awaits_others = true;
+	while (visit->coroutines > 1 && !outboard_broken) {
+		outboard_suspend();
+	}
+}
+
+/* In a fork, when the script has ended. */
+void outboard_end_fork(void)
 {
 	outboard_visit *visit = outboard_main_script.visit;
-	if (!visit) {
-		return;
+	if (visit && (visit->deferred || visit->coroutines > 1) && !CG(unclean_shutdown)) {
+		finish_before_end(visit);
 	}
-	if (EG(exit_status) == 255) {
-		visit->result.outcome = OUTBOARD_FAILED;
+	outboard_one_shot_end();
+	if (visit) {
+		outboard_backtrace_end();
+		outboard_rs_done(outboard_events, visit->exchange, &visit->result);
 	}
-	outboard_visit_answer(visit);
-	if (visit->deferred) {
-		outboard_rs_finish(visit->exchange);
-		run_deferred(visit);
-	}
-	outboard_main_script.visit = NULL;
-	release(visit);
 }
 
 static void run_task(task *one)

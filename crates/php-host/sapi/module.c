@@ -190,6 +190,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_opcache_hook();
 	outboard_filter_startup();
 	outboard_time_limit_hook();
+	outboard_children_startup();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;
 	return true;

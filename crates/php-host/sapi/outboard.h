@@ -87,6 +87,9 @@ void outboard_engine_facts_get(outboard_engine_facts *facts);
 bool outboard_engine_fix_ini(const char *name, size_t name_len);
 void outboard_engine_stop(void);
 
+/* children.c */
+void outboard_children_watch(bool watch);
+
 /* request.c */
 void outboard_request_run(const outboard_request *request, void *exchange, outboard_result *result);
 

@@ -44,7 +44,9 @@ PHP_FUNCTION(outboard_engine_cancel)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_LONG(id)
 	ZEND_PARSE_PARAMETERS_END();
-	outboard_cancel_task((uint64_t) id);
+	if (outboard_events) {
+		outboard_cancel_task((uint64_t) id);
+	}
 }
 
 PHP_FUNCTION(outboard_engine_current)

@@ -46,6 +46,9 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 	zend_first_try {
 		SG(server_context) = exchange;
 		result->outcome = serve(request);
+		if (outboard_is_child) {
+			outboard_child_end();
+		}
 		php_request_shutdown(NULL);
 	} zend_catch {
 		/* php_execute_script and php_request_shutdown catch what a script can cause; what gets
@@ -54,6 +57,7 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 		result->leaving = true;
 	} zend_end_try();
 	outboard_time_limit_end();
+	outboard_children_reap();
 	SG(server_context) = NULL;
 	SG(request_info).path_translated = NULL;
 	outboard_current = NULL;

@@ -205,16 +205,6 @@ static void boot(const char *script)
 	zend_destroy_file_handle(&file);
 }
 
-/* Of a fork whose memory goes with it only what others could notice is done. */
-static void end_one_shot(void)
-{
-	zend_try {
-		php_call_shutdown_functions();
-		php_free_shutdown_functions();
-		zend_call_destructors();
-	} zend_end_try();
-}
-
 /*
  * Runs the script until it ends. False when it ended without a call for a request, or in a state
  * that cannot be trusted.
@@ -244,9 +234,11 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 			outboard_persistent_startup();
 			outboard_reset_startup();
 			boot(script);
-			outboard_end_main_visit();
+			if (outboard_is_child) {
+				outboard_child_end();
+			}
 			if (one_shot) {
-				end_one_shot();
+				outboard_end_fork();
 			} else {
 				php_request_shutdown(NULL);
 			}

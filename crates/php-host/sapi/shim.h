@@ -68,12 +68,21 @@ extern const zend_function_entry outboard_page_cache_functions[];
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 
+/* children.c */
+extern bool outboard_is_child;
+void outboard_children_startup(void);
+void outboard_children_reap(void);
+void outboard_child_end(void);
+
 /* resident.c: NULL but in a worker whose script stays. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;
 extern bool outboard_frankenphp;
 extern const zend_function_entry outboard_resident_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
+
+/* loop.c: whether this process answers one request and leaves. */
+bool outboard_is_fork(void);
 
 /* primitives.c */
 extern const zend_function_entry outboard_engine_functions[];

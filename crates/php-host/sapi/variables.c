@@ -319,7 +319,10 @@ static void import_environment(zval *target)
 	if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_SERVER])) {
 		register_each(target, PARSE_SERVER);
 	} else if (Z_ARR_P(target) == Z_ARR(PG(http_globals)[TRACK_VARS_ENV])) {
-		register_each(target, PARSE_ENV);
+		/* A resident script has one for all requests: nobody's fields may be in there. */
+		if (!outboard_events || outboard_is_fork()) {
+			register_each(target, PARSE_ENV);
+		}
 	} else {
 		outboard_variables_each(register_plain, target);
 	}

@@ -4,7 +4,7 @@
  * Called by loop.c and coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
  * visit changed of that state is gone with it.
  */
-#include "visit.h"
+#include "reset.h"
 #include "ext/standard/basic_functions.h"
 
 outboard_visit *outboard_active_visit;
@@ -58,6 +58,8 @@ void outboard_visit_startup(void)
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
 	outboard_active_visit = &outboard_boot_visit;
+	outboard_zlib_startup();
+	outboard_visit_settings_startup();
 }
 
 /* At the first call for a request: what is there now is the script's own. */
@@ -89,14 +91,17 @@ static zval *place_of(int i)
 	return place;
 }
 
-static void exchange_superglobals(zval *saved, const zval *wanted)
+/* Whether one is there that `wanted` does not have. */
+static bool exchange_superglobals(zval *saved, const zval *wanted)
 {
+	bool lacks = false;
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		zval *place = place_of(i);
 		if (place) {
 			ZVAL_COPY_VALUE(&saved[i], place);
 			if (Z_ISUNDEF(wanted[i])) {
 				ZVAL_NULL(place);
+				lacks = true;
 			} else {
 				ZVAL_COPY_VALUE(place, &wanted[i]);
 			}
@@ -107,6 +112,7 @@ static void exchange_superglobals(zval *saved, const zval *wanted)
 			}
 		}
 	}
+	return lacks;
 }
 
 static void take_out(outboard_state *state)
@@ -118,7 +124,11 @@ static void take_out(outboard_state *state)
 	if (outboard_filter) {
 		state->filter = *outboard_filter;
 	}
+	outboard_zlib_take(&state->zlib);
 	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		state->armed[i] = importers[i]->armed;
+	}
 	ZVAL_COPY_VALUE(&state->error_handler, &EG(user_error_handler));
 	state->error_handler_reporting = EG(user_error_handler_error_reporting);
 	state->error_handlers = EG(user_error_handlers);
@@ -126,6 +136,9 @@ static void take_out(outboard_state *state)
 	ZVAL_COPY_VALUE(&state->exception_handler, &EG(user_exception_handler));
 	state->exception_handlers = EG(user_exception_handlers);
 	state->shutdown_functions = BG(user_shutdown_function_names);
+	state->strtok_string = BG(strtok_string);
+	state->strtok_last = BG(strtok_last);
+	state->strtok_len = BG(strtok_len);
 	state->last_error_message = PG(last_error_message);
 	state->last_error_file = PG(last_error_file);
 	state->last_error_type = PG(last_error_type);
@@ -146,7 +159,11 @@ static void put_in(const outboard_state *state)
 	if (outboard_filter) {
 		*outboard_filter = state->filter;
 	}
+	outboard_zlib_put(&state->zlib);
 	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		importers[i]->armed = state->armed[i];
+	}
 	ZVAL_COPY_VALUE(&EG(user_error_handler), &state->error_handler);
 	EG(user_error_handler_error_reporting) = state->error_handler_reporting;
 	EG(user_error_handlers) = state->error_handlers;
@@ -154,6 +171,9 @@ static void put_in(const outboard_state *state)
 	ZVAL_COPY_VALUE(&EG(user_exception_handler), &state->exception_handler);
 	EG(user_exception_handlers) = state->exception_handlers;
 	BG(user_shutdown_function_names) = state->shutdown_functions;
+	BG(strtok_string) = state->strtok_string;
+	BG(strtok_last) = state->strtok_last;
+	BG(strtok_len) = state->strtok_len;
 	PG(last_error_message) = state->last_error_message;
 	PG(last_error_file) = state->last_error_file;
 	PG(last_error_type) = state->last_error_type;
@@ -166,12 +186,28 @@ static void put_in(const outboard_state *state)
 	outboard_current_result = state->result;
 }
 
-/* The rest of the active one's state was taken out. */
-static void take_turn(outboard_visit *visit)
+/*
+ * Another visit may have compiled a file that mentions one while this one waited; the code is
+ * everybody's, and is not compiled again.
+ */
+static void import_mentioned(void)
 {
-	exchange_superglobals(outboard_active_visit->state.superglobals, visit->state.superglobals);
+	for (int i = 0; i < SESSION_VARIABLES; i++) {
+		if (importers[i]->armed && place_of(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
+		}
+	}
+}
+
+/* Puts its state in; what was there of superglobals is in `saved` then, the rest was taken out. */
+static void take_turn(outboard_visit *visit, zval *saved)
+{
+	bool lacks = exchange_superglobals(saved, visit->state.superglobals);
 	put_in(&visit->state);
 	outboard_active_visit = visit;
+	if (lacks) {
+		import_mentioned();
+	}
 }
 
 /* Makes it the active one. */
@@ -179,7 +215,7 @@ void outboard_visit_enter(outboard_visit *visit)
 {
 	if (visit != outboard_active_visit) {
 		take_out(&outboard_active_visit->state);
-		take_turn(visit);
+		take_turn(visit, outboard_active_visit->state.superglobals);
 	}
 }
 
@@ -205,6 +241,7 @@ static void prepare(outboard_visit *visit)
 	}
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		ZVAL_UNDEF(&state->superglobals[i]);
+		state->armed[i] = false; /* until import_superglobals */
 	}
 	Z_TRY_ADDREF(state->error_handler);
 	Z_TRY_ADDREF(state->exception_handler);
@@ -221,7 +258,11 @@ static void prepare(outboard_visit *visit)
 	if (state->session.mod_user_class_name) {
 		zend_string_addref(state->session.mod_user_class_name);
 	}
+	memset(&state->zlib, 0, sizeof(state->zlib));
 	state->shutdown_functions = NULL;
+	state->strtok_string = NULL;
+	state->strtok_last = NULL;
+	state->strtok_len = 0;
 	state->last_error_message = NULL;
 	state->last_error_file = NULL;
 	state->last_error_type = 0;
@@ -251,7 +292,11 @@ static bool is_empty(int i)
 	}
 }
 
-/* What would be an empty array is the engine's one, which nobody has to make and free. */
+/*
+ * What would be an empty array is the engine's one, which nobody has to make and free. It is not
+ * armed after that: PHP's importers add a reference to what they find, and the engine's array is in
+ * memory that cannot be written.
+ */
 static bool import_nothing(int i)
 {
 	if (!is_empty(i)) {
@@ -278,10 +323,10 @@ static void import_superglobals(void)
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
 		bool asked_for = !importers[i]->jit
 			|| place_of(i);
-		if (asked_for && !import_nothing(i)) {
-			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
-		} else {
+		if (!asked_for) {
 			importers[i]->armed = true;
+		} else if (!import_nothing(i)) {
+			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
 		}
 	}
 }
@@ -335,8 +380,9 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 		outboard_visit_enter(&outboard_boot_visit);
 	}
 	take_out(&outboard_boot_visit.state);
+	outboard_visit_settings_begin(visit);
 	prepare(visit);
-	take_turn(visit);
+	take_turn(visit, outboard_boot_visit.state.superglobals);
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;
@@ -345,6 +391,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	sapi_activate();
 	begin_output();
 	import_superglobals();
+	outboard_zlib_begin();
 	outboard_reset_session_path();
 	if (session_module && PS(auto_start)) {
 		php_session_start();
@@ -356,6 +403,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 static void free_body(void)
 {
 	if (SG(request_info).request_body) {
+		outboard_end_handles_of(SG(request_info).request_body);
 		php_stream_close(SG(request_info).request_body);
 		SG(request_info).request_body = NULL;
 	}
@@ -383,6 +431,10 @@ static void free_state(void)
 	zend_stack_clean(&EG(user_error_handlers), (void (*)(void *)) zval_ptr_dtor, true);
 	zend_stack_destroy(&EG(user_error_handlers_error_reporting));
 	zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *)) zval_ptr_dtor, true);
+	if (BG(strtok_string)) {
+		zend_string_release(BG(strtok_string));
+		BG(strtok_string) = NULL;
+	}
 	if (PG(last_error_message)) {
 		zend_string_release(PG(last_error_message));
 		PG(last_error_message) = NULL;
@@ -436,6 +488,7 @@ static void free_request(outboard_visit *visit)
 	if (filter_module) {
 		filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
 	}
+	outboard_zlib_end();
 	free_body();
 	SG(post_read) = 1;
 	sapi_deactivate();
@@ -468,6 +521,7 @@ void outboard_visit_end(outboard_visit *visit)
 	visit->result.peak_memory_bytes = zend_memory_peak_usage(true);
 	zend_memory_reset_peak_usage();
 	outboard_visit_abandon();
+	outboard_visit_settings_end(visit);
 	visit->next = unused;
 	unused = visit;
 }
@@ -476,7 +530,5 @@ void outboard_visit_end(outboard_visit *visit)
 void outboard_visit_abandon(void)
 {
 	zval rest[OUTBOARD_SUPERGLOBALS];
-	exchange_superglobals(rest, outboard_boot_visit.state.superglobals);
-	put_in(&outboard_boot_visit.state);
-	outboard_active_visit = &outboard_boot_visit;
+	take_turn(&outboard_boot_visit, rest);
 }

@@ -213,6 +213,7 @@ unsafe extern "C" {
     fn outboard_engine_facts_get(facts: *mut RawFacts);
     fn outboard_engine_fix_ini(name: *const c_char, name_len: usize) -> bool;
     fn outboard_engine_stop();
+    fn outboard_children_watch(watch: bool);
     fn outboard_request_run(
         request: *const Request,
         exchange: *mut c_void,
@@ -316,6 +317,12 @@ pub(crate) fn start_time_limit() -> io::Result<()> {
     // (time_limit.c) and a timer of the process.
     let started = unsafe { outboard_time_limit_start() };
     if started { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether forks of this process are a script's, from now on; those that make workers are not.
+pub(crate) fn watch_children(watch: bool) {
+    // SAFETY: sets a flag that fork(2) looks at.
+    unsafe { outboard_children_watch(watch) }
 }
 
 /// Answers `signal` with a PHP backtrace from now on.

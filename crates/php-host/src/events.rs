@@ -164,7 +164,7 @@ impl Events {
         self.since_poll = 0;
         let polled = self.poller.poll(may_block, &mut self.due);
         match polled {
-            Ok(true) => self.link.borrow().bell().wait(),
+            Ok(true) => self.link.borrow().bell().clear(),
             Ok(false) => {}
             Err(_) => return Err(Corrupt { what: "epoll_wait failed" }),
         }

@@ -24,6 +24,9 @@ use std::rc::Rc;
 /// Output that is collected before it is sent.
 const BUFFER_BYTES: usize = 32 * 1024;
 
+/// Of syslog(3).
+const SEVERITY_ERROR: u8 = 3;
+
 /// How far the answer has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -126,6 +129,9 @@ impl Exchange {
         let head = std::mem::take(&mut self.head);
         let sent = self.send(FrameKind::Interim, &[&head]);
         self.link.borrow_mut().publish();
+        if matches!(sent, Err(Unsent::TooLong)) {
+            self.tell_too_long("An interim response head", head.len(), "it is not sent");
+        }
         self.is_sent(sent)
     }
 
@@ -276,6 +282,9 @@ impl Exchange {
             let head = std::mem::take(&mut self.head);
             let sent = self.send(FrameKind::Head, &[&head]);
             self.head = head;
+            if matches!(sent, Err(Unsent::TooLong)) {
+                self.refuse_head();
+            }
             sent?;
             self.phase = Phase::Streaming;
         }
@@ -287,6 +296,27 @@ impl Exchange {
         output.clear();
         self.output = output;
         sent
+    }
+
+    /// The answer ends without a head, which the gateway answers with 502, and what the script still
+    /// says goes nowhere.
+    fn refuse_head(&mut self) {
+        let head_bytes = std::mem::take(&mut self.head).len();
+        self.tell_too_long("The response head", head_bytes, "the answer is 502");
+        self.output.clear();
+        let sent = self.send(FrameKind::End, &[]);
+        self.link.borrow_mut().publish();
+        self.phase = Phase::Finished;
+        self.is_sent(sent);
+    }
+
+    fn tell_too_long(&mut self, what: &str, head_bytes: usize, consequence: &str) {
+        let most = self.link.borrow().largest_frame_bytes;
+        let text = format!(
+            "{what} of the script has {head_bytes} bytes, and there is room for {most}: {consequence}. \
+             Most likely a header or a cookie grows without end"
+        );
+        self.log(SEVERITY_ERROR, text.as_bytes());
     }
 
     fn send_pieces(&mut self, bytes: &[u8]) -> Result<(), Unsent> {

@@ -6,7 +6,7 @@
 //! worker.
 
 use outboard_ring::channel::{WaitCall, WorkerChannel};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FRAME_HEADER_BYTES, FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Operation};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Unsent {
     /// The client has gone.
     Aborted,
+    /// It is longer than the ring: waiting for room would have no end.
+    TooLong,
     /// The gateway broke the protocol.
     Broken(Corrupt),
 }
@@ -43,8 +45,10 @@ pub(crate) enum Notice {
 #[derive(Debug)]
 pub(crate) struct Link {
     channel: WorkerChannel,
-    bell: Doorbell,
+    bell: Awaited,
     gateway_bell: Doorbell,
+    /// What the empty ring has room for.
+    pub(crate) largest_frame_bytes: usize,
     /// Half of the ring, so that the gateway empties one half while the other fills.
     pub(crate) largest_piece_bytes: usize,
     /// Requests that were taken out of the ring on the way to something behind them.
@@ -75,14 +79,16 @@ impl Link {
     /// A worker's end of a fresh channel.
     pub(crate) fn new(
         mut channel: WorkerChannel,
-        bell: Doorbell,
+        bell: Awaited,
         gateway_bell: Doorbell,
     ) -> Result<Self, Corrupt> {
-        let largest_piece_bytes = channel.free_bytes()? / 2 - FRAME_HEADER_BYTES;
+        let largest_frame_bytes = channel.free_bytes()?;
+        let largest_piece_bytes = largest_frame_bytes / 2 - FRAME_HEADER_BYTES;
         Ok(Self {
             channel,
             bell,
             gateway_bell,
+            largest_frame_bytes,
             largest_piece_bytes,
             waiting: VecDeque::new(),
             bodies: HashMap::new(),
@@ -304,8 +310,8 @@ impl Link {
         Ok(self.channel.prepare_sleep()? == Sleep::MayBlock)
     }
 
-    /// The bell of this worker.
-    pub(crate) fn bell(&self) -> &Doorbell {
+    /// Where this worker waits for the gateway.
+    pub(crate) fn bell(&self) -> &Awaited {
         &self.bell
     }
 
@@ -316,6 +322,9 @@ impl Link {
         tag: Tag,
         parts: &[&[u8]],
     ) -> Result<(), Unsent> {
+        if self.is_too_long(parts) {
+            return Err(Unsent::TooLong);
+        }
         loop {
             if self.is_aborted(tag) {
                 return Err(Unsent::Aborted);
@@ -327,17 +336,25 @@ impl Link {
         }
     }
 
-    /// Puts a frame into the ring that the gateway takes whether or not there is a client.
+    /// Puts a frame into the ring that the gateway takes whether or not there is a client. Its length is
+    /// the caller's concern.
     pub(crate) fn send_always(
         &mut self,
         kind: FrameKind,
         tag: Tag,
         parts: &[&[u8]],
     ) -> Result<(), Corrupt> {
+        if self.is_too_long(parts) {
+            return Err(Corrupt { what: "a frame of the worker's that is longer than its ring" });
+        }
         while !self.channel.push(kind, tag, parts)? {
             self.wait_for_room(tag, parts)?;
         }
         Ok(())
+    }
+
+    fn is_too_long(&self, parts: &[&[u8]]) -> bool {
+        parts.iter().map(|part| part.len()).sum::<usize>() > self.largest_frame_bytes
     }
 
     fn wait_for_room(&mut self, tag: Tag, parts: &[&[u8]]) -> Result<(), Corrupt> {

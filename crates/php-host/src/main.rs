@@ -18,6 +18,7 @@ mod asks;
 mod backtrace;
 mod callbacks;
 mod capture;
+mod descendants;
 mod engine;
 mod events;
 mod exchange;
@@ -37,10 +38,25 @@ mod zygote;
 
 use std::process::ExitCode;
 
+/// Before the user and group that the zygote becomes first of all, as the spawner writes it.
+const USER_OPTION: &str = "--user";
+
+/// `UID:GID`.
+fn user(written: Option<String>) -> Option<(u32, u32)> {
+    let written = written?;
+    let (uid, gid) = written.split_once(':')?;
+    Some((uid.parse().ok()?, gid.parse().ok()?))
+}
+
 fn main() -> ExitCode {
-    let outcome = match std::env::args_os().nth(1) {
-        Some(word) if word == sampler::COMMAND => sampler::run(),
-        _ => zygote::run(),
+    let mut arguments = std::env::args().skip(1);
+    let outcome = match arguments.next().as_deref() {
+        Some(sampler::COMMAND) => sampler::run(),
+        Some(USER_OPTION) => match user(arguments.next()) {
+            Some(user) => zygote::run(Some(user)),
+            None => Err(std::io::Error::other("which user and group is told by numbers: 33:33")),
+        },
+        _ => zygote::run(None),
     };
     match outcome {
         Ok(code) => code,

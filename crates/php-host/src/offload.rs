@@ -4,8 +4,9 @@
 //! Used by [`crate::events`]. Invariants: the thread touches neither PHP nor the ring; signals of
 //! the process are not delivered to it; the caller's data stays until the call is done.
 
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use std::ffi::c_void;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A function of `waiting_errands.c` and its data.
@@ -24,12 +25,15 @@ unsafe impl Send for Errand {}
 pub(crate) struct Offload {
     finished: Arc<Mutex<Vec<u64>>>,
     running: usize,
+    /// Rung by the threads; among what the worker waits for once there are any.
+    bell: Option<Doorbell>,
 }
 
 impl Offload {
-    /// Runs it in a thread; then `waiter` is among the finished, and the bell rings. False when no
-    /// thread can be had.
-    pub(crate) fn begin(&mut self, waiter: u64, errand: Errand, bell: Doorbell) -> bool {
+    /// Runs it in a thread; then `waiter` is among the finished, and the worker's wait ends. False
+    /// when no thread can be had.
+    pub(crate) fn begin(&mut self, waiter: u64, errand: Errand, awaited: &Awaited) -> bool {
+        let Ok(bell) = self.bell_in(awaited) else { return false };
         let finished = self.finished.clone();
         let work = move || {
             let errand = errand;
@@ -42,6 +46,18 @@ impl Offload {
             without_signals(|| std::thread::Builder::new().stack_size(256 * 1024).spawn(work));
         self.running += usize::from(spawned.is_ok());
         spawned.is_ok()
+    }
+
+    fn bell_in(&mut self, awaited: &Awaited) -> io::Result<Doorbell> {
+        let bell = match self.bell.take() {
+            Some(bell) => bell,
+            None => {
+                let bell = Doorbell::new()?;
+                awaited.add(&bell)?;
+                bell
+            }
+        };
+        self.bell.insert(bell).try_clone()
     }
 
     /// Whether any is on its way.

@@ -1,8 +1,13 @@
-//! The process's own properties: parent, user, environment, signals, title.
+//! The process's own properties: parent, user and rights, limits, environment, signals, title.
 //!
 //! Called by the zygote and by workers just after the fork. Invariant: all of it runs while the
 //! process has a single thread.
 
+use outboard_ring::control::Rlimits;
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -116,8 +121,46 @@ pub(crate) fn become_user(uid: u32, gid: u32) -> io::Result<()> {
         }
         check(libc::setgid(gid))?;
         check(libc::setuid(uid))?;
-        // Changing the user clears it; a worker's own children would be dumped otherwise.
-        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+    Ok(())
+}
+
+/// Gives up what a service manager has granted to the gateway for the sake of its addresses
+/// (`AmbientCapabilities=`): PHP and what it starts have no use for it. Root stays root.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+/// From here on no program gives this process, or what it starts, further rights by its file.
+pub(crate) fn forbid_new_privileges() -> io::Result<()> {
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+/// Whether others of the same user may look into this process and change it (`PR_SET_DUMPABLE` in
+/// prctl(2)). The zygote is nobody's business; a worker lets its zygote read a backtrace.
+pub(crate) fn let_others_look(may: bool) -> io::Result<()> {
+    let behavior = if may { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
+    Ok(set_dumpable_behavior(behavior)?)
+}
+
+/// Sets the limits that are named; none goes above what the process may have anyway.
+pub(crate) fn limit(limits: &Rlimits) -> io::Result<()> {
+    let each = [
+        (Resource::Nofile, limits.files),
+        (Resource::Core, limits.core_bytes),
+        (Resource::Nproc, limits.processes),
+        (Resource::As, limits.address_space_bytes),
+    ];
+    for (resource, wanted) in each {
+        let Some(wanted) = wanted else { continue };
+        let most = getrlimit(resource).maximum.map_or(wanted, |most| most.min(wanted));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
     Ok(())
 }

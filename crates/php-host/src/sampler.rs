@@ -89,11 +89,16 @@ struct Worker {
 fn find_workers(zygotes: &[i32], own: &Root) -> io::Result<Vec<Worker>> {
     let mut workers = Vec::new();
     for &zygote in zygotes {
-        let root = own.in_process(zygote)?;
         // A zygote that has gone was drained; its successor is for the next run.
         let children = fs::read_to_string(format!("/proc/{zygote}/task/{zygote}/children"));
+        // Its memory is nobody's but root's to look at; a worker is a fork of it.
+        let mut root = None;
         for pid in children.unwrap_or_default().split_whitespace() {
             let Ok(pid) = pid.parse() else { continue };
+            let root = match root {
+                Some(root) => root,
+                None => *root.insert(own.in_process(pid)?),
+            };
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             let app = name.trim().split('/').next().unwrap_or_default().to_owned();
             workers.push(Worker { pid, app, root });
@@ -164,10 +169,10 @@ impl Root {
     /// Its address in another process.
     fn in_process(&self, pid: i32) -> io::Result<usize> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
-            .map_err(|error| io::Error::new(error.kind(), format!("zygote {pid}: {error}")))?;
+            .map_err(|error| io::Error::new(error.kind(), format!("worker {pid}: {error}")))?;
         let other = || {
             let why = "runs another build of outboard-php or of PHP than this one";
-            io::Error::other(format!("zygote {pid} {why}"))
+            io::Error::other(format!("worker {pid} {why}"))
         };
         Ok(base(&maps, &self.file).ok_or_else(other)? + self.offset)
     }

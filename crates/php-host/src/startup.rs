@@ -51,6 +51,14 @@ pub(crate) fn start(
             return Err(StartError("the supervisor has gone".into()));
         }
     }
+    let confined = process::drop_capabilities()
+        .and_then(|()| process::limit(&settings.rlimits))
+        .and_then(|()| process::let_others_look(false));
+    confined.map_err(|error| StartError::new("cannot give up what PHP is not to have", error))?;
+    if settings.no_new_privileges {
+        process::forbid_new_privileges()
+            .map_err(|error| StartError::new("cannot forbid new privileges", error))?;
+    }
     process::add_user_variables();
     let files = IniFiles::of(settings);
     let chosen_huge_pages = settings.env.contains_key(HUGE_PAGES);

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::{backtrace, process, resident};
 use outboard_ring::channel::WorkerChannel;
 use outboard_ring::control::{BACKTRACE_SIGNAL, WorkerScript};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::Tag;
 use outboard_ring::request::RequestView;
 use outboard_ring::response::{Done, Outcome};
@@ -87,13 +87,14 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>
     rustix::stdio::dup2_stdout(&fds.output)?;
     rustix::stdio::dup2_stderr(&fds.output)?;
     drop(fds.output);
+    process::let_others_look(true)?;
     process::set_title(&format!("outboard: {app} worker {number}"), &format!("{app}/{number}"));
     let channel = WorkerChannel::map(&fds.memory)?;
     drop(fds.memory);
     backtrace::aim_at(channel.backtrace_sink());
     engine::install_backtrace(BACKTRACE_SIGNAL);
     engine::start_time_limit()?;
-    let bells = (Doorbell::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
+    let bells = (Awaited::from_fd(fds.bell), Doorbell::from_fd(fds.gateway_bell));
     let link = Link::new(channel, bells.0, bells.1).map_err(io::Error::other)?;
     Ok(Rc::new(RefCell::new(link)))
 }

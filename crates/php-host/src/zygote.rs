@@ -2,13 +2,13 @@
 //!
 //! Called by `main`. Invariants: one thread, so that a fork copies all there is; a worker inherits
 //! no other worker's descriptors; every worker that was forked is reported as gone exactly once.
-//! When the control socket closes the zygote leaves, and its workers die with it: the supervisor
-//! closes it when it has heard of the end of the last one.
+//! When the control socket closes the zygote leaves, and everything below it ends: the supervisor
+//! closes it when it has heard of the end of the last worker.
 
 use crate::capture::Capture;
 use crate::link::Link;
 use crate::worker::{self, WorkerFds};
-use crate::{backtrace, process, resident, startup};
+use crate::{backtrace, descendants, engine, process, resident, startup};
 use outboard_ring::control::{
     self, BACKTRACE_SIGNAL, Event, HostSettings, Isolation, Order, WorkerScript,
 };
@@ -22,8 +22,14 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 /// Runs until the supervisor closes the control socket.
-pub(crate) fn run() -> io::Result<ExitCode> {
+///
+/// `user` is what the supervisor's spawner has it become before anything else, whoever it hears
+/// later.
+pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
     let supervisor = process::parent();
+    if let Some((uid, gid)) = user {
+        process::become_user(uid, gid)?;
+    }
     if !process::die_with(supervisor) {
         return Ok(ExitCode::FAILURE);
     }
@@ -156,6 +162,15 @@ impl Zygote {
     }
 
     fn obey(&mut self) -> io::Result<Obeyed> {
+        descendants::adopt();
+        let obeyed = self.take_orders();
+        if !matches!(obeyed, Ok(Obeyed::Forked(..))) {
+            descendants::end_all();
+        }
+        obeyed
+    }
+
+    fn take_orders(&mut self) -> io::Result<Obeyed> {
         loop {
             let mut ready = [
                 PollFd::new(&self.control, PollFlags::IN),
@@ -196,8 +211,10 @@ impl Zygote {
             return Ok(None);
         };
         let zygote = std::process::id();
+        engine::watch_children(false);
         // SAFETY: the process has one thread, so the child may go on as if nothing had happened.
         let pid = unsafe { libc::fork() };
+        engine::watch_children(true);
         let event = match pid {
             -1 => {
                 let message = io::Error::last_os_error().to_string();
@@ -222,6 +239,7 @@ impl Zygote {
         if !process::die_with(zygote) {
             worker::leave(1);
         }
+        descendants::lead_group();
         self.exits.forget();
         self.workers.clear();
         for fd in [self.control.as_raw_fd(), self.exits.0.as_raw_fd()] {
@@ -256,6 +274,9 @@ impl Zygote {
             self.workers.remove(&number);
             let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
             let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+            if code != Some(0) {
+                descendants::end_group(pid);
+            }
             let event = Event::Exited { worker: number, code, signal };
             control::send(&self.control, &event, &[])?;
         }

@@ -199,3 +199,60 @@ fn php_sapi_is_the_name_that_was_set() {
     let answer = run(&mut host.fork(), "echo PHP_SAPI, php_sapi_name();");
     assert_eq!(answer.text(), format!("{0}{0}", settings().sapi_name));
 }
+
+/// Heads that no ring has room for.
+const TOO_LONG: [&str; 4] = [
+    "header('X-Big: ' . str_repeat('v', 300000));",
+    "for ($i = 0; $i < 3000; $i++) { header('X-' . $i . ': ' . str_repeat('v', 100)); }",
+    "for ($i = 0; $i < 10000; $i++) { header('X-Small: ' . $i . ' and some more', false); }",
+    "header('X-Big: ' . str_repeat('v', 300000)); echo 'page'; flush(); touch(__DIR__ . '/went_on');",
+];
+
+#[track_caller]
+fn assert_refused(answer: &Answer) {
+    assert_eq!((answer.status, answer.ended, answer.text().as_str()), (0, true, ""), "{answer:?}");
+    assert_eq!(answer.logs.len(), 1, "{answer:?}");
+    assert!(answer.log_text().contains("The response head of the script has "), "{answer:?}");
+}
+
+#[test]
+fn a_head_above_the_ring_is_refused_at_once() {
+    let mut host = Host::new();
+    let worker = &mut host.fork();
+    for code in TOO_LONG {
+        assert_refused(&run(worker, code));
+    }
+    assert_eq!(finished(&run(worker, "echo 'next';")), "next");
+}
+
+#[test]
+fn an_interim_head_above_the_ring_is_not_sent() {
+    let mut app = driver::Resident::new(
+        "while (Outboard\\handle_request(function () {
+            header('X-Big: ' . str_repeat('v', 300000)); $sent = headers_send(103);
+            header_remove('X-Big'); echo json_encode($sent);
+        }));",
+    );
+    let answer = app.ask("a");
+    assert_eq!(finished(&answer), "3", "SAPI_HEADER_SEND_FAILED");
+    assert!(answer.log_text().contains("An interim response head"), "{answer:?}");
+}
+
+#[test]
+fn a_head_above_the_ring_is_its_own_requests_alone() {
+    let code = format!(
+        "while (Outboard\\handle_request(function () {{
+            if (isset($_GET['big'])) {{ {} return; }}
+            Outboard\\sleep(0.02); echo 'other';
+        }}));",
+        TOO_LONG[0]
+    );
+    let mut app = driver::Resident::concurrent(8, &code);
+    let asks = ["", "big=1", "", "big=1", "", ""].map(|query| get("a").query(query));
+    for (place, answer) in app.worker.ask_all(&asks) {
+        match place {
+            1 | 3 => assert_refused(&answer),
+            _ => assert_eq!(finished(&answer), "other"),
+        }
+    }
+}

@@ -493,6 +493,54 @@ fn a_transaction_that_is_left_open_is_rolled_back() {
     assert_eq!(app.ask("a").log_text(), "");
 }
 
+/// What keeps SQLite's file locked for others, by each of the ways to say it.
+#[test]
+fn a_transaction_that_a_statement_has_begun_on_sqlite_is_rolled_back() {
+    let pdo = "$db = new PDO('sqlite:' . $file);";
+    let persistent = "$db = new PDO('sqlite:' . $file, options: [PDO::ATTR_PERSISTENT => true]);";
+    let silent = "$db = new PDO('sqlite:' . $file); $db->setAttribute(PDO::ATTR_ERRMODE, PDO::ERRMODE_SILENT);";
+    let sqlite = "$db = new SQLite3($file);";
+    for (open, begin) in [
+        (pdo, "$db->exec('BEGIN')"),
+        (pdo, "$db->exec(' -- why\n /* not */ begin immediate')"),
+        (pdo, "$db->exec('SAVEPOINT a')"),
+        (pdo, "$db->query('BEGIN')"),
+        (pdo, "$db->prepare('BEGIN')->execute()"),
+        (pdo, "$db->exec('DELETE FROM t; BEGIN')"),
+        (pdo, "$db->beginTransaction()"),
+        (silent, "$db->exec('BEGIN')"),
+        (persistent, "$db->exec('BEGIN')"),
+        (sqlite, "$db->exec('BEGIN')"),
+        (sqlite, "$db->query('SAVEPOINT a')"),
+        (sqlite, "$db->querySingle('BEGIN')"),
+        (sqlite, "$db->prepare('BEGIN')->execute()"),
+    ] {
+        for kept in ["static $kept = []; $kept[] = $db;", ""] {
+            let mut app = Resident::serving(&format!(
+                "$file = __DIR__ . '/database';
+                 if ($at === 'left') {{ {open} {kept} $db->exec('CREATE TABLE IF NOT EXISTS t (n)'); {begin}; $db->exec('INSERT INTO t VALUES (1)'); return 'left'; }}
+                 set_error_handler(fn () => throw new Exception('noticed'));
+                 $db = new PDO('sqlite:' . $file, options: [PDO::ATTR_TIMEOUT => 0]); $db->exec('INSERT INTO t VALUES (2)');
+                 return json_encode($db->query('SELECT n FROM t')->fetchAll(PDO::FETCH_COLUMN));"
+            ));
+            let left = app.ask("left");
+            assert_eq!(finished(&left), "left");
+            assert_eq!(app.get("a"), "[2]", "{open} {begin} {kept}");
+            let is_said = left.log_text().contains("a request left a transaction open: it was rolled back");
+            assert!(is_said || kept.is_empty(), "{open} {begin} {left:?}");
+            assert_eq!(app.ask("a").log_text(), "");
+        }
+    }
+}
+
+#[test]
+fn a_transaction_that_a_statement_has_ended_is_not_in_the_way_of_the_next() {
+    let mut app = Resident::serving(
+        "static $db; $db ??= new PDO('sqlite::memory:'); $db->beginTransaction(); $db->exec('COMMIT'); return 'done';",
+    );
+    assert_eq!((app.get("a"), app.get("b")), ("done".into(), "done".into()));
+}
+
 #[test]
 fn a_hundred_thousand_requests_do_not_grow_the_worker() {
     let mut app = Resident::serving(

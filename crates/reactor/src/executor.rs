@@ -6,6 +6,7 @@ use slab::Slab;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
@@ -23,6 +24,8 @@ type BoxedFuture = Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) struct Lent {
     pub(crate) future: BoxedFuture,
     pub(crate) waker: Waker,
+    /// Whether a panic ends this task alone.
+    pub(crate) is_contained: bool,
 }
 
 struct Task {
@@ -77,6 +80,8 @@ impl Wake for RemoteWaker {
 }
 
 thread_local! {
+    /// Whether what runs now must not end the loop by a panic.
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
     static CURRENT: Cell<Option<TaskId>> = const { Cell::new(None) };
 }
 
@@ -93,13 +98,13 @@ impl Executor {
         Self { tasks: Slab::new(), ready: VecDeque::new(), next_generation: 0, remote }
     }
 
-    pub(crate) fn spawn(&mut self, future: BoxedFuture) {
+    pub(crate) fn spawn(&mut self, future: BoxedFuture, is_contained: bool) {
         let entry = self.tasks.vacant_entry();
         self.next_generation = self.next_generation.wrapping_add(1);
         let id = TaskId { index: entry.key() as u32, generation: self.next_generation };
         let waker = Waker::from(Arc::new(RemoteWaker { id, queue: self.remote.clone() }));
         entry.insert(Task {
-            future: Some(Lent { future, waker }),
+            future: Some(Lent { future, waker, is_contained }),
             generation: id.generation,
             queued: true,
             deadline_ms: u64::MAX,
@@ -188,10 +193,38 @@ impl Executor {
     }
 }
 
+/// Whether what runs now is contained; so are the tasks that it spawns.
+pub(crate) fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
+/// Runs what others may make panic, at their own cost: neither a panic in it nor one in a task that
+/// it spawns ends the loop. The panic hook has told of it by then.
+///
+/// # Errors
+/// It panicked.
+pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
+    let outer = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(act));
+    CONTAINED.set(outer);
+    result.map_err(|_| Panicked)
+}
+
+/// What was contained has panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Panicked;
+
 /// Runs `poll` with `id` as the current task.
 pub(crate) fn as_current<T>(id: TaskId, poll: impl FnOnce() -> T) -> T {
-    let outer = CURRENT.replace(Some(id));
-    let result = poll();
-    CURRENT.set(outer);
-    result
+    let _outer = Outer(CURRENT.replace(Some(id)));
+    poll()
+}
+
+/// Puts the outer task back, however the inner one ends.
+struct Outer(Option<TaskId>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
 }

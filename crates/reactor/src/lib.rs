@@ -23,8 +23,8 @@ mod timer;
 
 pub use blocking::blocking;
 pub use event::Event;
-pub use executor::{TaskId, current_task};
-pub use reactor::{MemorySource, now_ms, run, spawn, wake, wake_all, watch_memory};
+pub use executor::{Panicked, TaskId, contain, current_task};
+pub use reactor::{MemorySource, now_ms, run, spawn, wake, wake_all, watch_memory, yield_now};
 pub use signal::{Signals, signals};
 pub use source::{Interest, Source};
 pub use stream::{Accepted, Listener, Peer, Stream};

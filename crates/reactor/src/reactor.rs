@@ -3,7 +3,9 @@
 //! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
 //! held while a task or a memory source runs, so both may call anything of this crate.
 
-use crate::executor::{Executor, RemoteQueue, TaskId, as_current};
+use crate::executor::{
+    Executor, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
+};
 use crate::source::{Sources, Token};
 use crate::timer::Timers;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -61,7 +63,7 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
     });
     let result = Rc::new(Cell::new(None));
     let slot = result.clone();
-    reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }));
+    reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }), false);
     let outcome = reactor.turn_until(|| result.take());
     // Tasks may own sources that look for their loop when dropped: end them while it exists.
     reactor.memory.take();
@@ -76,12 +78,26 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
 
 /// Adds a task to the loop.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
-    with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future)));
+    with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future), is_contained()));
 }
 
 /// Has a task polled again in this turn.
 pub fn wake(task: TaskId) {
     with(|reactor| reactor.executor.borrow_mut().wake(task));
+}
+
+/// Lets the others go on, the sockets among them, before the current task does: for whoever works
+/// through what somebody else may fill without end.
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|_| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        wake(current_task());
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Has every task polled again in this turn: something changed that all look at.
@@ -177,12 +193,21 @@ impl Reactor {
         for _ in 0..count {
             let Some((id, mut lent)) = self.executor.borrow_mut().start_poll() else { return };
             let mut context = Context::from_waker(&lent.waker);
-            let poll = as_current(id, || lent.future.as_mut().poll(&mut context));
+            let is_contained = lent.is_contained;
+            let mut poll = || as_current(id, || lent.future.as_mut().poll(&mut context));
+            let poll = match is_contained {
+                true => contain(poll).unwrap_or(Poll::Ready(())),
+                false => poll(),
+            };
             match poll {
                 Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(lent)),
                 Poll::Ready(()) => {
                     // Dropped before the table is borrowed: its destructors may call the loop.
-                    as_current(id, || drop(lent));
+                    let end = || as_current(id, || drop(lent));
+                    match is_contained {
+                        true => drop(contain(end)),
+                        false => end(),
+                    }
                     self.executor.borrow_mut().finish_poll(id, None);
                 }
             }

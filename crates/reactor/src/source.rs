@@ -49,20 +49,16 @@ impl Token {
     }
 }
 
-/// Readable, writable, or closed by the peer; as epoll's own bits.
+/// Readable, writable, closed by the peer on its side, or over on both; as epoll's own bits.
 const READ: EventFlags = EventFlags::IN;
 const WRITE: EventFlags = EventFlags::OUT;
 const HANGUP: EventFlags = EventFlags::RDHUP;
-
-/// Closed in both directions, or broken. No more is said of it.
-const OVER: EventFlags = EventFlags::HUP;
+const GONE: EventFlags = EventFlags::HUP;
 
 /// Spells `EPOLLHUP` and `EPOLLERR` out: everything that waits may go on.
 fn news(flags: EventFlags) -> EventFlags {
-    match flags.intersects(EventFlags::HUP | EventFlags::ERR) {
-        true => READ | WRITE | HANGUP | OVER,
-        false => flags,
-    }
+    let is_over = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+    if is_over { READ | WRITE | HANGUP | GONE } else { flags }
 }
 
 #[derive(Debug)]
@@ -193,6 +189,12 @@ impl Source {
         self.poll(HANGUP)
     }
 
+    /// Whether nothing can be sent to the peer any more: the connection was reset, or both sides
+    /// have closed. The current task is woken when that is so.
+    pub fn poll_gone(&self) -> Poll<()> {
+        self.poll(GONE)
+    }
+
     /// Waits until it may be readable.
     pub async fn readable(&self) {
         std::future::poll_fn(|_| self.poll_readable()).await;
@@ -215,11 +217,15 @@ impl Source {
 
     fn clear(&self, flags: EventFlags) {
         with(|reactor| {
-            if let Some(state) = reactor.sources.borrow_mut().state(self.token)
-                && !state.known.contains(OVER)
-            {
-                state.known -= flags;
-            }
+            let mut sources = reactor.sources.borrow_mut();
+            let Some(state) = sources.state(self.token) else { return };
+            state.known -= match state.known {
+                known if known.contains(GONE) => EventFlags::empty(),
+                // The end of the stream can always be read, but who has closed the one side may
+                // take its time on the other.
+                known if known.contains(HANGUP) => flags - READ,
+                _ => flags,
+            };
         });
     }
 

@@ -4,11 +4,13 @@
 //! are tried at once and wait only when the socket is full.
 
 use crate::source::{Interest, Source};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::task::Poll;
 
 /// Who is on the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,21 @@ impl Listener {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl Listener {
+    /// Whether a connection can be accepted, as the kernel says now; the current task is woken when
+    /// one comes.
+    pub fn poll_incoming(&self) -> Poll<()> {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let is_there = poll(&mut [PollFd::new(&self.source, PollFlags::IN)], Some(&now));
+        if is_there == Ok(1) {
+            return Poll::Ready(());
+        }
+        // What is known may be of one that was accepted since.
+        self.source.clear_readable();
+        self.source.poll_readable()
     }
 }
 

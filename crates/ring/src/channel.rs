@@ -19,7 +19,7 @@ use crate::spsc::{Consumer, Corrupt, Cursors, Producer, Sleep, Wake};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::waits::WaitCounter;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -107,6 +107,14 @@ impl Mapping {
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, capacities })
+    }
+
+    /// Whatever this process forks does not have the memory.
+    fn keep_from_forks(&self) -> io::Result<()> {
+        let len = self.capacities.total_bytes();
+        // SAFETY: exactly the range that `new` mapped; it changes nothing in this process.
+        let kept = unsafe { madvise(self.start.as_ptr().cast(), len, Advice::LinuxDontFork) };
+        kept.map_err(io::Error::from)
     }
 
     fn header(&self) -> &Header {
@@ -322,7 +330,8 @@ pub struct WorkerChannel {
 }
 
 impl WorkerChannel {
-    /// Maps the memory that the gateway created.
+    /// Maps the memory that the gateway created, for this process alone: a child that it forks has no
+    /// part in the conversation.
     ///
     /// # Errors
     /// `InvalidData` when it is not a channel of this version; what `fstat(2)` and `mmap(2)`
@@ -354,6 +363,7 @@ impl WorkerChannel {
             return Err(mismatch());
         }
         let mapping = Rc::new(Mapping::new(memory.as_fd(), capacities)?);
+        mapping.keep_from_forks()?;
         Ok(Self {
             requests: Consumer::new(
                 RingCursors::Requests(mapping.clone()),

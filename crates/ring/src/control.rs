@@ -42,8 +42,25 @@ pub struct HostSettings {
     pub env: BTreeMap<String, String>,
     /// User and group to run as, by number; `None` stays as started.
     pub run_as: Option<(u32, u32)>,
+    /// Whether nothing that PHP starts may gain rights by its file (`PR_SET_NO_NEW_PRIVS`).
+    pub no_new_privileges: bool,
+    /// What the kernel lets PHP's processes have.
+    pub rlimits: Rlimits,
     /// The resident script; `None` is classic mode.
     pub worker: Option<WorkerScript>,
+}
+
+/// Limits of processes (setrlimit(2)); `None` leaves what was inherited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rlimits {
+    /// Open descriptors.
+    pub files: Option<u64>,
+    /// Size of a core dump in bytes.
+    pub core_bytes: Option<u64>,
+    /// Processes and threads of the user, in all.
+    pub processes: Option<u64>,
+    /// Address space of each process in bytes.
+    pub address_space_bytes: Option<u64>,
 }
 
 /// Worker mode: a script that boots once and answers many requests.
@@ -83,8 +100,9 @@ pub enum Order {
         /// How.
         settings: Box<HostSettings>,
     },
-    /// Fork a worker. Carries four descriptors: ring memory, the worker's doorbell, the gateway's
-    /// doorbell, and where the worker's stdout and stderr go.
+    /// Fork a worker. Carries four descriptors: ring memory, where the worker waits to be rung
+    /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, and where its stdout and stderr
+    /// go.
     Fork {
         /// The number that events about this worker carry; never used twice by a supervisor.
         worker: u64,

@@ -1,32 +1,28 @@
-//! An eventfd that wakes a sleeping side.
+//! Eventfds that wake a sleeping side.
 //!
-//! The gateway polls one doorbell for all of its workers in epoll; each worker blocks on its own.
-//! Invariant: ringing never blocks (the counter saturates far beyond any real use).
+//! Each worker has two: the gateway's epoll watches the one that the worker rings, and the worker
+//! waits on an [`Awaited`] that has the other in it. Invariants: ringing never blocks, and no process
+//! but the gateway has a descriptor of what the gateway rings: `O_NONBLOCK` and an eventfd's count
+//! belong to everybody who shares it, and a full count makes write(2) block. A worker can reach
+//! neither through the epoll that it is given (epoll_ctl(2) asks for the descriptor).
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::io::{read, write};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::io::write;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Wakes whoever waits on it.
+/// Wakes whoever waits on it. Nobody reads the count: epoll tells of each ring (`EPOLLET`).
 #[derive(Debug)]
 pub struct Doorbell(OwnedFd);
 
 impl Doorbell {
-    /// A doorbell to be watched by epoll.
+    /// A doorbell to be watched by an epoll, edge by edge.
     ///
     /// # Errors
     /// What `eventfd(2)` reports.
-    pub fn nonblocking() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    /// A doorbell that [`Doorbell::wait`] blocks on.
-    ///
-    /// # Errors
-    /// What `eventfd(2)` reports.
-    pub fn blocking() -> io::Result<Self> {
-        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC)?))
     }
 
     /// A doorbell received from another process.
@@ -39,14 +35,7 @@ impl Doorbell {
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Blocks until rung and clears it; a signal ends the wait as well. Callers look at their
-    /// ring in either case.
-    pub fn wait(&self) {
-        let mut count = [0; 8];
-        let _ = read(&self.0, &mut count);
-    }
-
-    /// Another handle to the same doorbell, to be passed to another process.
+    /// Another handle to the same doorbell, for a thread or process that rings it too.
     ///
     /// # Errors
     /// What `fcntl(F_DUPFD_CLOEXEC)` reports.
@@ -54,7 +43,7 @@ impl Doorbell {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// The descriptor, to be passed to another process.
+    /// The descriptor, to be watched.
     pub fn into_fd(self) -> OwnedFd {
         self.0
     }
@@ -63,5 +52,100 @@ impl Doorbell {
 impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// Where a worker waits for doorbells that it need not have: an epoll that has them in it.
+#[derive(Debug)]
+pub struct Awaited(OwnedFd);
+
+impl Awaited {
+    /// A place to wait for `doorbell`.
+    ///
+    /// # Errors
+    /// What `epoll_create1(2)` and `epoll_ctl(2)` report.
+    pub fn new(doorbell: &Doorbell) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let awaited = Self(epoll);
+        awaited.add(doorbell)?;
+        Ok(awaited)
+    }
+
+    /// One received from another process.
+    pub fn from_fd(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Has another doorbell end the waits.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` reports.
+    pub fn add(&self, doorbell: &Doorbell) -> io::Result<()> {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        Ok(epoll::add(&self.0, doorbell, epoll::EventData::new_u64(0), flags)?)
+    }
+
+    /// Blocks until rung; a signal ends the wait as well. Callers look at their ring in either case.
+    pub fn wait(&self) {
+        self.take(None);
+    }
+
+    /// Forgets that it was rung.
+    pub fn clear(&self) {
+        self.take(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    }
+
+    fn take(&self, timeout: Option<&Timespec>) {
+        let mut space = [const { MaybeUninit::uninit() }; 2];
+        let _ = epoll::wait(&self.0, &mut space, timeout);
+    }
+}
+
+impl AsFd for Awaited {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    fn is_rung(awaited: &Awaited) -> bool {
+        let mut ready = [PollFd::new(awaited, PollFlags::IN)];
+        poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+    }
+
+    #[test]
+    fn each_ring_ends_one_wait() {
+        let doorbell = Doorbell::new().unwrap();
+        let awaited = Awaited::new(&doorbell).unwrap();
+        assert!(!is_rung(&awaited));
+        for _ in 0..3 {
+            doorbell.ring();
+            doorbell.ring();
+            assert!(is_rung(&awaited));
+            awaited.wait();
+            assert!(!is_rung(&awaited));
+        }
+    }
+
+    #[test]
+    fn a_full_count_blocks_nobody_and_wakes_still() {
+        let doorbell = Doorbell::new().unwrap();
+        let awaited = Awaited::new(&doorbell).unwrap();
+        write(&doorbell, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        doorbell.ring();
+        assert!(is_rung(&awaited));
+    }
+
+    #[test]
+    fn who_waits_has_no_way_to_the_doorbell() {
+        let doorbell = Doorbell::new().unwrap();
+        let awaited = Awaited::new(&doorbell).unwrap();
+        assert!(write(&awaited, &u64::MAX.to_ne_bytes()).is_err());
+        let other = doorbell.try_clone().unwrap();
+        assert!(epoll::delete(&awaited, &other).is_err(), "asked for by another number");
     }
 }

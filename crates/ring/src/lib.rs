@@ -10,7 +10,7 @@
 //!  gateway                                             worker (one PHP process)
 //!  Producer ──▶ requests ring  (memfd) ─────────────▶ Consumer
 //!  Consumer ◀── responses ring (same memfd) ◀──────── Producer
-//!     ▲ one doorbell (eventfd) for all its workers        ▲ one doorbell each
+//!     ▲ a doorbell (eventfd) of each worker               ▲ an epoll with its doorbell
 //! ```
 
 pub mod channel;

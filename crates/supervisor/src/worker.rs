@@ -1,4 +1,4 @@
-//! One worker process as the gateway sees it: its place in life, its ring, doorbell and output.
+//! One worker process as the gateway sees it: its place in life, its ring, doorbells and output.
 //!
 //! Owned by the keeper of a pool. Invariants: a number is never used twice, so that a late event
 //! cannot be taken for one about a successor; the ring belongs to one life and is never reused.
@@ -8,7 +8,7 @@ pub mod life;
 use crate::zygote::{Zygote, output_pipe};
 use life::{Life, Stopping};
 use outboard_ring::channel::{Capacities, GatewayChannel};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::spsc::{Corrupt, Wake};
 use std::io;
@@ -29,12 +29,13 @@ pub struct WorkerProcess {
     pub channel: GatewayChannel,
     /// Wakes it.
     pub doorbell: Doorbell,
+    /// Rung by it, and by no other.
+    answering: Option<Doorbell>,
     output: Option<OwnedFd>,
 }
 
 impl WorkerProcess {
-    /// Makes the ring, the doorbell and the output pipe of worker `number` and orders the fork.
-    /// `gateway_doorbell` is the one that the gateway polls for all of its workers.
+    /// Makes the ring, the doorbells and the output pipe of worker `number` and orders the fork.
     ///
     /// # Errors
     /// What making descriptors reports (commonly `EMFILE`), or that the zygote takes no orders.
@@ -42,18 +43,10 @@ impl WorkerProcess {
         zygote: &Zygote,
         number: u64,
         capacities: Capacities,
-        gateway_doorbell: &Doorbell,
         now_ms: u64,
     ) -> io::Result<Self> {
         let (output, output_end) = output_pipe()?;
-        let worker = Self::order_printing_to(
-            &output_end,
-            zygote,
-            number,
-            capacities,
-            gateway_doorbell,
-            now_ms,
-        )?;
+        let worker = Self::order_printing_to(&output_end, zygote, number, capacities, now_ms)?;
         Ok(Self { output: Some(output), ..worker })
     }
 
@@ -66,12 +59,13 @@ impl WorkerProcess {
         zygote: &Zygote,
         number: u64,
         capacities: Capacities,
-        gateway_doorbell: &Doorbell,
         now_ms: u64,
     ) -> io::Result<Self> {
-        let (worker, memory) = Self::prepare(number, capacities, now_ms)?;
-        let bells = (worker.doorbell.as_fd(), gateway_doorbell.as_fd());
+        let (mut worker, memory) = Self::prepare(number, capacities, now_ms)?;
+        let (awaited, answering) = (Awaited::new(&worker.doorbell)?, Doorbell::new()?);
+        let bells = (awaited.as_fd(), answering.as_fd());
         zygote.fork(number, [memory.as_fd(), bells.0, bells.1, output.as_fd()])?;
+        worker.answering = Some(answering);
         Ok(worker)
     }
 
@@ -86,10 +80,18 @@ impl WorkerProcess {
         now_ms: u64,
     ) -> io::Result<(Self, OwnedFd)> {
         let (channel, memory) = GatewayChannel::create(capacities, epoch_of(number))?;
-        let doorbell = Doorbell::blocking()?;
+        let doorbell = Doorbell::new()?;
         let life = Life::new(now_ms);
-        let worker =
-            Self { number, life, pid: None, own_bytes: 0, channel, doorbell, output: None };
+        let worker = Self {
+            number,
+            life,
+            pid: None,
+            own_bytes: 0,
+            channel,
+            doorbell,
+            answering: None,
+            output: None,
+        };
         Ok((worker, memory))
     }
 
@@ -102,6 +104,11 @@ impl WorkerProcess {
     /// the worker prints into a pipe of others.
     pub fn take_output(&mut self) -> Option<OwnedFd> {
         self.output.take()
+    }
+
+    /// The doorbell that it rings, for the loop to watch; `None` when it was taken before.
+    pub fn take_answering(&mut self) -> Option<Doorbell> {
+        self.answering.take()
     }
 
     /// The zygote reported the fork.

@@ -8,17 +8,37 @@
 //! lives as long as the gateway does.
 
 use outboard_ring::control::{self, Event, HostSettings, Order};
+use outboard_spawner::Spawner;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 /// A started PHP host.
 #[derive(Debug)]
 pub struct Zygote {
     control: OwnedFd,
-    child: Child,
+    process: Process,
+}
+
+/// Who has started it.
+#[derive(Debug)]
+enum Process {
+    /// This process.
+    Own(Child),
+    /// The spawner, as another user.
+    Spawned(outboard_spawner::Child),
+}
+
+/// Another user that a zygote runs as, and who may start it so.
+#[derive(Debug, Clone)]
+pub struct AsUser {
+    /// What is left of root.
+    pub spawner: Arc<Spawner>,
+    /// User and group, by number.
+    pub user: (u32, u32),
 }
 
 /// What [`Zygote::receive`] found.
@@ -46,17 +66,41 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
+        Self::start(settings, |theirs, output| {
+            let second = output.try_clone().map_err(SpawnError::Descriptors)?;
+            let child = Command::new(host_binary)
+                .env_clear()
+                .stdin(Stdio::from(theirs))
+                .stdout(Stdio::from(output))
+                .stderr(Stdio::from(second))
+                .spawn();
+            child.map(Process::Own).map_err(|error| SpawnError::of_exec(host_binary, error))
+        })
+    }
+
+    /// The same as another user.
+    ///
+    /// # Errors
+    /// As [`Zygote::spawn`], or that this user was not granted.
+    pub fn spawn_as(
+        user: &AsUser,
+        host_binary: &Path,
+        settings: HostSettings,
+    ) -> Result<(Self, OwnedFd), SpawnError> {
+        Self::start(settings, |theirs, output| {
+            let AsUser { spawner, user } = user;
+            let child = spawner.spawn(host_binary, *user, theirs.as_fd(), output.as_fd());
+            child.map(Process::Spawned).map_err(|error| SpawnError::of_exec(host_binary, error))
+        })
+    }
+
+    fn start(
+        settings: HostSettings,
+        process: impl FnOnce(OwnedFd, OwnedFd) -> Result<Process, SpawnError>,
+    ) -> Result<(Self, OwnedFd), SpawnError> {
         let (control, theirs) = control_sockets().map_err(SpawnError::Descriptors)?;
         let (output, output_end) = output_pipe().map_err(SpawnError::Descriptors)?;
-        let second_end = output_end.try_clone().map_err(SpawnError::Descriptors)?;
-        let child = Command::new(host_binary)
-            .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::from(output_end))
-            .stderr(Stdio::from(second_end))
-            .spawn()
-            .map_err(|error| SpawnError::of_exec(host_binary, error))?;
-        let zygote = Self { control, child };
+        let zygote = Self { control, process: process(theirs, output_end)? };
         match zygote.order(&Order::Start { settings: Box::new(settings) }, &[]) {
             Err(error) if !is_hang_up(&error) => Err(SpawnError::Settings(error)),
             _ => Ok((zygote, output)),
@@ -86,8 +130,8 @@ impl Zygote {
         }
     }
 
-    /// Orders a worker. `descriptors` are: ring memory, the worker's doorbell, the gateway's
-    /// doorbell, and where the worker's output goes. Answered by [`Event::Forked`] or
+    /// Orders a worker. `descriptors` are: ring memory, where the worker waits to be rung, what it
+    /// rings, and where its output goes. Answered by [`Event::Forked`] or
     /// [`Event::ForkFailed`].
     ///
     /// # Errors
@@ -118,25 +162,37 @@ impl Zygote {
     /// # Errors
     /// What `kill(2)` reports; a zygote that has been reaped is no error.
     pub fn kill(&mut self) -> io::Result<()> {
-        self.child.kill()
+        match &mut self.process {
+            Process::Own(child) => child.kill(),
+            Process::Spawned(child) => child.kill(),
+        }
     }
 
     /// How the zygote ended, once it has; never waits.
     pub fn reap(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        match &mut self.process {
+            Process::Own(child) => child.try_wait().ok().flatten(),
+            Process::Spawned(child) => child.try_wait(),
+        }
     }
 
     /// The zygote's process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        match &self.process {
+            Process::Own(child) => child.id(),
+            Process::Spawned(child) => child.id(),
+        }
     }
 }
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        // Both fail only for a child that was reaped already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // The spawner does so by itself.
+        if let Process::Own(child) = &mut self.process {
+            // Both fail only for a child that was reaped already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -203,6 +259,9 @@ impl SpawnError {
             }
             Self::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => {
                 "its program interpreter is missing: build it on, or for, this system"
+            }
+            Self::Exec { error, .. } if error.kind() == io::ErrorKind::Unsupported => {
+                "what the server may do as root is settled when root starts it"
             }
             Self::Exec { .. } => "build it again on, or for, this system",
             Self::Settings(_) => "hand PHP fewer ini values and environment variables",

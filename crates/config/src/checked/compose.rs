@@ -89,6 +89,10 @@ pub struct Upstream {
     pub queue_length: u32,
     /// How long they wait.
     pub queue_timeout_ms: u64,
+    /// Requests of one app that may be under way or wait.
+    pub requests_per_app: u32,
+    /// Connections to all hosts.
+    pub connections: u32,
     /// Idle connections that are kept to one host.
     pub idle_connections: u32,
     /// How long they are kept.
@@ -102,6 +106,8 @@ pub(super) fn upstream(raw: &raw::Upstream, desk: &mut Desk<'_>) -> Upstream {
         requests: raw.requests,
         queue_length: raw.queue_length,
         queue_timeout_ms: raw.queue_timeout.0,
+        requests_per_app: raw.requests_per_app,
+        connections: raw.connections,
         idle_connections: raw.idle_connections,
         idle_timeout_ms: raw.idle_timeout.0,
         ca_file: raw.ca.as_ref().map(|path| desk.file(&["upstream", "ca"], path)),

@@ -90,13 +90,15 @@ pub struct EntityNamespace {
     pub memory_bytes: u64,
 }
 
-pub(super) fn entities(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<Entities> {
+/// `apps`: how many there are.
+pub(super) fn entities(raw: &raw::Entities, apps: usize, desk: &mut Desk<'_>) -> Option<Entities> {
     let engine = engine(raw, desk)?;
     check_access(raw, desk);
     let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
     let trusted = match (&raw.trusted, &raw.listen) {
         (Some(trusted), _) => trusted.clone(),
-        (None, Some(_)) if raw.path.is_none() => on_this_machine,
+        // The PHP of several apps is on this machine, too, and not to see what is another's.
+        (None, Some(_)) if raw.path.is_none() && apps <= 1 => on_this_machine,
         (None, _) => Vec::new(),
     };
     let address = raw.listen.as_ref().map(|address| {
@@ -119,6 +121,25 @@ pub(super) fn entities(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<Entit
         trusted: listen::forwarding(&trusted, &[]),
         value_max_bytes: raw.max_value.0,
     })
+}
+
+/// An app can use what there is.
+pub(super) fn check_owners(raw: &raw::File, entities: Option<&Entities>, desk: &mut Desk<'_>) {
+    let known = |name: &str| {
+        entities.is_some_and(|entities| {
+            entities.storage.namespaces.iter().any(|namespace| namespace.name == name)
+        })
+    };
+    for (app, raw) in &raw.app {
+        for (index, name) in raw.namespaces.iter().flatten().enumerate() {
+            if !known(&name.0) {
+                let fault = Fault::new(format!("the entity store has no namespace `{}`", name.0))
+                    .hint(format!("add [entities.namespace.{}]", name.0));
+                let step = index.to_string();
+                desk.value(&["app", app, "namespaces", &step], Kind::Conflict, fault);
+            }
+        }
+    }
 }
 
 /// `None` when there is no store.

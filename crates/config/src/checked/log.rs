@@ -32,6 +32,10 @@ pub struct ErrorLog {
     pub to: LogTarget,
     /// The least serious message that is written.
     pub level: ErrorLevel,
+    /// Lines that a PHP process may write in a second, on average.
+    pub lines_per_second: u32,
+    /// The same in bytes.
+    pub bytes_per_second: u64,
 }
 
 /// Requests that took long.
@@ -99,6 +103,8 @@ pub(super) fn log(raw: &raw::Log, place: &[&str], desk: &mut Desk<'_>) -> Log {
                 raw::ErrorLevel::Info => ErrorLevel::Info,
                 raw::ErrorLevel::Debug => ErrorLevel::Debug,
             },
+            lines_per_second: raw.error.lines_per_second,
+            bytes_per_second: raw.error.bytes_per_second.0,
         },
         slow: SlowLog { to: to("slow", &raw.slow.to), after_ms: raw.slow.after.0 },
     }

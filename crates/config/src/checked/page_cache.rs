@@ -30,6 +30,8 @@ pub struct PageCache {
     pub wait_ms: u64,
     /// The longest body that is kept.
     pub body_max_bytes: u64,
+    /// Whether texts are kept in content codings too.
+    pub compresses: bool,
     /// Whether the directives of requests count.
     pub heeds_requests: bool,
     /// Which applications are known to be served; `None`: those whose files are there.
@@ -38,6 +40,8 @@ pub struct PageCache {
     pub login_cookies: Vec<String>,
     /// Further patterns of cookies that change nothing.
     pub harmless_cookies: Vec<String>,
+    /// Patterns of further request fields that change nothing, in lower case.
+    pub harmless_headers: Vec<String>,
     /// Further patterns of paths that are never kept.
     pub never: Vec<String>,
     /// Whose `PURGE` requests are obeyed.
@@ -81,6 +85,7 @@ pub(super) fn page_cache(
         .as_ref()
         .map(|path| PageCacheDisk { path: desk.absolute(path), budget_bytes: table.disk_budget.0 });
     let texts = |list: &[PlainText]| list.iter().map(|text| text.0.clone()).collect();
+    let lower = |list: &[PlainText]| list.iter().map(|text| text.0.to_lowercase()).collect();
     Some(PageCache {
         budget_bytes: table.budget.0,
         disk,
@@ -93,10 +98,12 @@ pub(super) fn page_cache(
         stale_if_error_s: seconds(table.stale_if_error.0),
         wait_ms: table.wait.0,
         body_max_bytes: table.max_body.0,
+        compresses: table.compress,
         heeds_requests: table.heed_requests,
         presets,
         login_cookies: texts(&table.login_cookies),
         harmless_cookies: texts(&table.harmless_cookies),
+        harmless_headers: lower(&table.harmless_headers),
         never: texts(&table.never),
         purge_from: listen::forwarding(&table.purge_from, &[]),
     })

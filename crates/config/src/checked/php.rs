@@ -29,6 +29,23 @@ pub struct Php {
     pub preload: Option<PathBuf>,
     /// `opcache.preload_user`.
     pub preload_user: Option<String>,
+    /// Whether programs that PHP starts gain no rights by their file.
+    pub no_new_privileges: bool,
+    /// What the kernel lets PHP's processes have.
+    pub rlimits: Rlimits,
+}
+
+/// What the kernel lets PHP's processes have; `None`: as for the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rlimits {
+    /// Open files and sockets of a process.
+    pub files: Option<u64>,
+    /// The size of a core dump.
+    pub core_bytes: u64,
+    /// Processes and threads of the app's user.
+    pub processes: Option<u64>,
+    /// The address space of a process.
+    pub address_space_bytes: Option<u64>,
 }
 
 pub(super) fn php(raw: &raw::Php, place: &[&str], desk: &mut Desk<'_>) -> Php {
@@ -47,6 +64,13 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], desk: &mut Desk<'_>) -> Php {
         extensions: raw.extensions.iter().map(dotted).collect(),
         preload: raw.preload.as_ref().map(|path| desk.file(&at("preload"), path)),
         preload_user: raw.preload_user.as_ref().map(|user| user.0.clone()),
+        no_new_privileges: raw.no_new_privileges,
+        rlimits: Rlimits {
+            files: raw.rlimits.files.map(u64::from),
+            core_bytes: raw.rlimits.core.0,
+            processes: raw.rlimits.processes.map(u64::from),
+            address_space_bytes: raw.rlimits.address_space.as_ref().map(|size| size.0),
+        },
     }
 }
 

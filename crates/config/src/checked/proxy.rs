@@ -21,6 +21,12 @@ pub struct Proxy {
     pub connect_timeout_ms: u64,
     /// How long it may be silent.
     pub timeout_ms: u64,
+    /// Whether the request's body is taken whole before.
+    pub buffers_request: bool,
+    /// Whether what a slow client has not taken yet is kept.
+    pub buffers_response: bool,
+    /// How long both sides of a WebSocket may say nothing.
+    pub tunnel_timeout_ms: u64,
     /// Whether the certificate of an `https` server is checked.
     pub verifies: bool,
 }
@@ -39,6 +45,9 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Ve
             keeps_host: one.keep_host,
             connect_timeout_ms: one.connect_timeout.0,
             timeout_ms: one.timeout.0,
+            buffers_request: one.request_buffering,
+            buffers_response: one.response_buffering,
+            tunnel_timeout_ms: one.tunnel_timeout.0,
             verifies: one.verify,
         });
     }

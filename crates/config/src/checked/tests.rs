@@ -421,3 +421,19 @@ fn what_the_engine_of_the_entity_store_does_not_do_is_a_mistake() {
     mistake(redis, Kind::BadValue, 5, "for the engine `disk`");
     mistake(redis, Kind::BadValue, 7, "not host:port");
 }
+
+#[test]
+fn one_of_several_apps_uses_the_namespaces_that_it_names_and_no_other() {
+    let store =
+        "[entities]\nfolder = \"kept\"\nlisten = \"127.0.0.1:1\"\n[entities.namespace.orders]\n";
+    let alone = valid(&format!("{APP}{store}"));
+    assert_eq!(alone.apps[0].namespaces, None);
+    assert!(alone.entities.unwrap().trusted.trusts(Some([127, 0, 0, 1].into())));
+    let two = format!("{APP}path = \"/a\"\nnamespaces = [\"orders\"]\n[app.two]\nroot = \"two\"\n");
+    let config = valid(&format!("{two}{store}"));
+    assert_eq!(config.apps[0].namespaces.as_deref(), Some(&["orders".to_owned()][..]));
+    assert_eq!(config.apps[1].namespaces.as_deref(), Some(&[][..]));
+    assert!(!config.entities.unwrap().trusted.trusts(Some([127, 0, 0, 1].into())));
+    let unknown = format!("{APP}namespaces = [\"default\", \"order\"]\n{store}");
+    assert_mistake(&unknown, Kind::Conflict, 3, "no namespace `order`");
+}

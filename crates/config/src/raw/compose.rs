@@ -127,6 +127,13 @@ pub(crate) struct Upstream {
     pub(crate) queue_length: u32,
     /// How long they wait.
     pub(crate) queue_timeout: Period,
+    /// Requests of one app, to whichever hosts, that may be under way or wait; more fail at once.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) requests_per_app: u32,
+    /// Connections to all hosts, at most a quarter of the server's descriptors. An app may have half
+    /// of them in use. When there are as many, an idle one is closed; when none is idle, requests fail.
+    #[schemars(range(min = 2, max = 1_000_000))]
+    pub(crate) connections: u32,
     /// Idle connections that are kept to one host.
     #[schemars(range(max = 100_000), extend("x-alias" = ["keepalive"]))]
     pub(crate) idle_connections: u32,
@@ -144,6 +151,8 @@ impl Default for Upstream {
             requests: 1024,
             queue_length: 1024,
             queue_timeout: Period(1_000),
+            requests_per_app: 2048,
+            connections: 8192,
             idle_connections: 512,
             idle_timeout: Period(30_000),
             ca: None,

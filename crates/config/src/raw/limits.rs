@@ -9,9 +9,23 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Limits {
-    /// Open connections; beyond them new ones wait to be accepted.
+    /// Open connections, at most half as many as the server may have descriptors. When few are left,
+    /// those that have waited longest for a request are closed; when none waits, new ones do.
     #[schemars(range(min = 1, max = 1_000_000), extend("x-alias" = ["worker_connections", "MaxRequestWorkers"]))]
     pub(crate) connections: u32,
+    /// What one address may have open: connections, and streams of HTTP/2 beside them; of IPv6, a
+    /// network of 64 bits counts as one. A further connection is closed, unless one of the address's
+    /// own waits for a request, which is closed instead; a further stream is refused. 0: as many as
+    /// come. Trusted proxies and Unix sockets have no such limit.
+    #[schemars(range(max = 1_000_000), extend("x-alias" = ["limit_conn", "MaxConnPerIP", "maxconn_per_ip", "server.max-connections-per-ip"]))]
+    pub(crate) connections_per_ip: u32,
+    /// Streams of HTTP/2, which are requests, of all connections; more are refused.
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-alias" = ["http2_max_concurrent_streams", "H2MaxSessionStreams"]))]
+    pub(crate) streams: u32,
+    /// Whether a client that closes its side of the connection is given up, as one that was reset is.
+    /// Otherwise it is answered, and is gone when it can be sent nothing more.
+    #[schemars(extend("x-alias" = ["abortonclose", "fastcgi_ignore_client_abort", "proxy_ignore_client_abort"]))]
+    pub(crate) abort_on_close: bool,
     /// The longest request line; longer: 414.
     #[schemars(extend("x-minimum" = "256 B", "x-maximum" = "1 MiB", "x-alias" = ["LimitRequestLine"]))]
     pub(crate) request_line: ByteSize,
@@ -55,9 +69,18 @@ pub(crate) struct RequestLimits {
     /// How long the client may send nothing in the middle of a body; longer: 408.
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["client_body_timeout"]))]
     pub(crate) body_timeout: Period,
+    /// Bytes a second of a body that the client has to send, on average, once `body_timeout` has
+    /// passed; fewer: 408. Framing does not count. 0: any.
+    #[schemars(extend("x-maximum" = "1 GiB", "x-alias" = ["MinRate", "MinRequestBodyDataRate", "minBytesPerSecond"]))]
+    pub(crate) body_min_rate: ByteSize,
     /// How long the client may take nothing of a response; longer: the connection is closed.
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["send_timeout", "Timeout"]))]
     pub(crate) write_timeout: Period,
+    /// Bytes a second of a response that the client has to take, on average over the time for which it
+    /// lets the server wait, once that is longer than `write_timeout`; fewer: the connection is
+    /// closed. 0: any.
+    #[schemars(extend("x-maximum" = "1 GiB", "x-alias" = ["MinResponseDataRate"]))]
+    pub(crate) write_min_rate: ByteSize,
     /// How long PHP may work on a request, by the clock on the wall; longer: 504, a backtrace in
     /// the slow log, and the worker is replaced.
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
@@ -72,6 +95,9 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections: 16_384,
+            connections_per_ip: 4_096,
+            streams: 16_384,
+            abort_on_close: false,
             request_line: ByteSize(8 << 10),
             header: ByteSize(32 << 10),
             header_count: 100,
@@ -90,7 +116,9 @@ impl Default for RequestLimits {
             body: ByteSize(64 << 20),
             body_memory: ByteSize(256 << 10),
             body_timeout: Period(30_000),
+            body_min_rate: ByteSize(500),
             write_timeout: Period(30_000),
+            write_min_rate: ByteSize(500),
             request_deadline: Period(60_000),
             response_buffer: ByteSize(1 << 20),
         }

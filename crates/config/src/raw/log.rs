@@ -1,6 +1,6 @@
 //! `[log]`: what is written down, and where.
 
-use crate::scalar::{FilePath, Period};
+use crate::scalar::{ByteSize, FilePath, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,13 @@ pub(crate) struct ErrorLog {
     /// The least serious message that is written.
     #[schemars(extend("x-alias" = ["log_level", "LogLevel"]))]
     pub(crate) level: ErrorLevel,
+    /// Lines that a PHP process may write in a second, on average; twice as many at once. What it
+    /// writes beyond that is dropped, and a line says how much.
+    #[schemars(range(min = 1))]
+    pub(crate) lines_per_second: u32,
+    /// The same in bytes.
+    #[schemars(extend("x-minimum" = "1 KiB"))]
+    pub(crate) bytes_per_second: ByteSize,
 }
 
 /// How serious a message is.
@@ -86,7 +93,12 @@ impl Default for AccessLog {
 
 impl Default for ErrorLog {
     fn default() -> Self {
-        ErrorLog { to: FilePath("stderr".to_owned()), level: ErrorLevel::Info }
+        ErrorLog {
+            to: FilePath("stderr".to_owned()),
+            level: ErrorLevel::Info,
+            lines_per_second: 1_000,
+            bytes_per_second: ByteSize(1 << 20),
+        }
     }
 }
 

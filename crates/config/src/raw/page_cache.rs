@@ -64,6 +64,9 @@ pub(crate) struct PageCache {
     pub(crate) wait: Period,
     /// The longest body that is kept.
     pub(crate) max_body: ByteSize,
+    /// Whether kept texts are also kept in brotli, zstd and gzip, for clients that take them.
+    #[schemars(extend("x-alias" = ["gzip", "brotli"]))]
+    pub(crate) compress: bool,
     /// Whether clients may ask for something newer (`Cache-Control: no-cache` and the like).
     pub(crate) heed_requests: bool,
     /// Applications whose cookies and paths are known: `"auto"` finds out by the files of the root,
@@ -74,6 +77,9 @@ pub(crate) struct PageCache {
     pub(crate) login_cookies: Vec<PlainText>,
     /// Further cookies that change nothing in a page.
     pub(crate) harmless_cookies: Vec<PlainText>,
+    /// Header fields of requests that change nothing in a page, beside those that are known; `*`
+    /// stands for anything. Any other makes whoever sends it somebody in particular.
+    pub(crate) harmless_headers: Vec<PlainText>,
     /// Further paths that are never kept; `*` stands for anything.
     pub(crate) never: Vec<PlainText>,
     /// Peers whose `PURGE` requests are obeyed.
@@ -130,10 +136,12 @@ impl Default for PageCache {
             stale_if_error: Period(600_000),
             wait: Period(10_000),
             max_body: ByteSize(4 << 20),
+            compress: true,
             heed_requests: true,
             presets: vec![PlainText("auto".to_owned())],
             login_cookies: Vec::new(),
             harmless_cookies: Vec::new(),
+            harmless_headers: Vec::new(),
             never: Vec::new(),
             purge_from: Vec::new(),
         }

@@ -1,6 +1,8 @@
 //! `[php]`: the interpreter and what it is told.
 
-use crate::scalar::{EnvName, FileExtension, FilePath, IniName, IniValue, PlainText, Scalar};
+use crate::scalar::{
+    ByteSize, EnvName, FileExtension, FilePath, IniName, IniValue, PlainText, Scalar,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,6 +43,37 @@ pub(crate) struct Php {
     pub(crate) preload: Option<FilePath>,
     /// The user that runs it when the server is started by root: `opcache.preload_user`.
     pub(crate) preload_user: Option<PlainText>,
+    /// Whether programs that PHP starts gain no rights by their file, as sudo and the sendmail of
+    /// Postfix do by the bits setuid and setgid.
+    #[schemars(extend("x-alias" = ["NoNewPrivileges", "no_new_privs"]))]
+    pub(crate) no_new_privileges: bool,
+    /// What the kernel lets PHP's processes have.
+    pub(crate) rlimits: Rlimits,
+}
+
+/// What the kernel lets PHP's processes have (setrlimit(2)); what is absent is as for the server.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Rlimits {
+    /// Open files and sockets of a process.
+    #[schemars(range(min = 32), extend("x-alias" = ["rlimit_files", "LimitNOFILE"]))]
+    pub(crate) files: Option<u32>,
+    /// The size of a core dump; 0: none is written.
+    #[schemars(extend("x-alias" = ["rlimit_core", "LimitCORE"]))]
+    pub(crate) core: ByteSize,
+    /// Processes and threads of the app's user, those of other programs counted. One app a user:
+    /// apps that share one share this.
+    #[schemars(range(min = 1), extend("x-alias" = ["LimitNPROC", "pids"]))]
+    pub(crate) processes: Option<u32>,
+    /// The address space of a process, opcache's shared memory in it.
+    #[schemars(extend("x-minimum" = "64 MiB", "x-alias" = ["LimitAS"]))]
+    pub(crate) address_space: Option<ByteSize>,
+}
+
+impl Default for Rlimits {
+    fn default() -> Self {
+        Rlimits { files: None, core: ByteSize(0), processes: None, address_space: None }
+    }
 }
 
 impl Default for Php {
@@ -56,6 +89,8 @@ impl Default for Php {
             extensions: vec![FileExtension("php".to_owned())],
             preload: None,
             preload_user: None,
+            no_new_privileges: true,
+            rlimits: Rlimits::default(),
         }
     }
 }

@@ -29,6 +29,21 @@ pub(crate) struct Proxy {
     #[serde(default = "one_minute")]
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_read_timeout", "ProxyTimeout"]))]
     pub(crate) timeout: Period,
+    /// Whether the request's body is taken whole before the server is asked, so that a slow client
+    /// does not hold one of `upstream.requests`; otherwise it goes through while it comes.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-alias" = ["proxy_request_buffering"]))]
+    pub(crate) request_buffering: bool,
+    /// Whether what the server sends faster than the client takes it is kept, in memory and then in
+    /// `io.spool`. What the client takes goes through at once either way. `X-Accel-Buffering: no` of
+    /// the server switches it off for an answer.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-alias" = ["proxy_buffering"]))]
+    pub(crate) response_buffering: bool,
+    /// How long both sides of a WebSocket may say nothing; longer: it is closed.
+    #[serde(default = "one_hour")]
+    #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["timeout tunnel", "ProxyWebsocketIdleTimeout"]))]
+    pub(crate) tunnel_timeout: Period,
     /// Whether the certificate of an `https` server is checked.
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["proxy_ssl_verify"]))]
@@ -41,6 +56,10 @@ fn yes() -> bool {
 
 fn five_seconds() -> Period {
     Period(5_000)
+}
+
+fn one_hour() -> Period {
+    Period(3_600_000)
 }
 
 fn one_minute() -> Period {

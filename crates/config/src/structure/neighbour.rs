@@ -11,6 +11,9 @@ pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> 
     if let Some((section, key)) = elsewhere(name, path) {
         return Some(format!("write `{key}` in {section}"));
     }
+    if let Some((alias, key)) = misspelt_alias(shape, name) {
+        return Some(format!("`{alias}` is called `{key}` here"));
+    }
     let known: Vec<&str> = shape.keys().map(|(key, _)| key).collect();
     (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
 }
@@ -28,6 +31,13 @@ pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> O
         (prefix || edits <= (known.len().max(word.len()) / 3).min(3)).then_some(edits)
     };
     known.filter_map(|known| Some((close(known)?, known))).min().map(|(_, known)| known)
+}
+
+/// Another server's word that `name` is probably meant to be, and the key for it here.
+fn misspelt_alias(shape: Shape, name: &str) -> Option<(&'static str, &'static str)> {
+    let aliases = || shape.keys().flat_map(|(key, shape)| shape.aliases().map(move |a| (a, key)));
+    let alias = nearest(name, aliases().map(|(alias, _)| alias))?;
+    aliases().find(|(theirs, _)| *theirs == alias)
 }
 
 /// The section that has the key under this name or under another server's name for it.

@@ -5,28 +5,28 @@
 
 use super::{Generation, Logs, Sinks};
 use crate::app::App;
-use crate::entities::Entities;
+use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
+use crate::identity::Identity;
 use crate::memory::Memory;
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
-use crate::server::ServerError;
+use crate::server::{Load, ServerError};
 use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
-use outboard_config::{Config, Diagnostics};
-use outboard_ring::doorbell::Doorbell;
+use outboard_config::Config;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// What every generation is made with.
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
-    pub(crate) load: Arc<dyn Fn() -> Result<Config, Diagnostics> + Send + Sync>,
+    pub(crate) identity: Identity,
+    pub(crate) load: Load,
 }
 
 impl Kit {
@@ -39,21 +39,21 @@ impl Kit {
         number: u32,
         config: Config,
         predecessor: Option<&Generation>,
-        doorbell: &Doorbell,
     ) -> Result<(Generation, Sinks), ServerError> {
-        let mut sinks = Sinks::default();
+        let mut sinks = Sinks::new(self.identity.opener());
         let cannot_log =
             |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
         let upstream = super::upstream(&config, predecessor);
         let entities = Entities::open(&config, predecessor, &server_logs.error);
         let entities = entities.map_err(ServerError::Setup)?;
-        let started = Started { doorbell, pools: RefCell::default() };
+        let started = Started::default();
         let mut apps = Vec::new();
         for app in &config.apps {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
-                PoolSettings::of(app, &self.host_binary).map_err(ServerError::Setup)?;
+                PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
+                    .map_err(ServerError::Setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
@@ -80,7 +80,8 @@ impl Kit {
             );
             let opened =
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
-            let operations = Fetches::new(upstream.clone(), entities.clone());
+            let operations =
+                Fetches::new(upstream.clone(), entities.clone(), Owner::of(app, &config));
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| {
@@ -96,15 +97,14 @@ impl Kit {
 }
 
 /// The pools of a generation that is being opened, which end when it cannot be.
-struct Started<'a> {
-    doorbell: &'a Doorbell,
+#[derive(Default)]
+struct Started {
     pools: RefCell<Vec<Rc<Pool>>>,
 }
 
-impl Started<'_> {
+impl Started {
     fn start(&self, settings: PoolSettings, logs: &Logs) -> Result<Rc<Pool>, ServerError> {
-        let doorbell = self.doorbell.try_clone().map_err(ServerError::Io)?;
-        let pool = Pool::start(settings, doorbell, logs.error.clone(), logs.slow.clone());
+        let pool = Pool::start(settings, logs.error.clone(), logs.slow.clone());
         self.pools.borrow_mut().push(pool.clone());
         Ok(pool)
     }
@@ -115,7 +115,7 @@ impl Started<'_> {
     }
 }
 
-impl Drop for Started<'_> {
+impl Drop for Started {
     fn drop(&mut self) {
         self.pools.take().iter().for_each(|pool| pool.retire(0));
     }

@@ -6,7 +6,9 @@
 use super::Common;
 use crate::client::Ends;
 use crate::connection::Connection;
+use crate::connections::Entry;
 use crate::memory::Held;
+use crate::pace::Pace;
 use crate::wire::Wire;
 use crate::wire::pipe::Pipe;
 use bytes::Bytes;
@@ -59,14 +61,16 @@ impl Bridge {
     }
 
     /// Has the request answered.
-    pub(super) async fn serve(self) {
+    pub(super) async fn serve(self, entry: Entry) {
         let Self { common, head, body, mut respond, held } = self;
         let (pipe, far) = Pipe::pair();
         let wire = Wire::http2(far, common.local);
-        let ends = Ends::new(common.ends.peer);
-        let connection = Connection::new(common.gateway.clone(), common.facts.clone(), wire, ends);
+        let mut ends = Ends::new(common.ends.peer);
+        ends.chosen = common.ends.chosen;
+        let connection =
+            Connection::new(common.gateway.clone(), common.facts.clone(), wire, ends, entry);
         spawn(connection.serve());
-        let Ok(written) = written(&head, body.is_end_stream()) else {
+        let Some(written) = written(&head, body.is_end_stream()) else {
             return respond.send_reset(Reason::PROTOCOL_ERROR);
         };
         let pipe = Rc::new(pipe);
@@ -75,13 +79,12 @@ impl Bridge {
         if is_written && !body.is_end_stream() {
             spawn(send_body(pipe.clone(), body, !head.headers().contains_key("content-length")));
         }
-        let write_timeout_ms = common.gateway.limits().write_timeout_ms;
         let mut answer = Answer {
             pipe,
             input: Vec::new(),
             method: Method::of(head.method().as_str().as_bytes()),
-            write_timeout_ms,
-            common,
+            pace: Pace::of_response(&common.gateway.limits()),
+            common: common.clone(),
             held,
         };
         drop(head);
@@ -92,16 +95,35 @@ impl Bridge {
     }
 }
 
-/// The request's head in HTTP/1.1 (RFC 9113 8.3.1).
-fn written(head: &Request<()>, is_whole: bool) -> Result<Vec<u8>, outboard_http1::InvalidHeader> {
+/// The host of a request; `None` where two are named (RFC 9113 8.3.1), or the same one twice
+/// (RFC 9112 3.2).
+fn host(head: &Request<()>) -> Option<&[u8]> {
+    let mut lines = head.headers().get_all("host").iter().map(|host| host.as_bytes());
+    let (host, second) = (lines.next(), lines.next());
+    let authority = head.uri().authority().map(|authority| authority.as_str().as_bytes());
+    // The scheme's own port need not be written (RFC 3986 6.2.3).
+    let bare = |host: &'_ [u8]| host.strip_suffix(b":443").unwrap_or(host).to_ascii_lowercase();
+    let agree = authority.zip(host).is_none_or(|(authority, host)| bare(authority) == bare(host));
+    (second.is_none() && agree).then_some(authority.or(host).unwrap_or_default())
+}
+
+/// The request's head in HTTP/1.1 (RFC 9113 8.3.1); `None` for one that is malformed.
+fn written(head: &Request<()>, is_whole: bool) -> Option<Vec<u8>> {
+    let host = host(head)?;
+    in_http1(head, host, is_whole).ok()
+}
+
+fn in_http1(
+    head: &Request<()>,
+    host: &[u8],
+    is_whole: bool,
+) -> Result<Vec<u8>, outboard_http1::InvalidHeader> {
     let mut bytes = Vec::with_capacity(1024);
     let target = head.uri().path_and_query().map_or("*", |target| target.as_str());
     let target =
         if head.method() == http::Method::OPTIONS && target == "/*" { "*" } else { target };
     write_request_line(&mut bytes, head.method().as_str().as_bytes(), target.as_bytes())?;
-    let authority = head.uri().authority().map(|authority| authority.as_str().as_bytes());
-    let host = head.headers().get("host").map(|host| host.as_bytes());
-    write_header(&mut bytes, b"Host", authority.or(host).unwrap_or_default())?;
+    write_header(&mut bytes, b"Host", host)?;
     let mut cookies: Vec<u8> = Vec::new();
     for (name, value) in head.headers() {
         match name.as_str() {
@@ -173,7 +195,7 @@ struct Answer {
     pipe: Rc<Pipe>,
     input: Vec<u8>,
     method: Method,
-    write_timeout_ms: u64,
+    pace: Pace,
     common: Rc<Common>,
     held: Held,
 }
@@ -321,9 +343,9 @@ impl Answer {
                 }
                 stream.poll_capacity(context)
             });
-            let until_ms = now_ms() + self.write_timeout_ms;
-            let granted = with_deadline(until_ms, granted).await.ok().flatten();
+            let granted = self.pace.wait(granted).await.ok().flatten();
             let count = granted.ok_or(Broken(Reason::CANCEL))??;
+            self.pace.count(count);
             let piece = data.split_to(count.min(data.len()));
             self.common.sending.hand(piece.len());
             stream.send_data(piece, is_last && data.is_empty())?;
@@ -341,16 +363,17 @@ impl Answer {
 
     /// Waits while more waits for the socket than may, as long as it takes something in time.
     async fn room(&self, stream: &mut SendStream<Bytes>) -> Result<(), Broken> {
-        let sending = &self.common.sending;
+        let (sending, gateway) = (&self.common.sending, &self.common.gateway);
+        let timeout_ms = gateway.limits().write_timeout_ms;
         loop {
             let room = poll_fn(|context| match stream.poll_reset(context).is_ready() {
                 true => Poll::Ready(Err(Broken(Reason::CANCEL))),
                 false => sending.poll_room().map(Ok),
             });
-            let until_ms = now_ms().max(sending.moved_ms()) + self.write_timeout_ms;
+            let until_ms = now_ms().max(sending.moved_ms()) + timeout_ms;
             match with_deadline(until_ms, room).await {
                 Ok(room) => return room,
-                Err(_) if sending.moved_ms() + self.write_timeout_ms > now_ms() => {}
+                Err(_) if sending.moved_ms() + timeout_ms > now_ms() => {}
                 Err(_) => return Err(Broken(Reason::CANCEL)),
             }
         }
@@ -361,6 +384,35 @@ impl Answer {
         let by_bytes = self.pipe.widening_bytes();
         if by_bytes > 0 && self.held.try_grow(2 * by_bytes) {
             self.pipe.widen(by_bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_one_host() {
+        for (authority, hosts, expected) in [
+            ("https://a.test/", &[][..], Some("a.test")),
+            ("https://a.test/", &["a.test"], Some("a.test")),
+            ("https://a.test/", &["A.TEST:443"], Some("a.test")),
+            ("https://a.test:8443/", &["a.test:8443"], Some("a.test:8443")),
+            ("https://a.test:8443/", &["a.test"], None),
+            ("https://a.test/", &["b.test"], None),
+            ("https://a.test/", &[""], None),
+            ("https://a.test/", &["a.test", "a.test"], None),
+            ("/", &["a.test"], Some("a.test")),
+            ("/", &["a.test", "a.test"], None),
+            ("/", &["a.test", "b.test"], None),
+            ("/", &[], Some("")),
+        ] {
+            let request = Request::get(authority);
+            let head = hosts.iter().fold(request, |head, host| head.header("host", *host));
+            let head = head.body(()).unwrap();
+            let found = host(&head);
+            assert_eq!(found, expected.map(str::as_bytes), "{authority} {hosts:?}");
         }
     }
 }

@@ -6,9 +6,14 @@
 use super::{BindError, Bound, ListenerFacts, Serves};
 use crate::gateway::Gateway;
 use crate::log::Level;
+use crate::opener::Opener;
 use crate::server::{AdminSocket, ServerError};
+use crate::users;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
-use outboard_tls::{CertificateFiles, ServerConfig, server_settings};
+use outboard_tls::{CertificateFiles, ServerSettings};
+use rustix::fs::chown;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,11 +32,11 @@ impl Wanted {
     ///
     /// # Errors
     /// A certificate or key that cannot be used.
-    pub(crate) fn of(config: &Config) -> Result<Vec<Self>, ServerError> {
+    pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
         let apps = config.listeners.iter().map(|listener| {
             let facts = ListenerFacts {
                 forwarding: listener.forwarding.clone(),
-                tls: tls(listener).map_err(ServerError::Setup)?,
+                tls: tls(listener, opener).map_err(ServerError::Setup)?,
                 redirects_to_https: listener.redirects_to_https,
                 ..ListenerFacts::plain(Serves::Apps)
             };
@@ -50,7 +55,7 @@ impl Wanted {
     }
 }
 
-fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
+fn tls(listener: &Listener, opener: &Opener) -> Result<Option<Arc<ServerSettings>>, String> {
     if listener.certificates.is_empty() {
         return Ok(None);
     }
@@ -59,7 +64,8 @@ fn tls(listener: &Listener) -> Result<Option<Arc<ServerConfig>>, String> {
         key: certificate.key.clone(),
     });
     let files: Vec<CertificateFiles> = files.collect();
-    Ok(Some(Arc::new(server_settings(&files, &[b"h2", b"http/1.1"])?)))
+    let open = |path: &Path| opener.read(path);
+    Ok(Some(Arc::new(ServerSettings::read(&files, &[b"h2", b"http/1.1"], &open)?)))
 }
 
 fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
@@ -69,6 +75,14 @@ fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {
     };
     let entities = config.entities.as_ref().and_then(|entities| entities.listen.clone());
     metrics.into_iter().chain(entities.map(|address| (address, Serves::Entities))).collect()
+}
+
+/// Reads what the listeners of a configuration need, and keeps nothing of it.
+///
+/// # Errors
+/// A certificate or key that cannot be used.
+pub(crate) fn check(config: &Config) -> Result<(), ServerError> {
+    Wanted::of(config, &Opener::default()).map(drop)
 }
 
 /// The addresses that a configuration wants.
@@ -113,10 +127,31 @@ pub(crate) fn listen_first(
 
 fn listen_for_orders(gateway: &Rc<Gateway>, path: &Path) -> Result<(), BindError> {
     let facts = Rc::new(ListenerFacts::plain(Serves::Admin));
-    let address = ListenAddress::Unix { path: path.to_owned(), mode: 0o600 };
-    let bound = Bound::start(gateway, address, facts, 16)?;
+    let config = &gateway.generation().config;
+    let address = for_orders(config, path);
+    let bound = Bound::start(gateway, address.clone(), facts, 16)?;
     gateway.listeners.borrow_mut().push(bound);
-    Ok(())
+    give_to_group(config, path).map_err(|source| BindError::new(address, source))
+}
+
+/// An admin socket is for the server's own user, and for a group if one is named.
+pub(crate) fn for_orders(config: &Config, path: &Path) -> ListenAddress {
+    let mode = if config.admin.group.is_some() { 0o660 } else { 0o600 };
+    ListenAddress::Unix { path: path.to_owned(), mode }
+}
+
+/// Lets the members of the configured group open an admin socket.
+///
+/// # Errors
+/// There is no such group, or it is not for this user to give files to.
+pub(crate) fn give_to_group(config: &Config, path: &Path) -> io::Result<()> {
+    let Some(name) = &config.admin.group else { return Ok(()) };
+    let group = users::group_id(name).map_err(io::Error::other)?;
+    // Root has done it before it gave itself up.
+    if std::fs::metadata(path)?.gid() == group.as_raw() {
+        return Ok(());
+    }
+    Ok(chown(path, None, Some(group))?)
 }
 
 /// Binds the addresses that the present generation does not have.

@@ -70,11 +70,26 @@ impl ErrorLog {
 
     /// Writes one event.
     pub(crate) fn write(&self, level: Level, event: Event<'_>) {
-        if level < self.level {
+        self.add(level, event);
+        self.flush();
+    }
+
+    /// Whether events of this level are written.
+    pub(crate) fn takes(&self, level: Level) -> bool {
+        level >= self.level && self.sink.is_on()
+    }
+
+    /// Adds one event to those that the next [`Self::flush`] writes together.
+    pub(crate) fn add(&self, level: Level, event: Event<'_>) {
+        if !self.takes(level) {
             return;
         }
         let time = rfc3339(Wall::now());
         self.sink.line(|out| write_line(out, &time, level, event));
+    }
+
+    /// Writes what was added.
+    pub(crate) fn flush(&self) {
         self.sink.flush();
     }
 

@@ -20,7 +20,7 @@ pub(crate) async fn give_back(gateway: Rc<Gateway>) {
     let mut most_bytes = 0;
     loop {
         sleep(LOOK_MS).await;
-        let connections = gateway.connections() as usize;
+        let connections = gateway.connections.connections() as usize;
         let used_bytes = gateway.memory.held_bytes() + connections * CONNECTION_BYTES;
         most_bytes = used_bytes.max(most_bytes);
         if is_worth_it(most_bytes, used_bytes) {

@@ -5,15 +5,13 @@
 //! repay the work are left alone.
 
 use super::PageCache;
-use outboard_page_cache::{COMPRESS_MIN_BYTES, Coding, Entry, Found, Shared, Stamp, compressed};
+use outboard_page_cache::{Coding, Entry, Found, Shared, Stamp, compressed};
 use outboard_reactor::{blocking, spawn};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A page that lives more shortly is not worth it.
-const LIFETIME_MIN_S: u32 = 5;
 /// More pages than this do not wait; they are sent as they are.
 const WAITING_MAX: usize = 256;
 
@@ -28,11 +26,8 @@ pub(super) struct Compressor {
 impl PageCache {
     /// Has the codings of a page made, if they are worth it, and has it written to disk.
     pub(super) fn compress(self: &Rc<Self>, entry: &Shared) {
-        let is_worth_it = entry.may_compress()
-            && entry.plain().body.len() >= COMPRESS_MIN_BYTES
-            && entry.times().lifetime_s >= LIFETIME_MIN_S;
         let mut waiting = self.compressor.waiting.borrow_mut();
-        if !is_worth_it || waiting.len() >= WAITING_MAX {
+        if !entry.may_compress() || waiting.len() >= WAITING_MAX {
             return self.shelve(entry);
         }
         waiting.push_back((entry.clone(), self.store.borrow().stamp()));

@@ -5,11 +5,12 @@
 
 use super::{PageCache, now_s};
 use crate::app::App;
+use crate::buffers::Buffers;
 use crate::connection::Connection;
 use crate::turn::Turn;
 use outboard_page_cache::{
     self as rules, Entry, Field, Fields, Found, Key, Missed, Outcome, Request, RequestDirectives,
-    RequestFacts, Reuse, Shared, Visitor,
+    RequestFacts, Reuse, Shared,
 };
 
 /// What is known of a page in the places behind memory: the disk, and what is shared.
@@ -45,6 +46,20 @@ pub(super) struct Wanted {
     pub(super) is_head: bool,
 }
 
+/// The host that a request is for, as the origin is told it.
+pub(super) fn host<'a>(turn: &'a Turn, buffers: &'a Buffers) -> &'a [u8] {
+    let own = buffers.head.host(&buffers.input);
+    turn.forwarded.host.as_deref().or(own).unwrap_or_default()
+}
+
+/// The fields of a request, with that host.
+pub(super) fn fields<'a>(turn: &'a Turn, buffers: &'a Buffers) -> Vec<Field<'a>> {
+    let host = host(turn, buffers);
+    let is_host = |name: &[u8]| name.eq_ignore_ascii_case(b"host");
+    let others = buffers.head.headers(&buffers.input).filter(|(name, _)| !is_host(name));
+    std::iter::once((&b"host"[..], host)).chain(others).collect()
+}
+
 impl PageCache {
     /// Looks a request up. `has_waited` says that a page was just made for it.
     pub(super) fn consult(
@@ -57,7 +72,8 @@ impl PageCache {
     ) -> Consulted {
         let buffers = connection.buffers();
         let (head, input) = (&buffers.head, &buffers.input);
-        let fields: Vec<Field<'_>> = head.headers(input).collect();
+        let host = host(turn, buffers);
+        let fields = fields(turn, buffers);
         let fields = Fields(&fields);
         let path = app.below_prefix(&buffers.path);
         let request = Request { method: turn.asked.method, path, fields };
@@ -68,7 +84,6 @@ impl PageCache {
         if self.audit.has_taken_out(path) {
             return Consulted::Bypass(rules::Reason::Audit);
         }
-        let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
         let key = Key::new(turn.forwarded.https, host, &head.origin_form(input));
         let answers = |entry: &Entry| {
             let is_silent = entry.audience() == rules::Audience::Anonymous;
@@ -126,13 +141,12 @@ impl PageCache {
         if facts.directives.only_if_cached {
             return Consulted::Nothing;
         }
-        let is_anonymous = facts.visitor == Visitor::Anonymous && !facts.has_authorization;
         Consulted::Make(Wanted {
             key,
             missed,
             is_shared: !facts.is_head
                 && !facts.directives.no_store
-                && (is_anonymous || stale.is_some()),
+                && (facts.is_anonymous() || stale.is_some()),
             stale,
             directives: facts.directives,
             is_head: facts.is_head,

@@ -38,9 +38,13 @@ impl PageCache {
         if head.used_session {
             return Err(rules::Reason::Session);
         }
+        if head.expires_at_once {
+            return Err(rules::Reason::NoLifetime);
+        }
         let response: Vec<Field<'_>> = head.headers.lines().collect();
         let response = Response { status: head.status, fields: Fields(&response) };
-        let storable = self.judge(asked, response)?;
+        let mut storable = self.judge(asked, response)?;
+        storable.no_transform |= !self.compresses;
         let now_s = storable.freshness.received_s;
         let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
         let mut store = self.store.borrow_mut();
@@ -102,7 +106,7 @@ impl PageCache {
         let stored = stale.received_fields();
         let answer: Vec<Field<'_>> = head.headers.lines().collect();
         let answer = Response { status: head.status, fields: Fields(&answer) };
-        if head.used_session {
+        if head.used_session || head.expires_at_once {
             return None;
         }
         if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {

@@ -5,7 +5,7 @@
 //! its script began is not kept; a script that fails is stood in for by what there was before, if
 //! that may be.
 
-use super::consult::Wanted;
+use super::consult::{Wanted, fields};
 use super::flights::{Lead, Part};
 use super::keeping::Asked;
 use super::{PageCache, now_s, serve};
@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::origin::{Begun, Origin};
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, label, refuse};
+use crate::turn::{Answered, Turn, refuse, told};
 use outboard_page_cache::{
     self as rules, Entry, Field, Fields, Key, Outcome, Response, Shared, Stamp, Validators,
 };
@@ -176,14 +176,14 @@ impl<'a> Making<'a> {
 
     /// Logs and counts a failure that the client does not see.
     fn note(&self, connection: &mut Connection, reason: Reason) {
-        let label = label(connection);
-        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &label);
+        let text = told(connection, self.turn);
+        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &text);
         connection.gateway.counters.borrow_mut().refused(reason);
     }
 
     fn with_asked<T>(&self, connection: &mut Connection, judge: impl FnOnce(&Asked<'_>) -> T) -> T {
         let buffers = connection.buffers();
-        let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
+        let fields = fields(self.turn, buffers);
         let path = self.app.below_prefix(&buffers.path);
         let (key, request_s) = (&self.wanted.key, self.request_s);
         judge(&Asked { key, path, fields: Fields(&fields), request_s })
@@ -216,7 +216,7 @@ impl PageCache {
         let Some(prepared) = origin.prepare(connection, turn, app, &wish) else { return };
         let buffers = connection.buffers();
         let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-        let fields: Vec<_> = buffers.head.headers(&buffers.input).map(own).collect();
+        let fields: Vec<_> = fields(turn, buffers).into_iter().map(own).collect();
         let path = buffers.path.clone();
         let (cache, app, request_id) = (self.clone(), app.clone(), turn.request_id);
         let stale = stale.clone();

@@ -43,7 +43,7 @@ pub(crate) async fn purge(
     let fields = Fields(&fields);
     let is_soft = ["soft-purge", "fastly-soft-purge"].iter().any(|name| fields.contains(name));
     let tags = cache.store.borrow().tags_of(fields);
-    let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
+    let host = super::consult::host(turn, buffers);
     let selectors = if tags.is_empty() {
         // Who purges from beside the server often speaks plain HTTP for pages that others get by TLS.
         let path = head.origin_form(input);

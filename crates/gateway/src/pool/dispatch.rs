@@ -4,31 +4,47 @@
 //! request waits only while no worker has room; whatever a worker has not started is given to
 //! another when it leaves.
 
+use super::budget::{Budget, Share};
 use super::members::Members;
-use super::worker::{Heard, Then, Worker};
+use super::worker::{Heard, More, News, Then, Worker};
 use super::{Phase, Pool};
 use crate::exchange::Exchange;
 use crate::log::Level;
 use crate::reason::Reason;
-use outboard_reactor::now_ms;
+use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
 use outboard_supervisor::plan::recycle;
 use outboard_supervisor::worker::life::{LEAVING_GRACE_MS, Moved, State};
 use std::rc::Rc;
 
 impl Pool {
-    /// Looks into the rings of all workers that could have news. Returns whether any had.
-    pub(crate) fn look(&self) -> bool {
-        let mut members = self.members.borrow_mut();
-        let mut had_news = false;
-        for slot in 0..members.workers.len() {
-            had_news |= self.look_at(&mut members, slot);
+    /// Looks into the rings of all workers that could have news, within the budget. Returns whether
+    /// any had, or has more.
+    pub(crate) fn look(&self, budget: &mut Budget) -> bool {
+        let had_news = self.has_asked() || self.look_at_all(budget);
+        if self.said.take() {
+            self.error_log.flush();
         }
-        members.all_mut().for_each(Worker::ring_if_due);
-        drop(members);
         self.replace_used_forks();
         self.order_successors();
-        self.begin_operations();
+        self.begin_operations(budget);
+        had_news
+    }
+
+    fn look_at_all(&self, budget: &mut Budget) -> bool {
+        let mut members = self.members.borrow_mut();
+        let (count, first) = (members.workers.len(), self.first_slot.get());
+        let mut had_news = false;
+        for turn in 0..count {
+            let slot = if first + turn < count { first + turn } else { (first + turn) % count };
+            had_news |= self.look_at(&mut members, slot, Share::LOOK, budget);
+            if budget.is_spent() {
+                self.first_slot.set(slot + 1);
+                had_news = true;
+                break;
+            }
+        }
+        members.all_mut().for_each(Worker::ring_if_due);
         had_news
     }
 
@@ -53,21 +69,26 @@ impl Pool {
         self.members.borrow_mut().all_mut().for_each(Worker::cancel_sleep);
     }
 
-    pub(super) fn look_at(&self, members: &mut Members, slot: usize) -> bool {
+    /// True as well when it has said more than its share.
+    pub(super) fn look_at(
+        &self,
+        members: &mut Members,
+        slot: usize,
+        mut share: Share,
+        budget: &mut Budget,
+    ) -> bool {
         let mut had_news = false;
-        loop {
+        while !share.is_spent() {
             let Some(worker) = members.workers[slot].as_mut() else { return had_news };
             if !worker.may_speak() {
                 return had_news;
             }
-            let looked = worker.pump().and_then(|()| {
-                let scratch = &mut self.scratch.borrow_mut();
-                worker.look(scratch, now_ms(), |worker, tag, heard| match heard {
-                    Heard::Line(line) => self.log(worker, tag, line),
-                    Heard::Operation(payload) => self.ask(worker, tag, payload),
-                })
-            });
-            match looked {
+            let count = |len| {
+                share.count(len);
+                budget.count(len);
+                if share.is_spent() || budget.is_spent() { More::Later } else { More::Wanted }
+            };
+            match self.hear(worker, count) {
                 Ok(Some(news)) => {
                     had_news = true;
                     if let Some(lease) = &news.finished {
@@ -75,7 +96,7 @@ impl Pool {
                     }
                     self.act(members, slot, news.then);
                 }
-                Ok(None) => return had_news,
+                Ok(None) => return had_news || share.is_spent(),
                 Err(corrupt) => {
                     self.condemn(worker, corrupt);
                     members.settle(slot);
@@ -83,6 +104,24 @@ impl Pool {
                 }
             }
         }
+        true
+    }
+
+    /// What a worker has said. Should that make us panic, it costs this worker and no other.
+    fn hear(
+        &self,
+        worker: &mut Worker,
+        count: impl FnMut(usize) -> More,
+    ) -> Result<Option<News>, Corrupt> {
+        let heard = contain(|| {
+            worker.pump()?;
+            let scratch = &mut self.scratch.borrow_mut();
+            worker.look(scratch, now_ms(), count, |worker, tag, heard| match heard {
+                Heard::Line(line) => self.log(worker, tag, line),
+                Heard::Operation(payload) => self.ask(worker, tag, payload),
+            })
+        });
+        heard.unwrap_or(Err(PANICKED))
     }
 
     /// What follows from a worker's news.
@@ -261,6 +300,10 @@ impl Pool {
         }
     }
 }
+
+/// What is said of a worker whose words made the gateway panic.
+pub(super) const PANICKED: Corrupt =
+    Corrupt { what: "what it said made the gateway panic, which standard error tells of" };
 
 /// A worker for which requests lie ahead does not ring for each answer (`Link::publish_answer` of the
 /// host). Should the next request take long, the answers before it wait no longer than this.

@@ -11,8 +11,9 @@ mod forks;
 mod queue;
 mod sizing;
 
+use super::allowance::Allowance;
 use super::operations::NoOperations;
-use super::printed;
+use super::printed::{self, Printer};
 use super::routes::Routes;
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
@@ -23,7 +24,6 @@ pub(super) use burial::add_waits;
 use burial::describe_exit;
 use outboard_reactor::{Event, Interest, Source, now_ms, sleep, spawn, with_deadline};
 use outboard_ring::control;
-use outboard_ring::doorbell::Doorbell;
 use outboard_supervisor::plan::backoff::Backoff;
 use outboard_supervisor::worker::life::State;
 use outboard_supervisor::zygote::{Received, Zygote, output_pipe};
@@ -112,11 +112,10 @@ impl Pool {
     /// A pool whose keeper starts PHP at once; see [`Pool::ready`].
     pub(crate) fn start(
         settings: PoolSettings,
-        gateway_doorbell: Doorbell,
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
     ) -> Rc<Self> {
-        let pool = Self::idle(settings, gateway_doorbell, error_log, slow_log);
+        let pool = Self::idle(settings, error_log, slow_log);
         spawn(keep(pool.clone()));
         pool
     }
@@ -124,7 +123,6 @@ impl Pool {
     /// A pool without a keeper.
     pub(super) fn idle(
         settings: PoolSettings,
-        gateway_doorbell: Doorbell,
         error_log: Rc<ErrorLog>,
         slow_log: Rc<ErrorLog>,
     ) -> Rc<Self> {
@@ -133,6 +131,7 @@ impl Pool {
             me: me.clone(),
             keeping: RefCell::new(Keeping::new(&settings)),
             routes: RefCell::new(Routes::new(settings.is_resident())),
+            allowance: Rc::new(Allowance::new(settings.log_rate)),
             settings,
             members: RefCell::default(),
             zygote: RefCell::default(),
@@ -141,13 +140,14 @@ impl Pool {
             counters: RefCell::default(),
             demand: Event::default(),
             phase_changed: Event::default(),
-            gateway_doorbell,
             scratch: RefCell::default(),
             completion: RefCell::default(),
             operations: RefCell::new(Rc::new(NoOperations)),
             memory: RefCell::new(Account::detached()),
             asked: RefCell::default(),
             left: RefCell::default(),
+            said: Cell::new(false),
+            first_slot: Cell::new(0),
             used_forks: Cell::new(0),
             successions: RefCell::default(),
             error_log,
@@ -232,12 +232,18 @@ async fn keep(pool: Rc<Pool>) {
 impl Pool {
     /// Starts the zygote; returns its control socket as a source.
     fn boot(self: &Rc<Self>) -> Result<Source, String> {
-        let spawned = Zygote::spawn(&self.settings.host_binary, self.settings.host.clone());
+        let (program, host) = (&self.settings.host_binary, self.settings.host.clone());
+        let spawned = match &self.settings.as_user {
+            Some(user) => Zygote::spawn_as(user, program, host),
+            None => Zygote::spawn(program, host),
+        };
         let (zygote, output) = spawned.map_err(|error| format!("{error}; {}", error.hint()))?;
-        spawn(printed::relay(self.clone(), None, output));
+        let printer =
+            Printer { pool: self.clone(), number: None, allowance: self.allowance.clone() };
+        spawn(printed::relay(printer.clone(), output));
         if self.settings.forks_per_request() {
             let (output, output_end) = output_pipe().map_err(|error| error.to_string())?;
-            spawn(printed::relay(self.clone(), None, output));
+            spawn(printed::relay(printer, output));
             self.keeping.borrow_mut().output = Some(output_end);
         }
         let control = zygote.control_fd().try_clone_to_owned();
@@ -374,7 +380,7 @@ impl Pool {
         members.all_mut().find(|worker| worker.process.number == number).map(act)
     }
 
-    fn say(&self, level: Level, text: &str) {
+    pub(super) fn say(&self, level: Level, text: &str) {
         let event = LogEvent { app: Some(&self.settings.app), text, ..LogEvent::default() };
         self.error_log.write(level, event);
     }
@@ -389,5 +395,6 @@ impl Pool {
         self.resize(now_ms);
         self.go_on_retiring();
         self.order_successors();
+        self.tell_dropped();
     }
 }

@@ -7,9 +7,11 @@
 //! order; when it has gone, its operations are forgotten.
 
 use super::Pool;
+use super::budget::Budget;
+use super::dispatch::PANICKED;
 use super::worker::Worker;
 use crate::memory::Account;
-use outboard_reactor::current_task;
+use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use std::fmt;
@@ -163,11 +165,27 @@ impl Pool {
         self.memory.replace(account);
     }
 
-    /// Hands over what workers have asked for since the last time. The workers are not borrowed.
-    pub(super) fn begin_operations(&self) {
+    /// Whether operations wait to be begun; until then no more are heard.
+    pub(super) fn has_asked(&self) -> bool {
+        !self.asked.borrow().is_empty()
+    }
+
+    /// Hands over what workers have asked for, within the budget. The workers are not borrowed.
+    /// One whose operation makes us panic is the only one that it costs.
+    pub(super) fn begin_operations(&self, budget: &mut Budget) {
         let operations = self.operations.borrow().clone();
-        for (asker, payload) in self.asked.take() {
-            operations.begin(asker, &payload);
+        while !budget.is_spent() {
+            let Some((asker, payload)) = self.asked.borrow_mut().pop_front() else { break };
+            let id = asker.worker;
+            if contain(|| operations.begin(asker, &payload)).is_err()
+                && let Some(worker) = self.members.borrow_mut().find(id)
+            {
+                self.condemn(worker, PANICKED);
+            }
+            budget.glance();
+        }
+        if self.has_asked() {
+            return;
         }
         for worker in self.left.take() {
             operations.forget(worker);
@@ -178,7 +196,7 @@ impl Pool {
     pub(super) fn ask(&self, worker: &Worker, request: Tag, payload: &[u8]) {
         let (pool, memory) = (self.me.clone(), worker.memory().clone());
         let asker = Asker { pool, worker: worker.id, request, memory };
-        self.asked.borrow_mut().push((asker, payload.to_vec()));
+        self.asked.borrow_mut().push_back((asker, payload.to_vec()));
     }
 
     /// A worker has gone.

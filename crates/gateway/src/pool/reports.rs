@@ -59,9 +59,26 @@ impl Pool {
         let text = &String::from_utf8_lossy(line.text);
         worker.keep_words(text);
         worker.keep_words_about(tag, text);
+        let level = Level::from_syslog(line.severity);
+        if !self.error_log.takes(level) || !worker.allowance.admit(line.text.len()) {
+            return;
+        }
         let request = worker.request_id(tag);
-        let event = LogEvent { request, text, ..self.event(worker) };
-        self.error_log.write(Level::from_syslog(line.severity), event);
+        // Written with the others of this look.
+        self.said.set(true);
+        self.error_log.add(level, LogEvent { request, text, ..self.event(worker) });
+    }
+
+    /// Tells of lines that were dropped while there were too many, once that is over.
+    pub(super) fn tell_dropped(&self) {
+        if let Some(dropped) = self.allowance.take_dropped() {
+            self.say(Level::Warn, &self.allowance.tell(dropped));
+        }
+        for worker in self.members.borrow().all() {
+            if let Some(dropped) = worker.allowance.take_dropped() {
+                self.say_of(worker, Level::Warn, &worker.allowance.tell(dropped));
+            }
+        }
     }
 
     pub(super) fn say_of(&self, worker: &Worker, level: Level, text: &str) {

@@ -1,10 +1,14 @@
 //! How a pool is run, from what the configuration says of its app.
 
+use super::allowance::LogRate;
 use crate::php_settings;
 use outboard_config::{App, Count, LogTarget, MemoryBudget, Tasks};
 use outboard_ring::control::{HostSettings, Isolation};
+use outboard_spawner::Spawner;
 use outboard_supervisor::memory;
+use outboard_supervisor::zygote::AsUser;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a pool is run. Times in ms.
 #[derive(Debug, Clone)]
@@ -13,6 +17,8 @@ pub(crate) struct PoolSettings {
     pub app: String,
     /// The host binary.
     pub host_binary: PathBuf,
+    /// Who starts it, and as whom, when the gateway itself cannot.
+    pub as_user: Option<AsUser>,
     /// What the host needs.
     pub host: HostSettings,
     /// Workers that are always there; `None` for one a core.
@@ -39,6 +45,8 @@ pub(crate) struct PoolSettings {
     pub recycle_memory_bytes: Option<u64>,
     /// Longest run of a request.
     pub deadline_ms: u64,
+    /// What a PHP process may write into the error log.
+    pub log_rate: LogRate,
     /// A request longer than this is written to the slow log.
     pub slow_ms: Option<u64>,
     /// Longest start of PHP.
@@ -46,12 +54,25 @@ pub(crate) struct PoolSettings {
 }
 
 impl PoolSettings {
-    /// Those of an app's requests; `host_binary` when the app names none.
+    /// Those of an app's requests; `host_binary` when the app names none, `spawner` when the gateway
+    /// has given up root.
     ///
     /// # Errors
     /// A user or group that does not exist.
-    pub(crate) fn of(app: &App, host_binary: &Path) -> Result<Self, String> {
+    pub(crate) fn of(
+        app: &App,
+        host_binary: &Path,
+        spawner: Option<&Arc<Spawner>>,
+    ) -> Result<Self, String> {
         let pool = &app.pool;
+        let mut host = php_settings::of(app)?;
+        let as_user = match (spawner, host.run_as) {
+            (Some(spawner), Some(user)) => {
+                host.run_as = None;
+                Some(AsUser { spawner: spawner.clone(), user })
+            }
+            _ => None,
+        };
         let count = |count: Count| match count {
             Count::Auto => None,
             Count::Fixed(number) => Some(number as usize),
@@ -59,7 +80,8 @@ impl PoolSettings {
         Ok(Self {
             app: app.name.clone(),
             host_binary: app.php.host_binary.clone().unwrap_or(host_binary.to_owned()),
-            host: php_settings::of(app)?,
+            as_user,
+            host,
             min: count(pool.min),
             max: count(pool.max),
             memory_budget_bytes: memory_budget_bytes(
@@ -75,6 +97,10 @@ impl PoolSettings {
             recycle_jitter_percent: pool.recycle_jitter_percent,
             recycle_memory_bytes: pool.recycle_memory_bytes,
             deadline_ms: app.limits.request_deadline_ms,
+            log_rate: LogRate {
+                lines: app.log.error.lines_per_second,
+                bytes: app.log.error.bytes_per_second,
+            },
             slow_ms: (app.log.slow.to != LogTarget::Off).then_some(app.log.slow.after_ms),
             start_timeout_ms: pool.start_timeout_ms,
         })
@@ -88,6 +114,7 @@ impl PoolSettings {
         let workers = tasks.workers as usize;
         let mut host = php_settings::of_tasks(app, tasks)?;
         host.app = format!("{}:tasks", self.host.app);
+        host.run_as = self.host.run_as;
         Ok(Self {
             app: format!("{}:tasks", app.name),
             host,

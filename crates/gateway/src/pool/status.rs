@@ -160,5 +160,5 @@ fn waits(counters: &Counters, members: &Members) -> Vec<WaitStatus> {
             blocked_ms: sum.blocked_us / 1000,
         }
     });
-    calls.filter(|wait| wait.suspended + wait.blocked > 0).collect()
+    calls.filter(|wait| wait.suspended > 0 || wait.blocked > 0).collect()
 }

@@ -6,8 +6,9 @@ use super::*;
 use crate::body::RequestBody;
 use crate::exchange::End;
 use crate::log::{Level, Sink, Target};
+use crate::opener::Opener;
 use outboard_ring::channel::WorkerChannel;
-use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, FetchCall, FetchOptions, Operation, Part};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
@@ -37,11 +38,14 @@ fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        no_new_privileges: true,
+        rlimits: Rlimits::default(),
         worker: Some(worker),
     };
     PoolSettings {
         app: "site".into(),
         host_binary: "/bin/false".into(),
+        as_user: None,
         host,
         min: Some(1),
         max: Some(8),
@@ -55,6 +59,7 @@ fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         recycle_jitter_percent: 0,
         recycle_memory_bytes: None,
         deadline_ms: DEADLINE_MS,
+        log_rate: allowance::LogRate { lines: 1_000, bytes: 1 << 20 },
         slow_ms: None,
         start_timeout_ms: 5_000,
     }
@@ -65,9 +70,9 @@ fn pool(concurrency: u32) -> Rc<Pool> {
 }
 
 fn pool_of(settings: PoolSettings) -> Rc<Pool> {
-    let sink = Rc::new(Sink::open(Target::Off).unwrap());
+    let sink = Rc::new(Sink::open(Target::Off, Opener::default()).unwrap());
     let log = Rc::new(ErrorLog::new(sink, Level::Error));
-    let pool = Pool::idle(settings, Doorbell::nonblocking().unwrap(), log.clone(), log);
+    let pool = Pool::idle(settings, log.clone(), log);
     pool.phase.set(Phase::Serving);
     pool
 }
@@ -86,12 +91,14 @@ impl Fake {
             WorkerProcess::prepare(number, Capacities::DEFAULT, now_ms()).unwrap();
         let concurrency = pool.settings.concurrency();
         pool.members.borrow_mut().add(|slot| {
-            Worker::new(WorkerId { pool: pool.id, slot, number }, process, None, concurrency, true)
+            let id = WorkerId { pool: pool.id, slot, number };
+            let allowance = pool.allowance.clone();
+            Worker::new(id, process, None, concurrency, true, allowance, None)
         });
         let channel = WorkerChannel::map(&memory).unwrap();
         let mut fake = Fake { number, channel, frame: Vec::new() };
         fake.says(FrameKind::Ready, Tag::default(), &[]);
-        pool.look();
+        pool.look(&mut Budget::default());
         fake
     }
 
@@ -185,14 +192,14 @@ fn each_request_goes_to_the_worker_with_fewest() {
         for tag in first {
             one.answers(tag, b"one");
         }
-        pool.look();
+        pool.look(&mut Budget::default());
         let next = [submit(&pool), submit(&pool)];
         one.starts();
         one.starts();
         for tag in second {
             two.answers(tag, b"two");
         }
-        pool.look();
+        pool.look(&mut Budget::default());
         assert!(all.iter().all(|exchange| end_of(exchange) == COMPLETE));
         assert!(next.iter().all(|exchange| !exchange.has_ended()));
     });
@@ -212,11 +219,11 @@ fn interleaved_frames_reach_the_request_that_they_are_tagged_with() {
         worker.finishes(second, false);
         let late = Tag { slot: first.slot, generation: first.generation + 7 };
         worker.says(FrameKind::Body, late, b"late");
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(body_of(&b), (b"2a2b".to_vec(), COMPLETE));
         assert_eq!(body_of(&a), (b"1a1b".to_vec(), None));
         worker.finishes(first, false);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(end_of(&a), COMPLETE);
         assert_eq!(state_of(&pool, &worker), Some(State::Idle));
     });
@@ -233,13 +240,13 @@ fn what_no_worker_has_room_for_waits_for_the_first_that_is_done() {
         assert!(worker.hears().is_none());
         assert_eq!(pool.status().queue_length, 1);
         worker.finishes(second, false);
-        pool.look();
+        pool.look(&mut Budget::default());
         let third = worker.starts();
         assert_eq!(third.slot, second.slot, "a lease is used again");
         assert_ne!(third.generation, second.generation);
         worker.answers(third, b"x");
         worker.finishes(first, false);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(end_of(&waiting), COMPLETE);
     });
 }
@@ -277,7 +284,7 @@ fn a_death_costs_what_was_started_and_the_rest_goes_to_others() {
         assert_eq!(heir.hears(), Some((FrameKind::RequestBody, tag)));
         assert_eq!(heir.frame, b"the body", "from its beginning, though it had been sent before");
         heir.answers(tag, b"x");
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(end_of(&unstarted), COMPLETE);
         assert_eq!(pool.status().crashes, 1);
     });
@@ -291,14 +298,14 @@ fn a_worker_that_leaves_finishes_what_it_has_and_is_given_no_more() {
         let (a, b, unstarted) = (submit(&pool), submit(&pool), submit(&pool));
         let (first, second) = (leaver.starts(), leaver.starts());
         leaver.finishes(first, true);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(end_of(&a), COMPLETE);
         assert_eq!(state_of(&pool, &leaver), Some(State::Draining));
         let mut heir = Fake::join(&pool, 2);
         let tag = heir.starts();
         heir.answers(tag, b"x");
         leaver.answers(second, b"y");
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!((end_of(&unstarted), end_of(&b)), (COMPLETE, COMPLETE));
         submit(&pool);
         heir.starts();
@@ -316,7 +323,7 @@ fn a_request_past_its_deadline_is_cancelled_and_its_neighbours_go_on() {
         let (first, second) = (worker.starts(), worker.starts());
         let began_ms = now_ms();
         worker.finishes(second, false);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(end_of(&neighbour), COMPLETE);
         for after_ms in [0, 60, 270] {
             pool.enforce_deadlines(began_ms + DEADLINE_MS + after_ms);
@@ -324,7 +331,7 @@ fn a_request_past_its_deadline_is_cancelled_and_its_neighbours_go_on() {
         assert_eq!(end_of(&late), Some(End::Failed(Reason::Deadline)));
         assert_eq!(worker.hears(), Some((FrameKind::Cancel, first)));
         worker.finishes(first, false);
-        pool.look();
+        pool.look(&mut Budget::default());
         pool.enforce_deadlines(began_ms + DEADLINE_MS + 1_000);
         assert_eq!(state_of(&pool, &worker), Some(State::Idle));
         assert_eq!(pool.status().deadlines, 1);
@@ -360,7 +367,7 @@ fn a_request_past_its_deadline_that_was_not_started_costs_the_worker_nothing() {
         let first = worker.starts();
         worker.finishes(first, false);
         let began_ms = now_ms();
-        pool.look();
+        pool.look(&mut Budget::default());
         pool.enforce_deadlines(began_ms + DEADLINE_MS + 1);
         assert_eq!(end_of(&late), Some(End::Failed(Reason::Deadline)));
         assert_eq!(state_of(&pool, &worker), Some(State::Idle));
@@ -384,7 +391,7 @@ fn a_request_that_its_client_gives_up_is_taken_back_or_aborted() {
         assert!(!worker.channel.start(withdrawn));
         let next = worker.starts();
         worker.answers(next, b"x");
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(end_of(&waiting), COMPLETE);
         assert_eq!(pool.status().in_flight, 1, "the aborted one is the worker's to end");
     });
@@ -402,7 +409,7 @@ fn a_client_that_does_not_read_does_not_hold_up_the_others_of_its_worker() {
             worker.says(FrameKind::Body, first, &[b'x'; 1_000]);
         }
         worker.answers(second, b"quick");
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(body_of(&quick), (b"quick".to_vec(), COMPLETE));
         assert_eq!(body_of(&slow).0.len(), 20_000);
     });
@@ -418,9 +425,9 @@ fn an_answer_that_nobody_takes_stays_in_the_ring_of_a_worker_with_one_request() 
         for _ in 0..20 {
             worker.says(FrameKind::Body, tag, &[b'x'; 600]);
         }
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(body_of(&slow).0.len(), 1_200);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(body_of(&slow).0.len(), 1_200);
     });
 }
@@ -434,7 +441,7 @@ fn quick_requests_lie_ahead_of_a_worker_with_one_at_a_time() {
             submit(&pool);
             let tag = worker.starts();
             worker.answers(tag, b"x");
-            pool.look();
+            pool.look(&mut Budget::default());
         }
         let all = [submit(&pool), submit(&pool), submit(&pool)];
         assert_eq!(pool.status().queue_length, 0);
@@ -443,7 +450,7 @@ fn quick_requests_lie_ahead_of_a_worker_with_one_at_a_time() {
         let second = worker.starts();
         worker.answers(first, b"1");
         worker.answers(second, b"2");
-        pool.look();
+        pool.look(&mut Budget::default());
         pool.bury(1, None, "was ended by signal 9");
         assert_eq!(body_of(&all[1]), (b"2".to_vec(), COMPLETE));
         assert!(!all[2].has_ended(), "it was not started, so it waits for another");
@@ -471,7 +478,7 @@ fn completions_reach_the_worker_that_asked_in_order_and_never_its_successor() {
         let mut operation = Vec::new();
         Operation { id, call: Call::Forget }.encode(&mut operation);
         worker.says(FrameKind::Operation, Tag::default(), &operation);
-        pool.look();
+        pool.look(&mut Budget::default());
         let asker = kept.0.borrow()[0].clone();
         // More than the ring holds: what does not fit waits.
         let piece = |number: u8| [number; 30_000];
@@ -480,7 +487,7 @@ fn completions_reach_the_worker_that_asked_in_order_and_never_its_successor() {
             asker.send(&Completion { id, part }).unwrap();
         }
         for number in 0..8 {
-            pool.look();
+            pool.look(&mut Budget::default());
             assert_eq!(worker.hears().map(|(kind, _)| kind), Some(FrameKind::Completion));
             let part = Part::Body(&piece(number));
             assert_eq!(Completion::decode(&worker.frame).unwrap(), Completion { id, part });
@@ -517,7 +524,7 @@ fn a_fetch_that_nobody_carries_out_fails_at_once() {
         let mut operation = Vec::new();
         Operation { id, call }.encode(&mut operation);
         worker.says(FrameKind::Operation, request, &operation);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(worker.hears(), Some((FrameKind::Completion, request)));
         let completion = Completion::decode(&worker.frame).unwrap();
         assert!(matches!(completion.part, Part::Failed { .. }), "{completion:?}");
@@ -535,7 +542,7 @@ fn a_fork_that_is_used_is_neither_a_crash_nor_recycled() {
         let tag = one.starts();
         one.says(FrameKind::Body, tag, b"y");
         one.finishes(tag, true);
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!((end_of(&a), end_of(&b)), (COMPLETE, COMPLETE));
         assert_eq!(state_of(&pool, &one), Some(State::Draining));
         pool.bury(1, Some(0), "left with code 0");
@@ -551,7 +558,8 @@ fn a_worker_that_dies_while_it_starts_is_told_with_what_it_said() {
         let pool = pool(1);
         let (process, memory) = WorkerProcess::prepare(1, Capacities::DEFAULT, now_ms()).unwrap();
         pool.members.borrow_mut().add(|slot| {
-            Worker::new(WorkerId { pool: pool.id, slot, number: 1 }, process, None, 1, true)
+            let id = WorkerId { pool: pool.id, slot, number: 1 };
+            Worker::new(id, process, None, 1, true, pool.allowance.clone(), None)
         });
         let channel = WorkerChannel::map(&memory).unwrap();
         let mut fake = Fake { number: 1, channel, frame: Vec::new() };
@@ -573,7 +581,7 @@ fn a_worker_that_is_due_stays_until_its_successor_is_ready() {
             submit(&pool);
             let tag = old.starts();
             old.answers(tag, b"x");
-            pool.look();
+            pool.look(&mut Budget::default());
         }
         assert_eq!(state_of(&pool, &old), Some(State::Idle));
         submit(&pool);
@@ -581,7 +589,7 @@ fn a_worker_that_is_due_stays_until_its_successor_is_ready() {
         pool.successions.borrow_mut().push(Succession { old: 1, new: Some(2) });
         let _successor = Fake::join(&pool, 2);
         old.answers(tag, b"x");
-        pool.look();
+        pool.look(&mut Budget::default());
         assert_eq!(state_of(&pool, &old), Some(State::Draining));
         assert_eq!(old.hears().map(|(kind, _)| kind), Some(FrameKind::Stop));
         assert_eq!((pool.successors(), pool.status().recycled), (0, 1));

@@ -10,14 +10,15 @@
 mod hearing;
 mod sending;
 
+use super::allowance::Allowance;
 use super::leases::{Lease, Leases};
 use super::operations::WorkerId;
 use super::routes::Shares;
 use crate::exchange::{End, Exchange};
 use crate::memory::{Account, Held};
 use crate::reason::Reason;
-pub(crate) use hearing::{Heard, Then};
-use outboard_reactor::{TaskId, wake};
+pub(crate) use hearing::{Heard, More, News, Then};
+use outboard_reactor::{Source, TaskId, wake};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::State;
@@ -41,6 +42,8 @@ pub(crate) struct Worker {
     concurrency: usize,
     /// Whether its script stays, so that it may speak without a request.
     is_resident: bool,
+    /// What it may write into the log.
+    pub(super) allowance: Rc<Allowance>,
     leases: Leases,
     /// Those that lie ahead, in order.
     ahead: VecDeque<Tag>,
@@ -70,6 +73,8 @@ pub(crate) struct Worker {
     pub(crate) is_listed: bool,
     /// What it has served since its memory was last looked at.
     pub(crate) shares: Shares,
+    /// Its doorbell, in the loop's epoll for as long as it lives.
+    _rung: Option<Source>,
 }
 
 impl Worker {
@@ -80,6 +85,8 @@ impl Worker {
         printed: Option<OwnedFd>,
         concurrency: usize,
         is_resident: bool,
+        allowance: Rc<Allowance>,
+        rung: Option<Source>,
     ) -> Self {
         Self {
             id,
@@ -87,6 +94,7 @@ impl Worker {
             printed,
             concurrency,
             is_resident,
+            allowance,
             leases: Leases::default(),
             ahead: VecDeque::new(),
             unsent: VecDeque::new(),
@@ -101,6 +109,7 @@ impl Worker {
             last_words: String::new(),
             is_listed: false,
             shares: Shares::default(),
+            _rung: rung,
         }
     }
 

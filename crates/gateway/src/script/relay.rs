@@ -200,7 +200,7 @@ pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option
         if let Some(arrived) = exchange.take() {
             return Poll::Ready(Some(arrived));
         }
-        connection.wire.poll_hangup().map(|()| None)
+        connection.poll_gone().map(|()| None)
     })
     .await
 }

@@ -6,7 +6,6 @@ use crate::listener::{Bound, ListenerFacts, Serves};
 use crate::memory::Memory;
 use outboard_config::Config;
 use outboard_reactor::{blocking, sleep};
-use outboard_ring::doorbell::Doorbell;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
@@ -70,7 +69,7 @@ fn gateway() -> Rc<Gateway> {
     let generation = Generation::new(1, config, Vec::new(), logs, upstream, None);
     let protocols: Vec<Box<dyn Protocol>> = vec![Box::new(Shout), Box::new(Patient)];
     let memory = Memory::new(generation.config.limits.memory);
-    Gateway::new(generation, sinks, Doorbell::nonblocking().unwrap(), memory, protocols)
+    Gateway::new(generation, sinks, memory, protocols)
 }
 
 /// Runs a client against a gateway of its own; `then` sees the gateway after it.
@@ -119,7 +118,7 @@ fn a_protocol_that_takes_the_request_has_the_connection_and_what_was_sent_ahead(
         },
         async |gateway| {
             // It counts as open until its protocol has ended.
-            while gateway.connections() > 0 {
+            while gateway.connections.connections() > 0 {
                 sleep(1).await;
             }
             assert_eq!(gateway.counters.borrow().by_class[1], 1);

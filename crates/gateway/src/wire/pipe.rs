@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_pipe_is_narrow_until_its_reader_widens_it() {
-        let (near, far) = Pipe::pair();
-        let much = vec![0; 2 * ROOM_BYTES];
-        let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
-        run(async move {
+        run(async {
+            let (near, far) = Pipe::pair();
+            let much = vec![0; 2 * ROOM_BYTES];
+            let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
             assert_eq!((fill(), fill()), (FIRST_ROOM_BYTES, 0));
             far.widen(far.widening_bytes());
             assert_eq!(fill(), (WIDENING - 1) * FIRST_ROOM_BYTES);

@@ -42,6 +42,7 @@ fn chunks_are_joined_and_the_next_message_is_left_alone() {
         (b"A\r\n0123456789\r\n0\r\n\r\n", b"0123456789"),
         (b"000000000000000a\r\n\r\n\r\n\r\n\r\n\r\n\r\n0\r\n\r\n", b"\r\n\r\n\r\n\r\n\r\n"),
         (b"3;a=b;c=\"d\xff\t\"\r\nabc\r\n0;x\r\n\r\n", b"abc"),
+        (b"3; a = \"\\\";\" ; b\r\nabc\r\n0\r\n\r\n", b"abc"),
     ] {
         let mut pipelined = input.to_vec();
         pipelined.extend_from_slice(b"GET / HTTP/1.1\r\n");
@@ -81,6 +82,20 @@ fn framing_with_two_readings_is_refused() {
         (b"3\r\r\nabc", BareCr),
         (b"3;a\0b\r\n", InvalidExtension),
         (b"3;a\x7f\r\n", InvalidExtension),
+        (b"3;\r\nabc", InvalidExtension),
+        (b"3; \r\nabc", InvalidExtension),
+        (b"3;;a\r\nabc", InvalidExtension),
+        (b"3;a;\r\nabc", InvalidExtension),
+        (b"3;=b\r\nabc", InvalidExtension),
+        (b"3;a=\r\nabc", InvalidExtension),
+        (b"3;a=b=c\r\nabc", InvalidExtension),
+        (b"3;a b\r\nabc", InvalidExtension),
+        (b"3;a=\"b\r\nabc", InvalidExtension),
+        (b"3;a=\"b\\\"\r\nabc", InvalidExtension),
+        (b"3;a=\"b\"c\r\nabc", InvalidExtension),
+        (b"3;a=b\"\r\nabc", InvalidExtension),
+        (b"3;a\"b\"\r\nabc", InvalidExtension),
+        (b"3;a=\"\0\"\r\nabc", InvalidExtension),
         (b"3\r\nabc\n", MissingDataEnd),
         (b"3\r\nabc\rX", MissingDataEnd),
         (b"3\r\nabcd\r\n", MissingDataEnd),

@@ -114,6 +114,8 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
 /// What the requests led to.
 pub(super) struct Examined {
     pub(super) report: String,
+    /// What PHP and the server had to say.
+    pub(super) log: String,
     /// Of the first round.
     pub(super) statuses: Vec<u16>,
 }
@@ -127,12 +129,19 @@ pub(super) fn examine(
     let folder = Folder::new().map_err(|error| Failure::Server(error.to_string()))?;
     let report = folder.0.join("report");
     write_for_all(&report).map_err(|error| Failure::Server(error.to_string()))?;
+    let log = folder.0.join("log");
+    write_for_all(&log).map_err(|error| Failure::Server(error.to_string()))?;
+    config.log.error.to = LogTarget::File(log.clone());
+    let mut script = PathBuf::new();
     for app in &mut config.apps {
+        app.log.error.to = LogTarget::File(log.clone());
         if let Mode::Worker(worker) = &mut app.mode {
             worker.state_report = Some(report.clone());
+            script.clone_from(&worker.script);
         }
     }
-    let address = start(config, host_binary, &folder.0.join("admin.sock"))?;
+    let started = start(config, host_binary, &folder.0.join("admin.sock"));
+    let address = started.map_err(|failure| why_not(failure, &script))?;
     let mut statuses = Vec::new();
     for request in requests.iter().chain(requests).chain(requests.first()) {
         let status = request
@@ -142,7 +151,27 @@ pub(super) fn examine(
     }
     statuses.truncate(requests.len());
     let report = std::fs::read(&report).map_err(|error| Failure::Server(error.to_string()))?;
-    Ok(Examined { report: String::from_utf8_lossy(&report).into_owned(), statuses })
+    let log = std::fs::read(&log).unwrap_or_default();
+    Ok(Examined {
+        report: String::from_utf8_lossy(&report).into_owned(),
+        log: String::from_utf8_lossy(&log).into_owned(),
+        statuses,
+    })
+}
+
+/// A page that was taken for a worker has printed itself; that is not what is wrong.
+fn why_not(failure: Failure, script: &Path) -> Failure {
+    match failure {
+        Failure::Server(message) if message.contains("ended without a call for a request") => {
+            Failure::Mistake(format!(
+                "{} is no worker script: it ended without asking for a request. In classic mode \
+                 nothing is left behind; a worker calls Outboard\\serve() or \
+                 Outboard\\handle_request()",
+                script.display()
+            ))
+        }
+        other => other,
+    }
 }
 
 /// PHP may run as another user.
@@ -159,10 +188,11 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
     std::thread::spawn(move || {
         let again = config.clone();
         let options = Options {
-            load: Arc::new(move || Ok(again.clone())),
+            load: Arc::new(move |_| Ok(again.clone())),
             name: None,
             admin_socket: Some(AdminSocket::IfFree(admin)),
             host_binary,
+            spawner: None,
             sockets: Vec::new(),
             tell: Rc::new(move |moment| {
                 if let Life::Ready(facts) = moment {

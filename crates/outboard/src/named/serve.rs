@@ -8,9 +8,9 @@ use super::places::{self, Folders};
 use super::{Named, pid_file::PidFile};
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
-use crate::serve::{announce, host_binary, run_until_stopped};
-use crate::terminal::Terminal;
-use outboard_config::{Config, Diagnostics, Log, LogTarget};
+use crate::serve::{announce, host_binary, run_until_stopped, with_user};
+use crate::terminal::{Terminal, say};
+use outboard_config::{Config, Diagnostics, Log, LogTarget, Open};
 use outboard_gateway::life::{Life, Ready};
 use outboard_gateway::server::{AdminSocket, Options};
 use serde_json::json;
@@ -56,10 +56,11 @@ fn options(
     let (name, admin_socket) = (server.name.clone(), server.admin_socket());
     let (detach, told, log) = (arguments.detach, *terminal, server.log.clone());
     Ok(Options {
-        load: Arc::new(move || load(&server, detach)),
+        load: with_user(Arc::new(move |open| load(&server, detach, open)), arguments.user.clone()),
         name: Some(name),
         admin_socket: Some(AdminSocket::Always(admin_socket)),
         host_binary: host_binary(arguments),
+        spawner: std::env::current_exe().ok(),
         sockets,
         tell: Rc::new(move |life| {
             manager.hear(life);
@@ -91,8 +92,8 @@ fn open_log(path: &Path) -> Result<File, String> {
 }
 
 /// The configuration; in the background nobody reads standard output.
-fn load(server: &Named, detach: bool) -> Result<Config, Diagnostics> {
-    let mut config = Config::load(&server.config)?;
+fn load(server: &Named, detach: bool, open: Open<'_>) -> Result<Config, Diagnostics> {
+    let mut config = Config::load_by(&server.config, open)?;
     if detach {
         let apps = config.apps.iter_mut().map(|app| &mut app.log);
         for log in std::iter::once(&mut config.log).chain(apps) {
@@ -112,7 +113,7 @@ fn keep(log: &mut Log, path: &Path) {
 
 /// The starting command reads to the end, which is when nobody has its pipes any more.
 fn say_ready_and_turn_away(ready: &Ready, log: &Path) {
-    println!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
+    say!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
     // The log was writable a moment ago; without it what is left to say is lost, no more.
     if let Ok(log) = open_log(log) {
         let _ = rustix::stdio::dup2_stdout(&log);

@@ -8,7 +8,7 @@ use super::places::{names_in, run_dirs};
 use super::{Named, Told, order_each, start, tell_each};
 use crate::admin_client::ask;
 use crate::cli::{Pick, ShutdownArguments};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use outboard_config::Config;
 use rustix::process::Signal;
 use std::io;
@@ -60,7 +60,7 @@ pub(crate) fn shutdown(arguments: &ShutdownArguments, terminal: &Terminal) -> Ex
     };
     let servers: Vec<Named> = run_dirs.iter().flat_map(|folder| traces_in(folder)).collect();
     if servers.is_empty() {
-        println!("no named server is running");
+        say!("no named server is running");
     }
     tell_each(&servers, terminal, stop)
 }

@@ -228,8 +228,8 @@ unsafe extern "C" fn outboard_rs_offload(
     unsafe {
         with(events, |resident| {
             let events = resident.events();
-            let bell = events.link.borrow().bell().try_clone();
-            bell.is_ok_and(|bell| events.offload.begin(waiter, Errand { run, data }, bell))
+            let link = events.link.clone();
+            events.offload.begin(waiter, Errand { run, data }, link.borrow().bell())
         })
     }
 }

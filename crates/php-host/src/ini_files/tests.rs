@@ -1,4 +1,5 @@
 use super::*;
+use outboard_ring::control::Rlimits;
 use std::collections::BTreeMap;
 
 struct Home(PathBuf);
@@ -45,6 +46,8 @@ fn settings() -> HostSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        no_new_privileges: true,
+        rlimits: Rlimits::default(),
         worker: None,
     }
 }

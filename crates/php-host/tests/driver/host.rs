@@ -3,7 +3,7 @@
 use super::{PATIENCE, Worker, settings};
 use outboard_ring::channel::{Capacities, GatewayChannel};
 use outboard_ring::control::{self, Event, HostSettings, Order};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::FrameKind;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -76,10 +76,12 @@ impl Host {
         let number = self.next_worker;
         self.next_worker += 1;
         let (channel, memory) = GatewayChannel::create(capacities, 1).unwrap();
-        let bell = Doorbell::blocking().unwrap();
-        let own_bell = Doorbell::nonblocking().unwrap();
+        let bell = Doorbell::new().unwrap();
+        let awaited = Awaited::new(&bell).unwrap();
+        let answering = Doorbell::new().unwrap();
+        let own_bell = Awaited::new(&answering).unwrap();
         let (output, output_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let descriptors = [memory.as_fd(), bell.as_fd(), own_bell.as_fd(), output_end.as_fd()];
+        let descriptors = [memory.as_fd(), awaited.as_fd(), answering.as_fd(), output_end.as_fd()];
         let order = Order::Fork { worker: number };
         control::send(self.control(), &order, &descriptors).unwrap();
         drop(output_end);
@@ -87,7 +89,16 @@ impl Host {
             Event::Forked { worker, pid } if worker == number => pid,
             other => panic!("expected the fork of {number}, got {other:?}"),
         };
-        Worker { number, pid, channel, bell, own_bell, output: output.into(), generation: 0 }
+        Worker {
+            number,
+            pid,
+            channel,
+            bell,
+            own_bell,
+            _answering: answering,
+            output: output.into(),
+            generation: 0,
+        }
     }
 
     /// Closes the control socket and waits for the zygote's end.

@@ -1,7 +1,7 @@
 //! What the gateway orders a host to start with.
 
 use super::fixtures;
-use outboard_ring::control::{HostSettings, Isolation, WorkerScript};
+use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -22,6 +22,8 @@ pub fn settings() -> HostSettings {
         fixed_ini: BTreeMap::new(),
         env: ini(&[("APP_COLOUR", "blue")]),
         run_as: None,
+        no_new_privileges: true,
+        rlimits: Rlimits::default(),
         worker: None,
     }
 }

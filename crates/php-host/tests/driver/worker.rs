@@ -3,7 +3,7 @@
 use super::answer::Collected;
 use super::{Answer, Ask, PATIENCE};
 use outboard_ring::channel::{GatewayChannel, LEASES};
-use outboard_ring::doorbell::Doorbell;
+use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::Done;
 use outboard_ring::spsc::{Sleep, Wake};
@@ -18,7 +18,9 @@ pub struct Worker {
     pub pid: i32,
     pub channel: GatewayChannel,
     pub(super) bell: Doorbell,
-    pub(super) own_bell: Doorbell,
+    pub(super) own_bell: Awaited,
+    /// What the worker rings: no wait for it ends once all of its descriptors are closed.
+    pub(super) _answering: Doorbell,
     pub(super) output: File,
     pub(super) generation: u32,
 }

@@ -4,9 +4,7 @@ use std::path::Path;
 
 fn order(number: u64) -> (Zygote, WorkerProcess) {
     let (zygote, _output) = Zygote::spawn(Path::new("/bin/cat"), settings()).unwrap();
-    let doorbell = Doorbell::nonblocking().unwrap();
-    let worker =
-        WorkerProcess::order(&zygote, number, Capacities::default(), &doorbell, 7).unwrap();
+    let worker = WorkerProcess::order(&zygote, number, Capacities::default(), 7).unwrap();
     (zygote, worker)
 }
 
@@ -36,7 +34,6 @@ fn an_order_to_a_zygote_that_has_gone_fails() {
     let (mut zygote, _output) = Zygote::spawn(Path::new("/bin/cat"), settings()).unwrap();
     zygote.kill().unwrap();
     wait_closed(&zygote);
-    let doorbell = Doorbell::nonblocking().unwrap();
-    let order = WorkerProcess::order(&zygote, 1, Capacities::default(), &doorbell, 0);
+    let order = WorkerProcess::order(&zygote, 1, Capacities::default(), 0);
     assert_eq!(order.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use outboard_ring::control::Rlimits;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -15,6 +16,8 @@ pub(crate) fn settings() -> HostSettings {
         fixed_ini: BTreeMap::new(),
         env: BTreeMap::new(),
         run_as: None,
+        no_new_privileges: true,
+        rlimits: Rlimits::default(),
         worker: None,
     }
 }

@@ -3,7 +3,7 @@
 //! Called by [`crate::fetch`]. Invariant: writes of one batch are committed together as far as they may
 //! wait together.
 
-use super::super::{Entities, reason};
+use super::super::{Entities, Owner, reason};
 use super::{Batch, NONE};
 use crate::memory::Held;
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
@@ -60,17 +60,22 @@ impl<A: Into<Self>> From<Result<A, StoreError>> for Answer {
 /// Does what a worker asks for, of which `held` counts the bytes; what else it takes is added.
 pub(crate) async fn answer(
     entities: &Entities,
+    owner: &Owner,
     namespace: &str,
     asked: &[u8],
     held: &mut Held,
 ) -> Answer {
-    let Some(namespace) = entities.namespace(namespace) else {
-        return Answer::refused(404, "there is no such namespace; see [entities.namespace]");
-    };
     if !held.try_grow(Batch::count(asked).saturating_mul(ENTRY_BYTES)) {
         return Answer::no_memory();
     }
-    match Batch::read(asked) {
+    let batch = Batch::read(asked);
+    if let Err(why) = owner.may(namespace, batch.as_ref()) {
+        return Answer::refused(403, &why);
+    }
+    let Some(namespace) = entities.namespace(namespace) else {
+        return Answer::refused(404, "there is no such namespace; see [entities.namespace]");
+    };
+    match batch {
         Some(Batch::Reads(ids)) => reads(namespace, &ids, held).await.into(),
         Some(Batch::Writes(writes)) if writes.iter().any(|write| entities.is_too_long(write)) => {
             Answer::refused(413, "the value is longer than entities.max_value")

@@ -12,8 +12,9 @@
 
 use outboard_page_cache::{Entry, Selector, decoded};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -66,7 +67,7 @@ impl Folder {
     /// # Errors
     /// It cannot be made, or another server holds it.
     pub(super) fn open(parent: &Path, takes_over: bool) -> io::Result<Self> {
-        fs::create_dir_all(parent)?;
+        make_private(parent)?;
         let mut left: Vec<PathBuf> =
             fs::read_dir(parent)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         // Their names are times of equal length.
@@ -76,7 +77,7 @@ impl Folder {
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_micros() as u64);
         let path = latest.unwrap_or_else(|| parent.join(format!("{begun_us:020}")));
-        fs::create_dir_all(&path)?;
+        make_private(&path)?;
         let lock = locked(&path)?;
         // What earlier processes left and nobody holds.
         for old in left {
@@ -84,7 +85,7 @@ impl Folder {
                 let _ = fs::remove_dir_all(&old);
             }
         }
-        let log = OpenOptions::new().create(true).append(true).open(path.join("purges"))?;
+        let log = private().append(true).open(path.join("purges"))?;
         let log = Arc::new(Mutex::new(Log { file: log, place: 0 }));
         let (jobs, todo) = channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
@@ -120,7 +121,7 @@ impl Folder {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.file.write_all(&selector.encoded()).is_err() {
             // Without a log a crash could bring back what was purged: nothing is left to bring back.
-            let _ = fs::remove_dir_all(&self.path).and_then(|()| fs::create_dir_all(&self.path));
+            let _ = fs::remove_dir_all(&self.path).and_then(|()| make_private(&self.path));
         }
         log.place += 1;
         log.place
@@ -170,9 +171,21 @@ impl Folder {
 }
 
 fn locked(path: &Path) -> io::Result<File> {
-    let lock = OpenOptions::new().create(true).append(true).open(path.join("lock"))?;
+    let lock = private().append(true).open(path.join("lock"))?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     Ok(lock)
+}
+
+/// Pages may be of somebody's account: no other user reads them.
+fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
 }
 
 fn name(path: &Path, file: u64) -> PathBuf {
@@ -225,7 +238,10 @@ impl Worker {
     fn write(&self, file: u64, bytes: &[u8]) {
         let path = name(&self.path, file);
         let new = path.with_extension("new");
-        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
+        let opened = private().write(true).truncate(true).open(&new);
+        let written = opened
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&new, &path));
         if written.is_err() {
             let _ = fs::remove_file(&new);
         }

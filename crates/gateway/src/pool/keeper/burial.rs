@@ -3,25 +3,31 @@
 //! Called by the keeper when the zygote has reaped one, or is gone. Invariants: what a worker still
 //! had said is heard; what it had started fails, what it had not goes to others.
 
+use super::super::budget::{Budget, Share};
 use super::super::members::Members;
+use super::super::printed::{self, Printer};
 use super::super::worker::Worker;
-use super::super::{Phase, Pool, printed};
+use super::super::{Phase, Pool};
 use crate::log::{Event as LogEvent, Level};
 use crate::reason::Reason;
 use outboard_reactor::now_ms;
 use outboard_ring::channel::{WaitCall, Waits};
 use outboard_supervisor::worker::life::Death;
+use std::rc::Rc;
 
 impl Pool {
     /// A worker was reaped: what it still had said is heard, what it had started fails, what it had
     /// not goes to others.
     pub(in crate::pool) fn bury(&self, number: u64, code: Option<i32>, how: &str) {
-        if let Some(Some(printed)) = self.with_worker(number, |worker| worker.printed.take()) {
-            printed::log_rest(self, number, &printed);
+        let last = self.with_worker(number, |worker| {
+            worker.printed.take().map(|printed| (printed, worker.allowance.clone()))
+        });
+        if let (Some(Some((printed, allowance))), Some(pool)) = (last, self.me.upgrade()) {
+            printed::log_rest(&Printer { pool, number: Some(number), allowance }, &printed);
         }
         let mut members = self.members.borrow_mut();
         let Some(slot) = members.slot_of(number) else { return };
-        self.look_at(&mut members, slot);
+        self.look_at(&mut members, slot, Share::LAST, &mut Budget::default());
         let Some(mut worker) = self.take_dead(&mut members, slot) else { return };
         self.phase_changed.set();
         let unstarted = worker.withdraw_unstarted(now_ms());
@@ -72,6 +78,11 @@ impl Pool {
     fn take_dead(&self, members: &mut Members, slot: usize) -> Option<Worker> {
         let worker = members.remove(slot)?;
         self.forget_operations(worker.id);
+        if !Rc::ptr_eq(&worker.allowance, &self.allowance)
+            && let Some(dropped) = worker.allowance.take_all_dropped()
+        {
+            self.say_of(&worker, Level::Warn, &worker.allowance.tell(dropped));
+        }
         let mut counters = self.counters.borrow_mut();
         for call in WaitCall::ALL {
             add_waits(&mut counters.waits[call as usize], worker.process.channel.waits(call));
@@ -84,7 +95,7 @@ impl Pool {
         self.keeping.borrow_mut().output = None;
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
-            self.look_at(&mut members, slot);
+            self.look_at(&mut members, slot, Share::LAST, &mut Budget::default());
             let Some(mut worker) = self.take_dead(&mut members, slot) else { continue };
             let unstarted = worker.withdraw_unstarted(now_ms());
             members.wait_again(unstarted);
@@ -104,11 +115,11 @@ impl Pool {
     }
 }
 
-/// Adds to a sum of waits.
+/// Adds to a sum of waits, which workers count as they like.
 pub(in crate::pool) fn add_waits(sum: &mut Waits, more: Waits) {
-    sum.suspended += more.suspended;
-    sum.blocked += more.blocked;
-    sum.blocked_us += more.blocked_us;
+    sum.suspended = sum.suspended.saturating_add(more.suspended);
+    sum.blocked = sum.blocked.saturating_add(more.blocked);
+    sum.blocked_us = sum.blocked_us.saturating_add(more.blocked_us);
 }
 
 /// How a process has ended, for the log.

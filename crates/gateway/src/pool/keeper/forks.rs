@@ -2,13 +2,17 @@
 //!
 //! Called by the keeper's sizing and queue, and for what takes a worker's place.
 
+use super::super::allowance::Allowance;
+use super::super::printed::{self, Printer};
 use super::super::worker::Worker;
-use super::super::{Phase, Pool, WorkerId, printed};
+use super::super::{Phase, Pool, WorkerId};
 use crate::log::Level;
-use outboard_reactor::{now_ms, spawn};
+use outboard_reactor::Interest::ReadEdge;
+use outboard_reactor::{Source, now_ms, spawn};
 use outboard_ring::channel::Capacities;
 use outboard_supervisor::worker::WorkerProcess;
 use std::io;
+use std::rc::Rc;
 
 impl Pool {
     /// Orders a worker into a free slot; returns its number.
@@ -44,25 +48,31 @@ impl Pool {
         };
         let zygote = self.zygote.borrow();
         let zygote = zygote.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let (capacities, doorbell) = (Capacities::DEFAULT, &self.gateway_doorbell);
-        let now_ms = now_ms();
+        let (capacities, now_ms) = (Capacities::DEFAULT, now_ms());
         let mut process = match &self.keeping.borrow().output {
-            Some(output) => WorkerProcess::order_printing_to(
-                output, zygote, number, capacities, doorbell, now_ms,
-            )?,
-            None => WorkerProcess::order(zygote, number, capacities, doorbell, now_ms)?,
+            Some(output) => {
+                WorkerProcess::order_printing_to(output, zygote, number, capacities, now_ms)?
+            }
+            None => WorkerProcess::order(zygote, number, capacities, now_ms)?,
         };
+        let rung = process.take_answering().map(|bell| Source::new(bell.into_fd(), ReadEdge));
+        let rung = rung.transpose()?;
         let output = process.take_output();
         let printed = output.as_ref().and_then(|output| output.try_clone().ok());
         let (concurrency, resident) = (self.settings.concurrency(), self.settings.is_resident());
+        let allowance = match output {
+            Some(_) => Rc::new(Allowance::new(self.settings.log_rate)),
+            None => self.allowance.clone(),
+        };
         self.members.borrow_mut().add(|slot| {
             let id = WorkerId { pool: self.id, slot, number };
-            Worker::new(id, process, printed, concurrency, resident)
+            Worker::new(id, process, printed, concurrency, resident, allowance.clone(), rung)
                 .counted_below(&self.memory.borrow())
         });
         self.counters.borrow_mut().forks += 1;
         if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {
-            spawn(printed::relay(pool, Some(number), output));
+            let printer = Printer { pool, number: Some(number), allowance };
+            spawn(printed::relay(printer, output));
         }
         Ok(number)
     }

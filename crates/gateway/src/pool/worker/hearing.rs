@@ -29,6 +29,15 @@ pub(crate) struct News {
     pub(crate) then: Then,
 }
 
+/// Whether a look goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum More {
+    /// It does.
+    Wanted,
+    /// Others have their turn first.
+    Later,
+}
+
 /// What becomes of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -48,12 +57,13 @@ pub(crate) enum Heard<'a> {
 }
 
 impl Worker {
-    /// Takes frames out of the ring until there is news, it is empty, or a connection has enough
-    /// for now.
+    /// Takes frames out of the ring until there is news, it is empty, its share of the look is
+    /// spent, or a connection has enough for now.
     pub(crate) fn look(
         &mut self,
         payload: &mut Vec<u8>,
         now_ms: u64,
+        mut count: impl FnMut(usize) -> More,
         mut hear: impl FnMut(&mut Worker, Tag, Heard<'_>),
     ) -> Result<Option<News>, Corrupt> {
         let mut news = None;
@@ -61,9 +71,11 @@ impl Worker {
         if !self.paused.is_empty() {
             self.resume_taken()?;
         }
-        while news.is_none() && !self.is_stalled() {
+        let mut more = More::Wanted;
+        while news.is_none() && more == More::Wanted && !self.is_stalled() {
             let Some(header) = self.process.channel.receive(payload)? else { break };
             popped = true;
+            more = count(payload.len());
             news = self.handle(header, payload, now_ms, &mut hear)?;
         }
         if popped {

@@ -1,0 +1,127 @@
+/*
+ * The end of a fork that answers one request: what php_request_shutdown in main.c does, in its order,
+ * but for freeing memory, which goes with the process. Called by loop.c for a script that goes on
+ * below its snapshot, before its answer is complete, and for one that asks for requests, when it has
+ * ended.
+ *
+ * Destructors of what the boot has made run in each fork, as they would if it had booted for this
+ * request alone. What the boot has opened is every fork's: no fork closes it.
+ * Invariant: no bailout passes these functions.
+ */
+#include "coroutine.h"
+#include "zend_closures.h"
+#include "zend_observer.h"
+
+/* The first object and resource that the boot has not made. */
+static uint32_t first_object;
+static zend_long first_resource;
+
+/* In the fork: its objects get numbers of their own, not those that the boot has given up. */
+void outboard_one_shot_begin(void)
+{
+	first_object = EG(objects_store).top;
+	first_resource = EG(regular_list).nNextFreeElement;
+	EG(objects_store).free_list_head = -1;
+}
+
+/* Whether there is more to it than properties: a connection, a file, an archive. */
+static bool has_storage(const zend_object *object)
+{
+	return object->handlers->free_obj != zend_object_std_dtor && object->ce != zend_ce_closure;
+}
+
+/* What would be closed with its last reference is another process's as well. */
+void outboard_one_shot_keep_open(void)
+{
+	zend_resource *resource;
+	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
+		if (resource->handle < first_resource) {
+			GC_ADDREF(resource);
+		}
+	} ZEND_HASH_FOREACH_END();
+	for (uint32_t i = 1; i < first_object; i++) {
+		zend_object *object = EG(objects_store).object_buckets[i];
+		if (IS_OBJ_VALID(object) && has_storage(object)) {
+			GC_ADDREF(object);
+		}
+	}
+}
+
+/* As zend_close_rsrc_list in zend_list.c: files, pipes, children, the last first. */
+static void close_resources(void)
+{
+	for (zend_long i = EG(regular_list).nNextFreeElement - 1; i >= first_resource; i--) {
+		zval *resource = zend_hash_index_find(&EG(regular_list), (zend_ulong) i);
+		if (resource && Z_RES_P(resource)->type >= 0) {
+			zend_list_close(Z_RES_P(resource));
+		}
+	}
+}
+
+/* As zend_objects_store_free_object_storage: an archive is written, a connection is closed. */
+static void free_storage(void)
+{
+	for (uint32_t i = EG(objects_store).top; i-- > first_object;) {
+		zend_object *object = EG(objects_store).object_buckets[i];
+		if (IS_OBJ_VALID(object) && !(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED)
+			&& has_storage(object)) {
+			GC_ADD_FLAGS(object, IS_OBJ_FREE_CALLED);
+			GC_ADDREF(object);
+			object->handlers->free_obj(object);
+		}
+	}
+}
+
+static void deactivate_extension(void *arg)
+{
+	const zend_extension *extension = arg;
+	if (extension->deactivate) {
+		extension->deactivate();
+	}
+}
+
+static void deactivate_extensions(void)
+{
+	zend_llist_apply(&zend_extensions, deactivate_extension);
+	zend_post_deactivate_modules();
+}
+
+static void attempt(void (*step)(void))
+{
+	zend_try {
+		step();
+	} zend_end_try();
+}
+
+/*
+ * The steps are numbered there. As in PHP each ends by itself: after a fatal error or an exit the
+ * next one follows.
+ */
+void outboard_one_shot_end(void)
+{
+	EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
+	EG(current_execute_data) = NULL;
+	/* Shutdown functions are called after a request has used up its memory, too. */
+	OUTBOARD_FORGET_OOM();
+	zend_llist_clean(&PG(tick_functions));
+	if (ZEND_OBSERVER_ENABLED) {
+		attempt(zend_observer_fcall_end_all);
+	}
+	php_call_shutdown_functions();
+	outboard_one_shot_keep_open();
+	zend_call_destructors();
+	attempt(php_output_end_all);
+	outboard_time_limit_end();
+	attempt(zend_unset_timeout);
+	zend_deactivate_modules();
+	attempt(php_output_deactivate);
+	php_free_shutdown_functions();
+	EG(flags) |= EG_FLAGS_IN_RESOURCE_SHUTDOWN;
+	attempt(close_resources);
+	/* No PHP is called from here on (zend_shutdown_executor_values). */
+	EG(active) = 0;
+	attempt(free_storage);
+	attempt(deactivate_extensions);
+	/* Uploaded files that the script has not moved are removed. */
+	attempt(sapi_deactivate);
+}

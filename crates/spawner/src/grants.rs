@@ -1,0 +1,76 @@
+//! What the gateway may ask its spawner for.
+//!
+//! Made by the gateway while it is root, sent once. Invariant: nothing is added later; what a reload
+//! wants beyond it takes a restart by root.
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// See the module.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Grants {
+    /// Users and groups that PHP may run as, by number.
+    pub users: Vec<(u32, u32)>,
+    /// The PHP hosts.
+    pub programs: Vec<PathBuf>,
+    /// Files that a reload reads: the configuration, certificates, keys.
+    pub files: Vec<PathBuf>,
+    /// Files that are appended to, and made anew after a rotation.
+    pub logs: Vec<PathBuf>,
+}
+
+impl Grants {
+    /// Whether a host may be started as this user.
+    ///
+    /// # Errors
+    /// What is not in the list.
+    pub(crate) fn check_start(&self, program: &Path, user: (u32, u32)) -> Result<(), String> {
+        if user.0 == 0 || user.1 == 0 || !self.users.contains(&user) {
+            return Err(format!(
+                "user {} with group {} was not configured when root started the server: restart it",
+                user.0, user.1
+            ));
+        }
+        Self::check(&self.programs, program, "PHP host")
+    }
+
+    pub(crate) fn check_file(&self, path: &Path) -> Result<(), String> {
+        Self::check(&self.files, path, "file")
+    }
+
+    pub(crate) fn check_log(&self, path: &Path) -> Result<(), String> {
+        Self::check(&self.logs, path, "log")
+    }
+
+    fn check(granted: &[PathBuf], path: &Path, what: &str) -> Result<(), String> {
+        if granted.iter().any(|granted| granted == path) {
+            return Ok(());
+        }
+        Err(format!(
+            "the {what} {} was not configured when root started the server: restart it",
+            path.display()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_that_was_not_named_and_root_never() {
+        let host = PathBuf::from("/usr/local/bin/outboard-php");
+        let mut grants =
+            Grants { users: vec![(33, 33)], programs: vec![host.clone()], ..Grants::default() };
+        assert_eq!(grants.check_start(&host, (33, 33)), Ok(()));
+        for user in [(0, 0), (33, 0), (0, 33), (33, 34), (34, 33)] {
+            assert!(grants.check_start(&host, user).is_err(), "{user:?}");
+        }
+        grants.users.extend([(0, 0), (33, 0)]);
+        assert!(grants.check_start(&host, (0, 0)).is_err());
+        assert!(grants.check_start(&host, (33, 0)).is_err());
+        assert!(grants.check_start(Path::new("/bin/sh"), (33, 33)).is_err());
+        assert!(grants.check_file(&host).is_err());
+        assert!(grants.check_log(&host).is_err());
+    }
+}

@@ -1,0 +1,231 @@
+//! The pages of the documentation do what they say: commands, configurations and PHP are taken
+//! from the pages themselves.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::page::{Block, blocks, blocks_in, pages, repository};
+use outboard_e2e::{Launch, Scratch, Server};
+use serde_json::Value;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Mistakes that a fragment of a file may have: the rest is on the reader's machine.
+const OF_A_FRAGMENT: [&str; 2] = ["missing-key", "path"];
+
+#[test]
+fn every_configuration_on_a_page_has_known_keys_and_right_values() {
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    let is_configuration = |block: &Block| !block.text.contains("[[scenario]]");
+    for block in blocks_in("toml").into_iter().filter(is_configuration) {
+        seen += 1;
+        let folder = Scratch::new("page");
+        folder.folder("public");
+        folder.file("public/index.php", "<?php");
+        folder.file("outboard.toml", &block.text);
+        let mut check = Command::new(Server::binary());
+        check.args(["check", "--json", "outboard.toml"]).current_dir(folder.path());
+        let output = check.output().expect("the binary is there");
+        let said: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{}: {error}: {output:?}", block.place()));
+        for mistake in said["diagnostics"].as_array().expect("a list") {
+            let kind = mistake["kind"].as_str().expect("a kind");
+            if !OF_A_FRAGMENT.contains(&kind) {
+                wrong.push(format!("{}: {mistake:#}", block.place()));
+            }
+        }
+    }
+    assert!(seen > 60, "{seen} configurations were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_php_block_on_a_page_is_php() {
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for block in blocks_in("php") {
+        seen += 1;
+        // "…" stands for what the reader has.
+        let text = block.text.replace("{ … }", "{ }").replace("…;", ";").replace('…', "");
+        let opened = if text.starts_with("<?php") { text } else { format!("<?php\n{text}") };
+        let folder = Scratch::new("page");
+        let file = folder.file("block.php", opened);
+        let lint = Command::new("php").arg("-l").arg(&file).output().expect("PHP is there");
+        if !lint.status.success() {
+            wrong.push(format!("{}: {}", block.place(), String::from_utf8_lossy(&lint.stdout)));
+        }
+    }
+    assert!(seen >= 18, "{seen} blocks of PHP were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_page_closes_its_fences() {
+    let all: usize = pages().iter().map(|page| blocks(page).len()).sum();
+    assert!(all > 150, "{all} blocks were found");
+}
+
+/// A folder with the examples and the PHP package as in the repository, `outboard` on the path, and
+/// another port for the one that pages name.
+struct Typist {
+    folder: Scratch,
+    port: u16,
+}
+
+impl Typist {
+    fn new() -> Self {
+        let folder = Scratch::new("typed");
+        for name in ["examples", "php"] {
+            let mut copy = Command::new("cp");
+            copy.arg("-r").arg(repository().join(name)).arg(folder.path());
+            assert!(copy.status().expect("cp is there").success());
+        }
+        // PHP runs as a user of its own when root runs the test.
+        let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(folder.path()).status();
+        assert!(open.expect("chmod is there").success());
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        Self { folder, port: free.expect("a free port").port() }
+    }
+
+    /// As the page has it, but for the port, which the configurations of the examples name too.
+    fn elsewhere(&self, text: &str) -> String {
+        text.replace("127.0.0.1:8080", &format!("127.0.0.1:{}", self.port))
+    }
+
+    fn move_configuration(&self, file: &str) {
+        let path = self.folder.path().join(file);
+        let text = fs::read_to_string(&path).expect("a configuration of an example");
+        fs::write(path, self.elsewhere(&text)).expect("a copy of ours");
+    }
+
+    fn script(&self, text: &str) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["120", "bash", "-euc", &self.elsewhere(text)]);
+        command.current_dir(self.folder.path()).env("PATH", search_path());
+        command.env("XDG_RUNTIME_DIR", self.folder.path());
+        command
+    }
+
+    /// Types the lines of a block one after the other; each has to succeed.
+    #[track_caller]
+    fn types(&self, block: &Block, text: &str) -> String {
+        let output = self.script(text).output().expect("bash is there");
+        assert!(output.status.success(), "{}: {text}\n{}", block.place(), said(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}\n{}{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn search_path() -> String {
+    let binary = Server::binary();
+    let folder = binary.parent().unwrap_or(Path::new("/"));
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// curl says the status of each answer where the test reads it.
+const CURL: &str =
+    "curl() { command curl -sS --max-time 60 -w '%{stderr}status %{http_code}\\n' \"$@\"; }\n";
+
+/// Examples that need a database, or show a refusal on purpose.
+const WITH_A_DATABASE: &str = "mysql-without-blocking";
+
+#[test]
+fn every_example_is_started_and_asked_as_its_readme_says() {
+    let typist = Typist::new();
+    let mut run = 0;
+    for page in
+        pages().iter().filter(|page| page.starts_with("examples") && page.components().count() == 3)
+    {
+        let name = page
+            .components()
+            .nth(1)
+            .expect("the example")
+            .as_os_str()
+            .to_string_lossy()
+            .into_owned();
+        let commands: Vec<Block> =
+            blocks(page).into_iter().filter(|block| block.language == "sh").collect();
+        if name == WITH_A_DATABASE || commands.is_empty() {
+            continue;
+        }
+        run += 1;
+        let config = format!("examples/{name}/outboard.toml");
+        if typist.folder.path().join(&config).exists() {
+            typist.move_configuration(&config);
+        }
+        let lines: String = commands.iter().map(|block| block.text.as_str()).collect();
+        let serve = lines.lines().find(|line| line.contains("outboard serve"));
+        let serve = serve.unwrap_or_else(|| panic!("{} starts the example", page.display()));
+        let mut serve = typist.elsewhere(serve);
+        if !serve.contains("--config") {
+            serve.push_str(&format!(" --listen 127.0.0.1:{}", typist.port));
+        }
+        let line = format!("cd {} && exec env {serve}", typist.folder.path().display());
+        let line = line.replace("exec env APP_ENV", "exec env APP_ENV");
+        let admin = typist.folder.path().join(format!("{name}.sock"));
+        let child = Launch::new("bash")
+            .args(["-c", &format!("{line} --admin {}", admin.display())])
+            .env("PATH", search_path())
+            .start();
+        let ready = |line: &str| line.contains("outboard status --admin").then_some(());
+        child.wait_for(ready).unwrap_or_else(|output| panic!("{name} does not start: {output}"));
+        let asked: Vec<&str> = lines.lines().filter(|line| line.contains("curl ")).collect();
+        assert!(!asked.is_empty() || name == "guestbook", "{} asks nothing", page.display());
+        for line in asked {
+            let output = typist.script(&format!("{CURL}{line}")).output().expect("bash is there");
+            let answered = said(&output);
+            assert!(output.status.success(), "{name}: {line}\n{answered}\n{}", child.output());
+            let on_purpose = ["broken", "Error", "give=up"].iter().any(|word| line.contains(word));
+            let is_failure = ["status 000", "status 502", "status 503", "status 504", "status 404"]
+                .iter()
+                .any(|status| answered.contains(status));
+            let is_error = answered.contains("status 500") && !on_purpose;
+            assert!(!is_failure && !is_error, "{name}: {line}\n{answered}\n{}", child.output());
+        }
+        drop(child);
+    }
+    assert!(run >= 11, "{run} examples were run");
+}
+
+#[test]
+fn named_servers_are_made_started_shown_and_stopped_as_the_guide_says() {
+    let typist = Typist::new();
+    let page = Path::new("docs/guide/named-servers.md");
+    let first = blocks(page).into_iter().find(|block| block.language == "sh").expect("a block");
+    let said = typist.types(&first, &first.text);
+    for words in ["outboard.d/shop.toml", "RUNNING", "shop"] {
+        assert!(said.contains(words), "{words:?} is not in\n{said}");
+    }
+}
+
+#[test]
+fn the_admin_socket_is_asked_as_the_guide_says() {
+    let typist = Typist::new();
+    let socket = typist.folder.path().join("outboard.sock");
+    let child = Launch::new("bash")
+        .args([
+            "-c",
+            &format!(
+                "cd {} && exec outboard serve examples/guestbook --listen 127.0.0.1:0 --admin {}",
+                typist.folder.path().display(),
+                socket.display()
+            ),
+        ])
+        .env("PATH", search_path())
+        .start();
+    let ready = |line: &str| line.contains("outboard status --admin").then_some(());
+    child.wait_for(ready).unwrap_or_else(|output| panic!("it does not start: {output}"));
+    let page = Path::new("docs/guide/operating.md");
+    let block = blocks(page).into_iter().find(|block| block.text.contains("--unix-socket"));
+    let block = block.expect("the guide asks the socket by curl");
+    let text = block.text.replace("/run/outboard.sock", &socket.display().to_string());
+    let said = typist.types(&block, &text.replace("curl ", "curl -sS --fail-with-body "));
+    assert!(said.contains("outboard_uptime_seconds"), "{said}");
+    assert!(said.contains("\"generation\""), "{said}");
+}
