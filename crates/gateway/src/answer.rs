@@ -17,7 +17,7 @@ use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
 /// Bodies up to this are copied behind the head, so that both go out in one plain write.
-const COPY_BYTES: usize = 16 * 1024;
+pub(crate) const COPY_BYTES: usize = 16 * 1024;
 /// Most bytes of a file that one `sendfile(2)` is asked for, so that others get their turn.
 const SENDFILE_BYTES: usize = 1 << 20;
 
@@ -155,8 +155,10 @@ impl Connection {
 
     /// Writes the output and `body` behind it. False when the client is gone.
     pub(crate) async fn flush(&mut self, body: &[u8]) -> bool {
+        // Within the process a second piece costs nothing, and streams that wait are many.
+        let is_copied = body.len() <= COPY_BYTES && !self.wire.is_http2();
         let out = &mut self.buffers().output;
-        if body.len() <= COPY_BYTES {
+        if is_copied {
             out.extend_from_slice(body);
             let out = std::mem::take(out);
             let slices = &mut [IoSlice::new(&out)];
@@ -183,7 +185,7 @@ impl Connection {
     }
 
     /// Remembers why the client cannot be written to; true when it can.
-    fn note_lost(&mut self, written: Result<(), Reason>) -> bool {
+    pub(crate) fn note_lost(&mut self, written: Result<(), Reason>) -> bool {
         self.lost = written.err();
         self.lost.is_none()
     }
@@ -280,7 +282,8 @@ pub(crate) fn error_headers(reason: Reason, tells: bool) -> HeaderBlock {
         add("X-Outboard-Reason", reason.code());
     }
     match reason {
-        Reason::QueueFull
+        Reason::MemoryFull
+        | Reason::QueueFull
         | Reason::QueueTimeout
         | Reason::AppDown
         | Reason::Draining

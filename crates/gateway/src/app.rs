@@ -4,6 +4,7 @@
 
 use crate::generation::Logs;
 use crate::log::{Event, Level};
+use crate::memory::AppMemory;
 use crate::page_cache::PageCache;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
@@ -37,6 +38,8 @@ pub(crate) struct App {
     pub(crate) upstream: Rc<Client>,
     /// What its requests to other servers may take of what there is for all.
     pub(crate) upstream_account: Rc<Account>,
+    /// What is held in memory for it.
+    pub(crate) memory: AppMemory,
     /// `DOCUMENT_ROOT`, spelled once.
     pub(crate) document_root: Box<[u8]>,
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
@@ -72,6 +75,7 @@ impl App {
         tasks: Option<Rc<Tasks>>,
         logs: Rc<Logs>,
         (upstream, upstream_account): (Rc<Client>, Rc<Account>),
+        memory: AppMemory,
         is_first: bool,
     ) -> Result<Self, RootError> {
         let files = Root::open(&config.root, root_options(&config))?;
@@ -117,6 +121,7 @@ impl App {
             logs,
             upstream,
             upstream_account,
+            memory,
             document_root,
             worker_script,
         })

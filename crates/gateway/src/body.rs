@@ -3,8 +3,9 @@
 //! Filled by the connection, emptied by the pool into the ring. A slow upload therefore holds a
 //! connection and never a worker.
 
+use crate::memory::Held;
+use crate::spool::{unnamed, write_all};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::Path;
 
@@ -15,12 +16,19 @@ pub(crate) struct RequestBody {
     spool: Option<OwnedFd>,
     len: u64,
     read: u64,
+    /// Counts what is in memory.
+    held: Option<Held>,
 }
 
 impl RequestBody {
     /// No body yet.
     pub(crate) fn empty() -> Self {
-        Self { memory: Vec::new(), spool: None, len: 0, read: 0 }
+        Self { memory: Vec::new(), spool: None, len: 0, read: 0, held: None }
+    }
+
+    /// Has what is in memory counted here.
+    pub(crate) fn counted_in(self, held: Held) -> Self {
+        Self { held: Some(held), ..self }
     }
 
     /// Appends; beyond `memory_bytes` in total everything goes to an unnamed file in `folder`.
@@ -35,16 +43,19 @@ impl RequestBody {
     ) -> io::Result<()> {
         self.len += bytes.len() as u64;
         if self.spool.is_none() && self.len > memory_bytes {
-            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-            let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?;
+            let file = unnamed(folder)?;
             write_all(&file, &self.memory)?;
             self.memory = Vec::new();
+            self.held = None;
             self.spool = Some(file);
         }
         match &self.spool {
             Some(file) => write_all(file, bytes),
             None => {
                 self.memory.extend_from_slice(bytes);
+                if let Some(held) = &mut self.held {
+                    held.grow(bytes.len());
+                }
                 Ok(())
             }
         }
@@ -104,14 +115,6 @@ impl RequestBody {
         }
         Ok(taken)
     }
-}
-
-fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let count = rustix::io::write(file, bytes)?;
-        bytes = &bytes[count..];
-    }
-    Ok(())
 }
 
 #[cfg(test)]

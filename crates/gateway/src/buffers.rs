@@ -15,6 +15,8 @@ const KEPT: usize = 1024;
 const UNUSED_MS: u64 = 1000;
 /// Capacity with which a set is made, and beyond four times of which it is not kept.
 const CAPACITY_BYTES: usize = 8 * 1024;
+/// The same for a stream of HTTP/2, of which a client has many at a time, most of them waiting.
+const STREAM_CAPACITY_BYTES: usize = 1024;
 
 /// One connection's working memory.
 #[derive(Debug)]
@@ -31,9 +33,18 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     fn new() -> Self {
+        Self::with_capacity(CAPACITY_BYTES)
+    }
+
+    /// Those of a stream of HTTP/2, which is over with its request.
+    pub(crate) fn of_stream() -> Box<Self> {
+        Box::new(Self::with_capacity(STREAM_CAPACITY_BYTES))
+    }
+
+    fn with_capacity(bytes: usize) -> Self {
         Self {
-            input: Vec::with_capacity(CAPACITY_BYTES),
-            output: Vec::with_capacity(CAPACITY_BYTES),
+            input: Vec::with_capacity(bytes),
+            output: Vec::with_capacity(bytes),
             head: RequestHead::new(),
             path: Vec::new(),
         }
@@ -75,7 +86,8 @@ impl Spare {
         let large = [&buffers.input, &buffers.output, &buffers.path]
             .iter()
             .any(|buffer| buffer.capacity() > 4 * CAPACITY_BYTES);
-        if large || self.sets.len() >= KEPT {
+        let small = buffers.input.capacity() < CAPACITY_BYTES;
+        if large || small || self.sets.len() >= KEPT {
             return;
         }
         buffers.input.clear();

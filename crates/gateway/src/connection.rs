@@ -15,6 +15,7 @@ use crate::listener::{ListenerFacts, Serves};
 use crate::log::{AccessEntry, Wall};
 use crate::pace::Pace;
 use crate::reason::Reason;
+use crate::spool::Spool;
 use crate::turn;
 use crate::upgrade::{Speak, Upgraded};
 use crate::wire::Wire;
@@ -44,6 +45,8 @@ pub(crate) struct Connection {
     pub(crate) consumed: usize,
     /// Whether all of the present request's body was read.
     pub(crate) body_read: bool,
+    /// What its client has not taken of the present answer.
+    pub(crate) spool: Option<Spool>,
     /// Why the client could not be written to.
     pub(crate) lost: Option<Reason>,
     /// What another protocol does with the connection, once it is switched to.
@@ -96,6 +99,7 @@ impl Connection {
             head_len: 0,
             consumed: 0,
             body_read: false,
+            spool: None,
             lost: None,
             switched: None,
             served: 0,
@@ -142,7 +146,7 @@ impl Connection {
     /// The working memory; there is some from the first byte of a request to the end of its
     /// answer.
     pub(crate) fn buffers(&mut self) -> &mut Buffers {
-        self.buffers.get_or_insert_with(|| self.gateway.buffers.take())
+        self.buffers.get_or_insert_with(|| take_buffers(&self.gateway, &self.wire))
     }
 
     /// Whether another request may follow the present one.
@@ -246,7 +250,8 @@ impl Connection {
     /// Reads once; the caller has set the deadline.
     pub(crate) async fn read_more(&mut self) -> Read {
         let (wire, entry) = (&self.wire, &self.entry);
-        let input = &mut self.buffers.get_or_insert_with(|| self.gateway.buffers.take()).input;
+        let input =
+            &mut self.buffers.get_or_insert_with(|| take_buffers(&self.gateway, wire)).input;
         if input.capacity() == input.len() {
             input.reserve(input.len().max(4096));
         }
@@ -371,6 +376,10 @@ impl Connection {
             }
         }
     }
+}
+
+fn take_buffers(gateway: &Gateway, wire: &Wire) -> Box<Buffers> {
+    if wire.is_http2() { Buffers::of_stream() } else { gateway.buffers.take() }
 }
 
 /// Method, target and protocol as they may be meant; what is not there is a hyphen.

@@ -5,6 +5,7 @@
 //! added; an abandoned exchange takes nothing more, and the worker is told.
 
 use crate::body::RequestBody;
+use crate::memory::{Account, Held};
 use crate::pool::WorkerId;
 use crate::reason::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
@@ -12,6 +13,7 @@ use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Done;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// Interim answers that are kept for a connection that does not take them.
 const MOST_INTERIM: usize = 16;
@@ -40,6 +42,8 @@ pub(crate) struct Arrived {
     pub flush: bool,
     /// Whether and how the answer has ended.
     pub end: Option<End>,
+    /// Counts all of it.
+    pub held: Option<Held>,
 }
 
 impl Arrived {
@@ -49,6 +53,17 @@ impl Arrived {
             && self.body.is_empty()
             && !self.flush
             && self.end.is_none()
+    }
+
+    /// Adds what has come of the body since, and how it ended.
+    pub(crate) fn append(&mut self, more: Self) {
+        self.body.extend_from_slice(&more.body);
+        self.flush |= more.flush;
+        self.end = more.end;
+        match (&mut self.held, more.held) {
+            (Some(held), Some(more)) => held.grow(more.bytes()),
+            (held, more) => *held = held.take().or(more),
+        }
     }
 }
 
@@ -83,6 +98,9 @@ pub(crate) struct Exchange {
     ended: Cell<bool>,
     abandoned: Cell<bool>,
     buffer_bytes: usize,
+    /// What its client has not taken and is on disk.
+    spooled_bytes: Cell<usize>,
+    memory: Option<Rc<Account>>,
 }
 
 impl Exchange {
@@ -108,7 +126,19 @@ impl Exchange {
             ended: Cell::new(false),
             abandoned: Cell::new(false),
             buffer_bytes,
+            spooled_bytes: Cell::new(0),
+            memory: None,
         }
+    }
+
+    /// Has the answer counted here as long as it is in memory.
+    pub(crate) fn counted_in(self, memory: &Rc<Account>) -> Self {
+        Self { memory: Some(memory.clone()), ..self }
+    }
+
+    /// Says how much of the answer waits on disk for the client.
+    pub(crate) fn set_spooled(&self, bytes: usize) {
+        self.spooled_bytes.set(bytes);
     }
 
     /// Method and target, for logs and the status page.
@@ -128,7 +158,8 @@ impl Exchange {
     /// has not been taken.
     pub(crate) fn is_full(&self, patience: usize) -> bool {
         let most = self.buffer_bytes.saturating_mul(patience);
-        !self.abandoned.get() && self.arrived.borrow().body.len() >= most
+        let untaken_bytes = self.arrived.borrow().body.len() + self.spooled_bytes.get();
+        !self.abandoned.get() && untaken_bytes >= most
     }
 
     /// The connection has no more use for the answer.
@@ -163,14 +194,14 @@ impl Exchange {
 
     /// The worker's response head. A second one is a fault of the host and is dropped.
     pub(crate) fn add_head(&self, payload: &[u8]) {
-        self.add(|arrived| {
+        self.add(payload.len(), |arrived| {
             arrived.head.get_or_insert_with(|| payload.to_vec());
         });
     }
 
     /// An answer before the answer. One behind the head is a fault of the host and is dropped.
     pub(crate) fn add_interim(&self, payload: &[u8]) {
-        self.add(|arrived| {
+        self.add(payload.len(), |arrived| {
             if arrived.head.is_none() && arrived.interim.len() < MOST_INTERIM {
                 arrived.interim.push(payload.to_vec());
             }
@@ -178,24 +209,31 @@ impl Exchange {
     }
 
     pub(crate) fn add_body(&self, payload: &[u8]) {
-        self.add(|arrived| arrived.body.extend_from_slice(payload));
+        self.add(payload.len(), |arrived| arrived.body.extend_from_slice(payload));
     }
 
     pub(crate) fn add_flush(&self) {
-        self.add(|arrived| arrived.flush = true);
+        self.add(0, |arrived| arrived.flush = true);
     }
 
     /// Ends the answer; the first end counts.
     pub(crate) fn finish(&self, end: End) {
-        self.add(|arrived| arrived.end = Some(end));
+        self.add(0, |arrived| arrived.end = Some(end));
         self.ended.set(true);
     }
 
-    fn add(&self, change: impl FnOnce(&mut Arrived)) {
+    fn add(&self, bytes: usize, change: impl FnOnce(&mut Arrived)) {
         if self.ended.get() || self.abandoned.get() {
             return;
         }
-        change(&mut self.arrived.borrow_mut());
+        let mut arrived = self.arrived.borrow_mut();
+        change(&mut arrived);
+        match (&mut arrived.held, &self.memory) {
+            (Some(held), _) => held.grow(bytes),
+            (none, Some(memory)) => *none = Some(memory.hold(bytes)),
+            (None, None) => {}
+        }
+        drop(arrived);
         wake(self.task);
     }
 }

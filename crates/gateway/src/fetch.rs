@@ -6,6 +6,7 @@
 //! asked; what nobody waits for any more is dropped with its connection.
 
 use crate::entities::{self, Answer, Entities, Owner};
+use crate::memory::Held;
 use crate::pool::operations::{Asker, Operations, PIECE_BYTES, WorkerId};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
@@ -20,6 +21,8 @@ use std::rc::{Rc, Weak};
 
 /// Largest body of a request: it is collected before it is sent, so that it can be sent again.
 const BODY_MAX_BYTES: usize = 64 << 20;
+/// What a fetch takes beside its body: its task, its connection's buffers, a piece of the answer.
+const OPERATION_BYTES: usize = 64 << 10;
 
 /// The fetches of an app's workers.
 #[derive(Debug)]
@@ -36,7 +39,7 @@ pub(crate) struct Fetches {
 #[derive(Debug)]
 enum Fetch {
     /// Its body is coming.
-    Collecting { wanted: Wanted, left: usize, asker: Asker },
+    Collecting { wanted: Wanted, left: usize, asker: Asker, held: Held },
     /// It runs until this is dropped.
     Running { _job: Job },
 }
@@ -90,12 +93,15 @@ impl Fetches {
             Ok(wanted) => wanted,
             Err(error) => return fail(&asker, id, failure(error.kind), &error.message),
         };
+        let Some(held) = asker.memory().try_hold(OPERATION_BYTES + body_bytes) else {
+            return fail(&asker, id, Failure::Busy, NO_MEMORY);
+        };
         if body_bytes > 0 {
             let worker = asker.worker();
-            let fetch = Fetch::Collecting { wanted, left: body_bytes, asker };
+            let fetch = Fetch::Collecting { wanted, left: body_bytes, asker, held };
             self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         } else {
-            self.start(asker, id, wanted);
+            self.start(asker, id, wanted, held);
         }
     }
 
@@ -104,18 +110,23 @@ impl Fetches {
         let Some(fetches) = open.get_mut(&worker) else { return };
         let Some(Fetch::Collecting { wanted, left, .. }) = fetches.get_mut(&id) else { return };
         let taken = bytes.len().min(*left);
-        wanted.body().extend_from_slice(&bytes[..taken]);
+        let body = wanted.body();
+        if body.is_empty() {
+            // As much as is counted, where growing would take up to twice that.
+            body.reserve_exact(*left);
+        }
+        body.extend_from_slice(&bytes[..taken]);
         *left -= taken;
         if *left > 0 {
             return;
         }
-        if let Some(Fetch::Collecting { wanted, asker, .. }) = fetches.remove(&id) {
+        if let Some(Fetch::Collecting { wanted, asker, held, .. }) = fetches.remove(&id) {
             drop(open);
-            self.start(asker, id, wanted);
+            self.start(asker, id, wanted, held);
         }
     }
 
-    fn start(&self, asker: Asker, id: Tag, mut wanted: Wanted) {
+    fn start(&self, asker: Asker, id: Tag, mut wanted: Wanted, mut held: Held) {
         if let Wanted::Http(request) = &mut wanted {
             request.account = Some(self.account.clone());
         }
@@ -127,9 +138,11 @@ impl Fetches {
                 Wanted::Http(request) => run(&client, &asker, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
                     let entities = entities.as_deref();
-                    look_up(entities, &owner, &asker, id, &namespace, &asked).await;
+                    let asked = Asked { owner: &owner, namespace: &namespace, asked: &asked };
+                    look_up(entities, &asker, id, asked, &mut held).await;
                 }
             }
+            drop(held);
             if let Some(fetches) = me.upgrade() {
                 fetches.close(worker, id);
             }
@@ -196,33 +209,33 @@ async fn run(client: &Rc<Client>, asker: &Asker, id: Tag, request: Request) {
     }
 }
 
-/// Has the entity store do what is asked and tells what came of it.
+/// Has the entity store do what is asked and tells what came of it. What that takes is added to what
+/// is held.
 async fn look_up(
     entities: Option<&Entities>,
-    owner: &Owner,
     asker: &Asker,
     id: Tag,
-    namespace: &str,
-    asked: &[u8],
+    asked: Asked<'_>,
+    held: &mut Held,
 ) {
     let Some(entities) = entities else {
         let message = "this server has no entity store; see [entities] in its configuration";
         return fail(asker, id, Failure::BadCall, message);
     };
-    let Answer { status, body } = entities::answer_worker(entities, owner, namespace, asked).await;
+    let Asked { owner, namespace, asked } = asked;
+    let Answer { status, body } =
+        entities::answer_worker(entities, owner, namespace, asked, held).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
-    if body.len() <= PIECE_BYTES {
-        // A worker that has gone waits for nothing.
-        let _ = asker.send(&Completion { id, part: Part::Whole(head, &body) });
-        return;
-    }
-    let mut parts = std::iter::once(Part::Head(head))
-        .chain(body.chunks(PIECE_BYTES).map(Part::Body))
-        .chain(std::iter::once(Part::End));
-    while let Some(part) = parts.next()
-        && asker.send(&Completion { id, part }).is_ok()
-        && asker.room().await.is_ok()
-    {}
+    // A worker that has gone waits for nothing.
+    let _ = asker.send_whole(id, head, body.iter().map(|part| &**part)).await;
+}
+
+/// What is asked of a namespace, and by whom.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    owner: &'a Owner,
+    namespace: &'a str,
+    asked: &'a [u8],
 }
 
 async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), Error> {
@@ -234,6 +247,10 @@ async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), E
         url: response.url.as_str().as_bytes(),
         headers: &response.headers,
     };
+    // The answer's first piece waits as the others do: there may be many fetches.
+    if asker.room().await.is_err() {
+        return Ok(());
+    }
     if !more && piece.len() <= PIECE_BYTES {
         // A worker that has gone waits for nothing.
         let _ = asker.send(&Completion { id, part: Part::Whole(head, &piece) });
@@ -260,6 +277,9 @@ async fn hand_on(asker: &Asker, id: Tag, mut response: Response) -> Result<(), E
     let _ = asker.send(&Completion { id, part: Part::End });
     Ok(())
 }
+
+const NO_MEMORY: &str = "what is held in memory for the worker's or the app's calls is as much as may \
+                         be; see limits.memory";
 
 fn fail(asker: &Asker, id: Tag, failure: Failure, message: &str) {
     // A worker that has gone waits for nothing.

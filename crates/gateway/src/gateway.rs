@@ -13,6 +13,7 @@ use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
+use crate::memory::Memory;
 use crate::pool::{Budget, Pool};
 use crate::proxy::Spooled;
 use crate::reason::Reason;
@@ -35,6 +36,7 @@ pub(crate) struct Gateway {
     pub(crate) listeners: RefCell<Vec<Rc<Bound>>>,
     pub(crate) sinks: RefCell<Sinks>,
     pub(crate) buffers: BufferPool,
+    pub(crate) memory: Rc<Memory>,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) spool_folder: PathBuf,
     /// What answers of other servers have there.
@@ -109,6 +111,7 @@ impl Gateway {
     pub(crate) fn new(
         generation: Generation,
         sinks: Sinks,
+        memory: Rc<Memory>,
         protocols: Vec<Box<dyn Protocol>>,
     ) -> Rc<Self> {
         let now = Wall::now();
@@ -120,6 +123,7 @@ impl Gateway {
             listeners: RefCell::default(),
             sinks: RefCell::new(sinks),
             buffers: BufferPool::default(),
+            memory,
             counters: RefCell::default(),
             started: now,
             ready: Cell::new(false),
@@ -160,6 +164,7 @@ impl Gateway {
     /// Puts a successor in place; its predecessor's pools finish what they have.
     pub(crate) fn swap(&self, successor: Generation, sinks: Sinks, drain_timeout_ms: u64) {
         let old = self.generation.replace(Rc::new(successor));
+        self.memory.set_budget(self.limits().memory);
         self.sinks.replace(sinks);
         old.apps.iter().for_each(|app| self.hand_purges_on(app));
         old.hand_over_tasks(&self.generation());

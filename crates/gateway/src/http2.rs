@@ -3,21 +3,25 @@
 //! Called by the listener once a client has chosen it (RFC 7301). The protocol is the `h2` crate's;
 //! a stream is one end of a pipe whose other end is a [`Connection`], so that all that is
 //! true of HTTP/1.1 is of HTTP/2 too. Invariants: the streams of a connection are bounded in number, and
-//! what waits in each in bytes; a stream that is reset ends its request, and one whose client takes
+//! in memory: what waits in each, what waits for the socket in all, and a stream for which
+//! `limits.memory` has no room is refused; a stream that is reset ends its request, and one whose client takes
 //! nothing for `limits.write_timeout` is reset.
 
 mod bridge;
+mod sending;
 
 use crate::client::Ends;
 use crate::connections::{Entry, Kind};
 use crate::gateway::Gateway;
 use crate::listener::ListenerFacts;
+use crate::memory::{Account, Held};
 use bridge::Bridge;
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::Connection as Streams;
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use outboard_tls::{Io, Session};
+use sending::Sending;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -27,8 +31,12 @@ use std::task::Poll;
 const STREAMS: u32 = 128;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// What is written and not yet sent, for each stream.
+/// What is written and not yet sent, for each stream; [`Sending`] bounds it for all.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// What a stream takes beside what is sent: its tasks, its ends of the pipe, its head.
+const STREAM_BYTES: usize = 18 << 10;
+/// What a connection takes beside its streams: the session's buffers and the protocol's.
+const CONNECTION_BYTES: usize = 128 << 10;
 /// How often it is looked whether a connection is of any use still.
 const LOOK_MS: u64 = 1_000;
 
@@ -39,6 +47,10 @@ struct Common {
     facts: Rc<ListenerFacts>,
     ends: Ends,
     local: Option<SocketAddr>,
+    /// What is held for it.
+    memory: Rc<Account>,
+    sending: Sending,
+    _held: Held,
 }
 
 /// Serves a client until it leaves, or has asked for nothing for `limits.idle_timeout`.
@@ -50,6 +62,10 @@ pub(crate) async fn serve(
     entry: Entry,
 ) {
     let local = session.stream().local_address();
+    let io = Io::new(session);
+    let sending = Sending::new(io.writes());
+    let memory = gateway.memory.of_connection();
+    let held = memory.hold(CONNECTION_BYTES);
     let limits = gateway.head_limits();
     let head_bytes = limits.request_line_bytes.saturating_add(limits.header_bytes);
     let handshake = h2::server::Builder::new()
@@ -58,9 +74,9 @@ pub(crate) async fn serve(
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER_BYTES)
-        .handshake::<_, Bytes>(Io::new(session));
+        .handshake::<_, Bytes>(io);
     let until_ms = now_ms() + gateway.limits().header_timeout_ms;
-    let common = Rc::new(Common { gateway, facts, ends, local });
+    let common = Rc::new(Common { gateway, facts, ends, local, memory, sending, _held: held });
     let begun = entry.while_waiting(with_deadline(until_ms, handshake)).await;
     if let Some(Ok(Ok(mut streams))) = begun {
         take_streams(&common, &mut streams, &entry).await;
@@ -76,7 +92,9 @@ async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>, ent
             if gateway.is_draining() && !std::mem::replace(&mut is_leaving, true) {
                 streams.graceful_shutdown();
             }
-            if let Poll::Ready(next) = streams.poll_accept(context) {
+            let accepted = streams.poll_accept(context);
+            common.sending.look();
+            if let Poll::Ready(next) = accepted {
                 return Poll::Ready(Some(next));
             }
             if entry.is_unwanted() { Poll::Ready(None) } else { Poll::Pending }
@@ -85,9 +103,14 @@ async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>, ent
             Ok(Some(Some(Ok((request, mut respond))))) => {
                 entry.go_on();
                 let address = common.facts.limited_address(common.ends.peer);
-                match gateway.connections.open(Kind::Stream, address, &gateway.limits()) {
-                    Some(entry) => {
-                        spawn(Bridge::new(common.clone(), request, respond).serve(entry));
+                let held = common.memory.try_hold(STREAM_BYTES);
+                let opened = held.and_then(|held| {
+                    let limits = gateway.limits();
+                    Some((held, gateway.connections.open(Kind::Stream, address, &limits)?))
+                });
+                match opened {
+                    Some((held, entry)) => {
+                        spawn(Bridge::new(common.clone(), request, respond, held).serve(entry));
                     }
                     None => {
                         // RFC 9113 8.7: it was not acted on, and may be sent again.

@@ -1,6 +1,7 @@
 //! The same figures in the Prometheus text format (version 0.0.4).
 
 use crate::gateway::Gateway;
+use crate::memory::AccountStatus;
 use crate::pool::{PoolStatus, RouteStatus};
 use crate::status::{self, UpstreamStatus};
 use crate::tasks::TasksStatus;
@@ -31,12 +32,40 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     for reason in &status.reasons {
         page.sample("outboard_refusals_total", &[("reason", reason.reason)], reason.count);
     }
+    memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
     pools(&mut page, &status.pools);
     tasks(&mut page, &status.tasks);
     page_caches(&mut page, gateway);
     entities(&mut page, gateway);
     page.text.into_bytes()
+}
+
+/// A figure of an account.
+type AccountFigure = fn(&AccountStatus) -> u64;
+
+fn memory(page: &mut Page, accounts: &[AccountStatus]) {
+    let figures: [(&str, &str, &str, AccountFigure); 4] = [
+        ("outboard_memory_held_bytes", "gauge", "Memory held for clients and workers.", |held| {
+            held.held_bytes as u64
+        }),
+        ("outboard_memory_peak_bytes", "gauge", "The most of it since start.", |held| {
+            held.peak_bytes as u64
+        }),
+        ("outboard_memory_limit_bytes", "gauge", "What may be held.", |held| {
+            held.limit_bytes as u64
+        }),
+        ("outboard_memory_refused_total", "counter", "How often more was refused.", |held| {
+            held.refused
+        }),
+    ];
+    for (name, kind, help, value) in figures {
+        page.metric(name, kind, help);
+        for account in accounts {
+            let app = account.app.as_deref().unwrap_or("");
+            page.sample(name, &[("kind", account.kind), ("app", app)], value(account));
+        }
+    }
 }
 
 fn upstream(page: &mut Page, upstream: &UpstreamStatus) {

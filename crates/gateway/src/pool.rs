@@ -26,6 +26,7 @@ mod worker;
 
 use crate::exchange::Exchange;
 use crate::log::ErrorLog;
+use crate::memory::Account;
 use crate::reason::Reason;
 use allowance::Allowance;
 use crashing::Crashing;
@@ -98,6 +99,8 @@ pub(crate) struct Pool {
     /// Room for a completion.
     completion: RefCell<Vec<u8>>,
     operations: RefCell<Rc<dyn Operations>>,
+    /// What is held for the operations of its workers.
+    memory: RefCell<Rc<Account>>,
     /// Operations that were asked for and not begun yet.
     asked: RefCell<VecDeque<(Asker, Vec<u8>)>>,
     /// Workers that have gone since the last look.

@@ -79,6 +79,7 @@ reasons! {
     PartFailed 502 "part_failed" "A part of the composed page could not be made.";
     UpstreamFailed 502 "upstream_failed" "A part of the page, or all of it, could not be fetched from its upstream.";
     UpstreamBusy 503 "upstream_busy" "Too many requests to the upstream are under way; see [upstream].";
+    MemoryFull 503 "memory_full" "The gateway holds as much in memory as limits.memory allows.";
     QueueFull 503 "queue_full" "The app's queue is full.";
     QueueTimeout 503 "queue_timeout" "No PHP worker became free in time.";
     AppDown 503 "app_down" "The app's PHP does not start; see the error log.";

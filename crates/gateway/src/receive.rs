@@ -32,7 +32,8 @@ pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result
     let Some(mut pieces) = Pieces::of(connection, limits).await? else {
         return Ok(Received::none());
     };
-    let mut body = RequestBody::empty();
+    let held = connection.gateway.memory.bodies().hold(0);
+    let mut body = RequestBody::empty().counted_in(held);
     while let Some(range) = pieces.next(connection, limits).await? {
         keep(connection, &mut body, limits, range)?;
     }
@@ -169,7 +170,11 @@ fn keep(
 ) -> Result<(), Reason> {
     let gateway = connection.gateway.clone();
     let piece = &connection.buffers().input[range];
-    body.push(piece, limits.body_memory_bytes, &gateway.spool_folder).map_err(|error| {
+    let memory_bytes = match gateway.memory.is_scarce() {
+        true => limits.body_memory_bytes.min(KEPT_WHILE_SCARCE_BYTES),
+        false => limits.body_memory_bytes,
+    };
+    body.push(piece, memory_bytes, &gateway.spool_folder).map_err(|error| {
         let reason = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Reason::SpoolFull,
             _ => Reason::SpoolFailed,
@@ -194,5 +199,7 @@ async fn more(connection: &mut Connection, pace: &mut Pace) -> Result<(), Reason
     }
 }
 
+/// Of a body, so much stays in memory while that is scarce.
+const KEPT_WHILE_SCARCE_BYTES: u64 = 4 << 10;
 /// Room for a read of body bytes.
 const READ_BYTES: usize = 64 * 1024;

@@ -134,13 +134,19 @@ fn submit(
     body: RequestBody,
     local_peer: Option<SocketAddr>,
 ) -> Result<Lease, Reason> {
-    let exchange = Rc::new(Exchange::new(
+    let memory = &app.memory.responses;
+    if memory.is_full() {
+        memory.refuse();
+        return Err(Reason::MemoryFull);
+    }
+    let exchange = Exchange::new(
         frame,
         body,
         request_id,
         now_ms(),
         usize::try_from(app.config.limits.response_buffer_bytes).unwrap_or(usize::MAX),
-    ));
+    );
+    let exchange = Rc::new(exchange.counted_in(memory));
     app.pool.submit(exchange.clone(), local_peer)?;
     Ok(Lease { app: app.clone(), exchange })
 }

@@ -13,6 +13,7 @@ use crate::life::{self, Life, Ready};
 use crate::listener::set::{self, Wanted};
 use crate::listener::{BindError, Serves};
 use crate::log::Level;
+use crate::memory::{self, Memory};
 use crate::opener::Opener;
 use crate::pool::StartError;
 use crate::upgrade::Protocol;
@@ -135,10 +136,11 @@ async fn serve_on_loop(
     identity: Rc<Identity>,
 ) -> Result<(), ServerError> {
     let orders = Orders::catch().map_err(ServerError::Io)?;
+    let memory = Memory::new(config.limits.memory);
     let Options { name, host_binary, load, .. } = options;
-    let kit = Kit { name, host_binary, load, identity };
+    let kit = Kit { name, host_binary, memory, load, identity };
     let (generation, sinks) = kit.open(1, config, None)?;
-    let gateway = Gateway::new(generation, sinks, options.protocols);
+    let gateway = Gateway::new(generation, sinks, kit.memory.clone(), options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
     kit.identity.warnings.iter().for_each(|warning| gateway.note(Level::Warn, warning));
     if let Some(spawner) = &kit.identity.spawner {
@@ -152,6 +154,7 @@ async fn serve_on_loop(
         return unstarted.map_err(ServerError::Php);
     }
     spawn(flush_logs(gateway.clone()));
+    spawn(memory::give_back(gateway.clone()));
     development::follow(&gateway);
     gateway.ready.set(true);
     (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));

@@ -5,6 +5,7 @@ use crate::counters::ReasonCount;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
 use crate::log::Wall;
+use crate::memory::AccountStatus;
 use crate::pool::PoolStatus;
 use crate::tasks::TasksStatus;
 use outboard_upstream::Client;
@@ -49,6 +50,8 @@ pub(crate) struct Status {
     pub answers: std::collections::BTreeMap<String, u64>,
     /// Why requests were refused or failed.
     pub reasons: Vec<ReasonCount>,
+    /// What is held in memory for clients and workers.
+    pub memory: Vec<AccountStatus>,
     /// Requests to other servers.
     pub upstream: UpstreamStatus,
     /// Log lines that could not be written.
@@ -134,6 +137,7 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         body_bytes: counters.body_bytes,
         answers: classes.map(|(class, count)| (format!("{class}xx"), *count)).collect(),
         reasons: counters.reasons(),
+        memory: gateway.memory.status(generation.apps.iter().map(|app| &app.memory)),
         upstream: UpstreamStatus::of(&generation.upstream),
         lost_log_lines: gateway.sinks.borrow().all().map(|sink| sink.lost_lines()).sum(),
         pools: gateway.pools.borrow().iter().map(|pool| pool.status()).collect(),

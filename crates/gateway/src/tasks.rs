@@ -342,15 +342,24 @@ fn fail(asker: &Asker, id: Tag, failure: Failure, message: &str) {
     let _ = asker.send(&Completion { id, part: Part::Failed { failure, message } });
 }
 
-/// Answers as a fetch is answered. What a coroutine cannot take at once waits in the pool.
+/// Answers as a fetch is answered; what is long, as the worker takes it.
 fn tell(asker: &Asker, id: Tag, text: &[u8]) {
     let head = FetchedHead { status: 200, http_version: 1, url: b"", headers: b"" };
-    let parts = match text.len() {
-        0..=PIECE_BYTES => vec![Part::Whole(head, text)],
-        _ => vec![Part::Head(head), Part::Body(text), Part::End],
+    if text.len() <= PIECE_BYTES {
+        // As above.
+        let _ = asker.send(&Completion { id, part: Part::Whole(head, text) });
+        return;
+    }
+    let Some(held) = asker.memory().try_hold(text.len()) else {
+        let why = "the result is more than may be held in memory for the worker; see limits.memory";
+        return fail(asker, id, Failure::TooLarge, why);
     };
-    // As above.
-    let _ = parts.into_iter().try_for_each(|part| asker.send(&Completion { id, part }));
+    let (asker, text) = (asker.clone(), text.to_vec());
+    spawn(async move {
+        // As above.
+        let _ = asker.send_whole(id, head, std::iter::once(&text[..])).await;
+        drop(held);
+    });
 }
 
 /// Begins what is due, until nothing more is to be begun and nothing runs.

@@ -136,14 +136,18 @@ impl Wire {
         offset: &mut u64,
         len: usize,
     ) -> io::Result<Option<usize>> {
-        let is_taken = match self {
+        let (is_taken, most) = match self {
             Self::Plain(stream) => return stream.try_send_file(file, offset, len),
-            Self::Tls(tls) => *tls.taken.borrow() > 0,
-            Self::Http2(_) => false,
+            Self::Tls(tls) => (*tls.taken.borrow() > 0, FILE_BYTES),
+            Self::Http2(stream) => match stream.pipe.free_bytes() {
+                // Full, or nobody reads it any more.
+                0 => return stream.pipe.try_write(&[]),
+                free_bytes => (false, free_bytes),
+            },
         };
         let mut bytes = Vec::new();
         if !is_taken {
-            bytes.reserve_exact(len.min(FILE_BYTES));
+            bytes.reserve_exact(len.min(most));
             rustix::io::pread(file, rustix::buffer::spare_capacity(&mut bytes), *offset)?;
             if bytes.is_empty() {
                 return Ok(Some(0));
@@ -210,5 +214,28 @@ fn now<T>(poll: Poll<io::Result<T>>) -> io::Result<Option<T>> {
     match poll {
         Poll::Ready(outcome) => outcome.map(Some),
         Poll::Pending => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_reactor::run;
+    use pipe::FIRST_ROOM_BYTES;
+    use rustix::fd::AsFd;
+
+    #[test]
+    fn a_file_for_a_stream_that_was_reset_is_not_waited_for() {
+        run(async {
+            let (near, far) = Pipe::pair();
+            let (wire, file) = (Wire::http2(far, None), std::fs::File::open("/dev/zero").unwrap());
+            let mut offset = 0;
+            let mut send = || wire.try_send_file(file.as_fd(), &mut offset, 1 << 20);
+            assert_eq!(send().unwrap(), Some(FIRST_ROOM_BYTES));
+            assert_eq!(send().unwrap(), None);
+            near.close();
+            assert!(send().is_err());
+        })
+        .unwrap();
     }
 }

@@ -76,9 +76,36 @@ fn put_server(page: &mut String, status: &Value, terminal: &Terminal) -> fmt::Re
             reason["status"]
         )?;
     }
+    put_memory(page, list(&status["memory"]))?;
     for cache in list(&status["unshared_page_caches"]) {
         let (app, why) = (text(&cache["app"]), text(&cache["why"]));
         writeln!(page, "page cache   of {app} not shared: {why}")?;
+    }
+    Ok(())
+}
+
+/// What is held in memory; an app's accounts when there is something to say of them.
+fn put_memory(page: &mut String, accounts: &[Value]) -> fmt::Result {
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    for account in accounts {
+        let of_app = account["app"].as_str();
+        if of_app.is_some() && number(&account["refused"]) == 0 {
+            continue;
+        }
+        let kind = text(&account["kind"]).replace('_', " ");
+        let name = match (kind.as_str(), of_app) {
+            ("all", _) => "memory      ".to_owned(),
+            (kind, None) => format!("  {kind:<15}"),
+            (kind, Some(app)) => format!("  {kind} of {app}"),
+        };
+        writeln!(
+            page,
+            "{name} {} KiB held, {} KiB at most, of {} MiB; {} refused",
+            number(&account["held_bytes"]) >> 10,
+            number(&account["peak_bytes"]) >> 10,
+            number(&account["limit_bytes"]) >> 20,
+            number(&account["refused"])
+        )?;
     }
     Ok(())
 }

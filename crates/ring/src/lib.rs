@@ -18,6 +18,7 @@ mod claim;
 pub mod control;
 pub mod doorbell;
 pub mod frame;
+pub mod heap;
 pub mod memory;
 pub mod operation;
 pub mod purge;

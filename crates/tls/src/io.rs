@@ -3,8 +3,10 @@
 //! Polled by one task alone, that of the HTTP/2 connection.
 
 use crate::session::Session;
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -19,12 +21,27 @@ pub struct Io {
     /// it is asked for both at once.
     reads: bool,
     writes: bool,
+    progress: Rc<Writes>,
+}
+
+/// How the writes of an [`Io`] go.
+#[derive(Debug, Default)]
+pub struct Writes {
+    /// What was taken of them since the start.
+    pub bytes: Cell<u64>,
+    /// Whether the last one waits for the socket.
+    pub are_blocked: Cell<bool>,
 }
 
 impl Io {
     /// Reads from and writes to this session.
     pub fn new(tls: Box<Session>) -> Self {
-        Self { tls, plain: Vec::new(), at: 0, reads: false, writes: false }
+        Self { tls, plain: Vec::new(), at: 0, reads: false, writes: false, progress: Rc::default() }
+    }
+
+    /// How the writes go, for who hands them over elsewhere.
+    pub fn writes(&self) -> Rc<Writes> {
+        self.progress.clone()
     }
 
     fn wait(&self) {
@@ -36,6 +53,7 @@ impl Io {
 
     fn written<T>(&mut self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.writes = outcome.is_pending();
+        self.progress.are_blocked.set(self.writes);
         self.wait();
         outcome
     }
@@ -70,6 +88,9 @@ impl AsyncWrite for Io {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = self.tls.poll_write(&[IoSlice::new(data)]);
+        if let Poll::Ready(Ok(count)) = written {
+            self.progress.bytes.set(self.progress.bytes.get() + count as u64);
+        }
         self.written(written)
     }
 

@@ -1,6 +1,7 @@
 //! How much of everything.
 
 use crate::raw;
+use crate::scalar::MemoryBudget;
 
 /// Limits of connections and of one app's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Limits {
     pub idle_timeout_ms: u64,
     /// Requests on one connection; `None`: as many as come.
     pub keepalive_requests: Option<u32>,
+    /// What the gateway of the whole server holds in memory for clients and workers.
+    pub memory: MemoryBudget,
     /// The largest request body; larger: 413.
     pub body_bytes: u64,
     /// The part of a body kept in memory; beyond it the body goes to disk. At most `body_bytes`.
@@ -57,6 +60,7 @@ pub(super) fn merge(server: &raw::Limits, request: &raw::RequestLimits) -> Limit
         header_timeout_ms: server.header_timeout.0,
         idle_timeout_ms: server.idle_timeout.0,
         keepalive_requests: Some(server.keepalive_requests).filter(|number| *number > 0),
+        memory: server.memory,
         body_bytes: request.body.0,
         body_memory_bytes: request.body_memory.0.min(request.body.0),
         body_timeout_ms: request.body_timeout.0,

@@ -1,6 +1,6 @@
 //! `[limits]`: how much of everything.
 
-use crate::scalar::{ByteSize, Period};
+use crate::scalar::{ByteSize, MemoryBudget, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,13 @@ pub(crate) struct Limits {
     /// Requests on one connection before it is closed; 0: as many as come.
     #[schemars(extend("x-alias" = ["MaxKeepAliveRequests"]))]
     pub(crate) keepalive_requests: u32,
+    /// What the gateway holds in memory for clients and workers at most: responses and request
+    /// bodies that are not on disk, HTTP/2 streams, and what workers ask for (`fetch()`, `KV`, tasks
+    /// on their way to the queue). Half of it is for one app's workers at most, a quarter for one worker or one
+    /// HTTP/2 connection. Beyond it: `Busy` for the worker, a refused stream, or 503. `"auto"`: an eighth of the
+    /// machine's memory (or its control group's), 256 MiB at most. Page cache, entity store and tasks
+    /// in the queue have limits of their own.
+    pub(crate) memory: MemoryBudget,
     /// What an app may set for itself.
     #[serde(flatten)]
     pub(crate) request: RequestLimits,
@@ -78,7 +85,8 @@ pub(crate) struct RequestLimits {
     /// the slow log, and the worker is replaced.
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
     pub(crate) request_deadline: Period,
-    /// The part of a response that is kept for a slow client, so that the worker is free.
+    /// The part of a response that is kept for a slow client, so that the worker is free: 64 KiB
+    /// of it in memory, the rest in a file in `io.spool`.
     #[schemars(extend("x-minimum" = "4 KiB", "x-maximum" = "1 GiB", "x-alias" = ["fastcgi_buffers", "fastcgi_buffer_size"]))]
     pub(crate) response_buffer: ByteSize,
 }
@@ -96,6 +104,7 @@ impl Default for Limits {
             header_timeout: Period(15_000),
             idle_timeout: Period(60_000),
             keepalive_requests: 0,
+            memory: MemoryBudget::Auto,
             request: RequestLimits::default(),
         }
     }

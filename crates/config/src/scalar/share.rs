@@ -11,7 +11,7 @@ pub enum Count {
     Fixed(u32),
 }
 
-/// How much memory the workers of a pool may use together.
+/// How much memory some part of the server may use: the workers of a pool, or the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBudget {
     /// The server decides by what the machine (or its control group) has.
@@ -63,7 +63,7 @@ impl Scalar for MemoryBudget {
             Written::Text("auto") => Ok(MemoryBudget::Auto),
             Written::Text(text) if text.trim_end().ends_with('%') => {
                 match Percent::read(written)? {
-                    Percent(0) => Err(Fault::new("a budget of 0% leaves no memory for any worker")),
+                    Percent(0) => Err(Fault::new("a budget of 0% leaves no memory at all")),
                     Percent(percent) => Ok(MemoryBudget::Percent(percent)),
                 }
             }
@@ -72,7 +72,7 @@ impl Scalar for MemoryBudget {
             }
             _ => match ByteSize::read(written)? {
                 ByteSize(bytes) if bytes < 16 << 20 => {
-                    Err(Fault::new("a PHP worker needs at least 16 MiB"))
+                    Err(Fault::new("less than 16 MiB is not enough to work with"))
                 }
                 ByteSize(bytes) => Ok(MemoryBudget::Bytes(bytes)),
             },

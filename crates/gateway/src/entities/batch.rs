@@ -42,6 +42,16 @@ pub(crate) enum Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// How many names or writes it says that it has.
+    fn count(asked: &[u8]) -> usize {
+        let count = match asked.split_first() {
+            Some((&(READS | WRITES), mut rest)) => take_u32(&mut rest),
+            _ => None,
+        };
+        // As many as there are bytes for.
+        count.map_or(0, |count| (count as usize).min(asked.len() / 4))
+    }
+
     /// `None` for what cannot be read.
     pub(crate) fn read(asked: &'a [u8]) -> Option<Self> {
         let (kind, mut rest) = asked.split_first()?;

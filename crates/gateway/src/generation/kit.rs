@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
 use crate::identity::Identity;
+use crate::memory::Memory;
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
 use crate::server::{Load, ServerError};
@@ -23,6 +24,7 @@ use std::rc::Rc;
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
+    pub(crate) memory: Rc<Memory>,
     pub(crate) identity: Rc<Identity>,
     pub(crate) load: Load,
 }
@@ -55,6 +57,8 @@ impl Kit {
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
+            let memory = self.memory.of_app(&app.name);
+            let operations_memory = memory.operations.clone();
             let tasks = match &app.tasks {
                 None => None,
                 Some(tasks) => {
@@ -67,14 +71,18 @@ impl Kit {
             let is_first = predecessor.is_none();
             let account = super::upstream_account(&config, &app.name);
             let theirs = (upstream.clone(), account.clone());
-            let opened = App::open(app.clone(), pool, tasks.clone(), logs, theirs, is_first);
+            let opened =
+                App::open(app.clone(), pool, tasks.clone(), logs, theirs, memory, is_first);
             let opened =
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
             let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
-            opened.pools().for_each(|pool| pool.set_operations(operations.clone()));
+            opened.pools().for_each(|pool| {
+                pool.set_operations(operations.clone());
+                pool.set_memory(operations_memory.clone());
+            });
             apps.push(Rc::new(opened));
         }
         started.keep();

@@ -7,6 +7,7 @@ use super::Common;
 use crate::client::Ends;
 use crate::connection::Connection;
 use crate::connections::Entry;
+use crate::memory::Held;
 use crate::pace::Pace;
 use crate::wire::Wire;
 use crate::wire::pipe::Pipe;
@@ -18,7 +19,7 @@ use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, LAST_CHUNK, Method, ResponseBody,
     ResponseParser, write_chunk_head, write_head_end, write_header, write_request_line,
 };
-use outboard_reactor::spawn;
+use outboard_reactor::{now_ms, spawn, with_deadline};
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -35,6 +36,7 @@ pub(super) struct Bridge {
     head: Request<()>,
     body: RecvStream,
     respond: SendResponse<Bytes>,
+    held: Held,
 }
 
 /// Why a stream ends before its answer does.
@@ -52,14 +54,15 @@ impl Bridge {
         common: Rc<Common>,
         request: Request<RecvStream>,
         respond: SendResponse<Bytes>,
+        held: Held,
     ) -> Self {
         let (parts, body) = request.into_parts();
-        Self { common, head: Request::from_parts(parts, ()), body, respond }
+        Self { common, head: Request::from_parts(parts, ()), body, respond, held }
     }
 
     /// Has the request answered.
     pub(super) async fn serve(self, entry: Entry) {
-        let Self { common, head, body, mut respond } = self;
+        let Self { common, head, body, mut respond, held } = self;
         let (pipe, far) = Pipe::pair();
         let wire = Wire::http2(far, common.local);
         let mut ends = Ends::new(common.ends.peer);
@@ -71,7 +74,9 @@ impl Bridge {
             return respond.send_reset(Reason::PROTOCOL_ERROR);
         };
         let pipe = Rc::new(pipe);
-        if write(&pipe, &written).await.is_ok() {
+        let is_written = write(&pipe, &written).await.is_ok();
+        drop(written);
+        if is_written && !body.is_end_stream() {
             spawn(send_body(pipe.clone(), body, !head.headers().contains_key("content-length")));
         }
         let mut answer = Answer {
@@ -79,7 +84,10 @@ impl Bridge {
             input: Vec::new(),
             method: Method::of(head.method().as_str().as_bytes()),
             pace: Pace::of_response(&common.gateway.limits()),
+            common: common.clone(),
+            held,
         };
+        drop(head);
         if let Err(Broken(reason)) = answer.relay(&mut respond).await {
             respond.send_reset(reason);
         }
@@ -139,9 +147,6 @@ fn in_http1(
 
 /// Moves the request's body to who serves it.
 async fn send_body(pipe: Rc<Pipe>, mut body: RecvStream, is_chunked: bool) {
-    if body.is_end_stream() {
-        return;
-    }
     while let Some(data) = next_data(&pipe, &mut body).await {
         // A body that was cut has no end.
         let Ok(data) = data else { return };
@@ -191,6 +196,8 @@ struct Answer {
     input: Vec<u8>,
     method: Method,
     pace: Pace,
+    common: Rc<Common>,
+    held: Held,
 }
 
 impl Answer {
@@ -319,7 +326,7 @@ impl Answer {
         .await
     }
 
-    /// Sends all, as the client's windows allow, as long as they open in time.
+    /// Sends all, as the client's windows and the socket allow, as long as they do in time.
     async fn send(
         &mut self,
         stream: &mut SendStream<Bytes>,
@@ -328,6 +335,7 @@ impl Answer {
     ) -> Result<(), Broken> {
         let mut data = Bytes::from(data);
         while !data.is_empty() {
+            self.room(stream).await?;
             stream.reserve_capacity(data.len());
             let granted = poll_fn(|context| {
                 if stream.poll_reset(context).is_ready() {
@@ -339,6 +347,7 @@ impl Answer {
             let count = granted.ok_or(Broken(Reason::CANCEL))??;
             self.pace.count(count);
             let piece = data.split_to(count.min(data.len()));
+            self.common.sending.hand(piece.len());
             stream.send_data(piece, is_last && data.is_empty())?;
             if data.is_empty() && is_last {
                 return Ok(());
@@ -346,8 +355,36 @@ impl Answer {
         }
         if is_last {
             stream.send_data(Bytes::new(), true)?;
+        } else {
+            self.widen();
         }
         Ok(())
+    }
+
+    /// Waits while more waits for the socket than may, as long as it takes something in time.
+    async fn room(&self, stream: &mut SendStream<Bytes>) -> Result<(), Broken> {
+        let (sending, gateway) = (&self.common.sending, &self.common.gateway);
+        let timeout_ms = gateway.limits().write_timeout_ms;
+        loop {
+            let room = poll_fn(|context| match stream.poll_reset(context).is_ready() {
+                true => Poll::Ready(Err(Broken(Reason::CANCEL))),
+                false => sending.poll_room().map(Ok),
+            });
+            let until_ms = now_ms().max(sending.moved_ms()) + timeout_ms;
+            match with_deadline(until_ms, room).await {
+                Ok(room) => return room,
+                Err(_) if sending.moved_ms() + timeout_ms > now_ms() => {}
+                Err(_) => return Err(Broken(Reason::CANCEL)),
+            }
+        }
+    }
+
+    /// The client takes what it is sent: more may wait for it, here and before, if there is memory.
+    fn widen(&mut self) {
+        let by_bytes = self.pipe.widening_bytes();
+        if by_bytes > 0 && self.held.try_grow(2 * by_bytes) {
+            self.pipe.widen(by_bytes);
+        }
     }
 }
 

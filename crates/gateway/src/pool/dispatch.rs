@@ -118,7 +118,7 @@ impl Pool {
             let scratch = &mut self.scratch.borrow_mut();
             worker.look(scratch, now_ms(), count, |worker, tag, heard| match heard {
                 Heard::Line(line) => self.log(worker, tag, line),
-                Heard::Operation(payload) => self.ask(worker.id, tag, payload),
+                Heard::Operation(payload) => self.ask(worker, tag, payload),
             })
         });
         heard.unwrap_or(Err(PANICKED))

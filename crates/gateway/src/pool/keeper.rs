@@ -20,6 +20,7 @@ use super::routes::Routes;
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
 use crate::log::{ErrorLog, Event as LogEvent, Level};
+use crate::memory::Account;
 use crate::reason::Reason;
 pub(super) use burial::add_waits;
 use burial::describe_exit;
@@ -157,6 +158,7 @@ impl Pool {
             scratch: RefCell::default(),
             completion: RefCell::default(),
             operations: RefCell::new(Rc::new(NoOperations)),
+            memory: RefCell::new(Account::detached()),
             asked: RefCell::default(),
             left: RefCell::default(),
             crashing: Crashing::default(),

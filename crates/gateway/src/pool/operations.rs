@@ -9,9 +9,11 @@
 use super::Pool;
 use super::budget::Budget;
 use super::dispatch::PANICKED;
+use super::worker::Worker;
+use crate::memory::Account;
 use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
-use outboard_ring::operation::{Call, Completion, Failure, Operation, Part};
+use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
@@ -51,12 +53,19 @@ pub(crate) struct Asker {
     pub(super) worker: WorkerId,
     /// The request that it belongs to; the default for one that belongs to none.
     pub(super) request: Tag,
+    /// What it asks for is counted here.
+    pub(super) memory: Rc<Account>,
 }
 
 impl Asker {
     /// The worker.
     pub(crate) fn worker(&self) -> WorkerId {
         self.worker
+    }
+
+    /// Where what is held for the worker is counted.
+    pub(crate) fn memory(&self) -> &Rc<Account> {
+        &self.memory
     }
 
     /// Sends a completion. Never waits: what does not fit into the ring is queued. Whoever sends
@@ -89,6 +98,30 @@ impl Asker {
         let sent = pool.complete(self.worker, self.request, &payload);
         pool.completion.replace(payload);
         sent
+    }
+
+    /// Sends an answer that is at hand, in pieces as the worker takes them.
+    ///
+    /// # Errors
+    /// [`Gone`]: stop the operation.
+    pub(crate) async fn send_whole<'a>(
+        &self,
+        id: Tag,
+        head: FetchedHead<'_>,
+        parts: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<(), Gone> {
+        self.room().await?;
+        if parts.clone().map(<[u8]>::len).sum::<usize>() <= PIECE_BYTES {
+            let body: Vec<u8> = parts.flatten().copied().collect();
+            return self.send(&Completion { id, part: Part::Whole(head, &body) });
+        }
+        self.send(&Completion { id, part: Part::Head(head) })?;
+        for piece in parts.flat_map(|part| part.chunks(PIECE_BYTES)) {
+            self.room().await?;
+            self.send(&Completion { id, part: Part::Body(piece) })?;
+        }
+        self.room().await?;
+        self.send(&Completion { id, part: Part::End })
     }
 
     /// Waits until all that was sent to the worker is in its ring.
@@ -126,6 +159,12 @@ impl Pool {
         self.operations.replace(operations);
     }
 
+    /// Says where what is held for its workers' operations is counted. Workers that were forked before
+    /// are not.
+    pub(crate) fn set_memory(&self, account: Rc<Account>) {
+        self.memory.replace(account);
+    }
+
     /// Whether operations wait to be begun; until then no more are heard.
     pub(super) fn has_asked(&self) -> bool {
         !self.asked.borrow().is_empty()
@@ -154,8 +193,9 @@ impl Pool {
     }
 
     /// Remembers an operation until the workers are no longer borrowed.
-    pub(super) fn ask(&self, worker: WorkerId, request: Tag, payload: &[u8]) {
-        let asker = Asker { pool: self.me.clone(), worker, request };
+    pub(super) fn ask(&self, worker: &Worker, request: Tag, payload: &[u8]) {
+        let (pool, memory) = (self.me.clone(), worker.memory().clone());
+        let asker = Asker { pool, worker: worker.id, request, memory };
         self.asked.borrow_mut().push_back((asker, payload.to_vec()));
     }
 

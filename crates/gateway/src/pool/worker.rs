@@ -15,6 +15,7 @@ use super::leases::{Lease, Leases};
 use super::operations::WorkerId;
 use super::routes::Shares;
 use crate::exchange::{End, Exchange};
+use crate::memory::{Account, Held};
 use crate::reason::Reason;
 pub(crate) use hearing::{Heard, More, News, Then};
 use outboard_reactor::{Source, TaskId, wake};
@@ -25,6 +26,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+/// What one worker's operations may hold, in eighths of `limits.memory`.
+const MEMORY_EIGHTHS: usize = 2;
 /// Of what a starting worker says, so much is kept to be told if it does not start.
 const LAST_WORDS_BYTES: usize = 2048;
 
@@ -48,6 +51,8 @@ pub(crate) struct Worker {
     unsent: VecDeque<Tag>,
     /// Frames beside requests for which the ring has had no room.
     unsent_frames: VecDeque<(FrameKind, Tag, Vec<u8>)>,
+    /// They are counted where all is that it asks for.
+    unsent_held: Held,
     /// Woken once there are none.
     waiting_for_room: Vec<TaskId>,
     /// The request whose client did not take its answer when that was last looked at.
@@ -96,6 +101,7 @@ impl Worker {
             ahead: VecDeque::new(),
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
+            unsent_held: Account::detached().hold(0),
             waiting_for_room: Vec::new(),
             stalled_by: None,
             paused: Vec::new(),
@@ -108,6 +114,17 @@ impl Worker {
             shares: Shares::default(),
             _rung: rung,
         }
+    }
+
+    /// Has what it asks for counted as a part of this.
+    pub(crate) fn counted_below(mut self, operations: &Rc<Account>) -> Self {
+        self.unsent_held = Account::below(operations, MEMORY_EIGHTHS).hold(0);
+        self
+    }
+
+    /// What it asks for is counted here.
+    pub(crate) fn memory(&self) -> &Rc<Account> {
+        self.unsent_held.account()
     }
 
     pub(crate) fn state(&self) -> State {

@@ -2,18 +2,21 @@
 
 use super::stream::Stream;
 use super::{BeforeHead, ForCache, Lease, sendfile};
-use crate::answer::{Framing, HeadFacts, Sent};
+use crate::answer::{COPY_BYTES, Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::compression::Compression;
 use crate::connection::Connection;
 use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
 use crate::log::Level;
+use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
 use crate::route::Script;
 use crate::turn::{Answered, Turn};
-use outboard_http1::{LAST_CHUNK, Version, write_head_end, write_status_line};
+use outboard_http1::{
+    CHUNK_END, LAST_CHUNK, Version, write_chunk_head, write_head_end, write_status_line,
+};
 use outboard_page_cache::{Field, Fields, Response};
 use std::io;
 use std::rc::Rc;
@@ -51,10 +54,7 @@ pub(super) async fn begin(
     }
     let whole_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
     while arrived.end.is_none() && !arrived.flush && arrived.body.len() < whole_bytes {
-        let more = next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?;
-        arrived.body.extend_from_slice(&more.body);
-        arrived.flush |= more.flush;
-        arrived.end = more.end;
+        arrived.append(next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?);
     }
     Ok(Begun { head, arrived, lease })
 }
@@ -74,14 +74,13 @@ pub(super) async fn make(
 ) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
     let mut whole = Arrived::default();
     while whole.end.is_none() {
-        let more = std::future::poll_fn(|_| match lease.exchange.take() {
+        let mut more = std::future::poll_fn(|_| match lease.exchange.take() {
             Some(arrived) => Poll::Ready(arrived),
             None => Poll::Pending,
         })
         .await;
-        whole.head = whole.head.or(more.head);
-        whole.body.extend_from_slice(&more.body);
-        whole.end = more.end;
+        whole.head = whole.head.or(more.head.take());
+        whole.append(more);
         if whole.body.len() > whole_bytes {
             return Ok(None);
         }
@@ -114,10 +113,7 @@ impl Begun {
         connection.gateway.development()?;
         let arrived = &mut self.arrived;
         while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
-            let more = next(connection, &self.lease.exchange).await?;
-            arrived.body.extend_from_slice(&more.body);
-            arrived.flush |= more.flush;
-            arrived.end = more.end;
+            arrived.append(next(connection, &self.lease.exchange).await?);
         }
         let words = self.lease.exchange.words();
         let body = arrived.body.trim_ascii();
@@ -154,11 +150,15 @@ impl Begun {
             let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
             return Ok(stream.send(connection, turn, arrived).await);
         }
+        let Arrived { body, held, .. } = arrived;
         let body = match compression {
-            None => arrived.body,
-            Some(compression) => compression.end(arrived.body).await.map_err(no_memory)?,
+            None => body,
+            Some(compression) => compression.end(body).await.map_err(no_memory)?,
         };
-        Ok(whole(connection, turn, &head, &body).await)
+        if body.len() <= COPY_BYTES {
+            return Ok(whole(connection, turn, &head, &body).await);
+        }
+        Ok(large(connection, turn, &head, (body, held)).await)
     }
 }
 
@@ -224,21 +224,55 @@ pub(crate) async fn whole(
     body: &[u8],
 ) -> Answered {
     let body = &*live::with_tag(&connection.gateway, &head.headers, body);
-    let framing = match turn.asked.framing(head.status, Some(body.len() as u64)) {
+    let facts = put_head_of_whole(connection, turn, head, body.len());
+    let body = if matches!(facts.framing, Framing::Bodyless(_)) { b"" } else { body };
+    let is_sent = connection.flush(body).await;
+    answered_whole(facts, is_sent, body.len())
+}
+
+/// The same of one that a slow client should not keep in memory, which is let go with what counts it.
+async fn large(
+    connection: &mut Connection,
+    turn: &Turn,
+    head: &PhpHead,
+    (body, held): (Vec<u8>, Option<Held>),
+) -> Answered {
+    let tag = live::tag(&connection.gateway, &head.headers);
+    let body_bytes = body.len() + tag.len();
+    let facts = put_head_of_whole(connection, turn, head, body_bytes);
+    if matches!(facts.framing, Framing::Bodyless(_)) {
+        let is_sent = connection.flush(b"").await;
+        return answered_whole(facts, is_sent, 0);
+    }
+    let is_put = connection.put([&body, tag, b""]).await;
+    drop((body, held));
+    let is_sent = is_put && connection.unspool().await;
+    answered_whole(facts, is_sent, body_bytes)
+}
+
+fn put_head_of_whole<'h>(
+    connection: &mut Connection,
+    turn: &Turn,
+    head: &'h PhpHead,
+    body_bytes: usize,
+) -> HeadFacts<'h> {
+    let framing = match turn.asked.framing(head.status, Some(body_bytes as u64)) {
         // The script was not asked for its body, so only its own word counts.
         Framing::Bodyless(_) => turn.asked.framing(head.status, head.content_length),
         framing => framing,
     };
     let facts = head.facts(turn.asked, framing);
     connection.put_head(facts, &head.headers.bytes);
-    let body = if matches!(framing, Framing::Bodyless(_)) { b"" } else { body };
-    let status = head.status;
-    if connection.flush(body).await {
-        let sent = Sent::Whole { keep_alive: facts.keep_alive };
-        Answered { sent, status, body_bytes: body.len() as u64 }
-    } else {
-        Answered::broken(status, 0)
+    facts
+}
+
+fn answered_whole(facts: HeadFacts<'_>, is_sent: bool, body_bytes: usize) -> Answered {
+    let status = facts.status;
+    if !is_sent {
+        return Answered::broken(status, 0);
     }
+    let sent = Sent::Whole { keep_alive: facts.keep_alive };
+    Answered { sent, status, body_bytes: body_bytes as u64 }
 }
 
 fn no_memory(_: io::Error) -> Reason {
@@ -251,15 +285,7 @@ pub(crate) async fn write_piece(
     body: &[u8],
     sent_bytes: &mut u64,
 ) -> bool {
-    let body = match framing {
-        Framing::Bodyless(_) => &[],
-        // More than was announced would be read as the next answer.
-        Framing::Length(length) => {
-            let left = usize::try_from(length - *sent_bytes).unwrap_or(usize::MAX);
-            &body[..body.len().min(left)]
-        }
-        Framing::Chunked | Framing::UntilClose => body,
-    };
+    let body = framed(framing, body, *sent_bytes);
     *sent_bytes += body.len() as u64;
     if framing == Framing::Chunked && !body.is_empty() {
         return connection.flush_chunk(body).await;
@@ -269,6 +295,35 @@ pub(crate) async fn write_piece(
     written
 }
 
+/// The same for who goes on while a slow client has not taken all; what it is to take lies on disk then.
+pub(super) async fn put_piece(
+    connection: &mut Connection,
+    framing: Framing,
+    body: &[u8],
+    sent_bytes: &mut u64,
+) -> bool {
+    let body = framed(framing, body, *sent_bytes);
+    *sent_bytes += body.len() as u64;
+    if framing == Framing::Chunked && !body.is_empty() {
+        write_chunk_head(&mut connection.buffers().output, body.len());
+        return connection.put([body, CHUNK_END, b""]).await;
+    }
+    connection.put([body, b"", b""]).await
+}
+
+/// What of a piece goes out.
+fn framed(framing: Framing, body: &[u8], sent_bytes: u64) -> &[u8] {
+    match framing {
+        Framing::Bodyless(_) => &[],
+        // More than was announced would be read as the next answer.
+        Framing::Length(length) => {
+            let left = usize::try_from(length - sent_bytes).unwrap_or(usize::MAX);
+            &body[..body.len().min(left)]
+        }
+        Framing::Chunked | Framing::UntilClose => body,
+    }
+}
+
 pub(crate) async fn finish(
     connection: &mut Connection,
     facts: HeadFacts<'_>,
@@ -276,10 +331,14 @@ pub(crate) async fn finish(
 ) -> Answered {
     let status = facts.status;
     let whole = match facts.framing {
+        Framing::Chunked if connection.spool.is_some() => {
+            connection.put([LAST_CHUNK, b"", b""]).await
+        }
         Framing::Chunked => connection.write_plain(LAST_CHUNK).await,
         Framing::Length(length) => sent_bytes == length,
         Framing::Bodyless(_) | Framing::UntilClose => true,
     };
+    let whole = whole && connection.unspool().await;
     if !whole {
         return Answered::broken(status, sent_bytes);
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the client was sent is what came, in order; an answer that breaks off is broken off.
 
-use super::relay::{finish, next, write_piece};
+use super::relay::{finish, put_piece};
 use crate::app::App;
 use crate::compression::Compression;
 use crate::connection::Connection;
@@ -10,8 +10,12 @@ use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
+use crate::spool::Taken;
 use crate::turn::{Answered, Turn, told};
+use outboard_reactor::with_deadline;
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 /// An answer that comes in pieces.
 pub(super) struct Stream<'a> {
@@ -38,16 +42,18 @@ impl Stream<'_> {
         let mut arrived = first;
         loop {
             let is_last = arrived.end == Some(End::Complete);
-            let Ok(mut piece) = self.coded(arrived.body, is_last).await else {
+            let Arrived { body, end, held, .. } = arrived;
+            let Ok(mut piece) = self.coded(body, is_last).await else {
                 return Answered::broken(head.status, sent_bytes);
             };
             if is_last {
                 piece.extend_from_slice(tag);
             }
-            if !write_piece(connection, framing, &piece, &mut sent_bytes).await {
+            if !put_piece(connection, framing, &piece, &mut sent_bytes).await {
                 return Answered::broken(head.status, sent_bytes);
             }
-            match arrived.end {
+            drop((piece, held));
+            match end {
                 Some(End::Complete) => return finish(connection, facts, sent_bytes).await,
                 Some(End::Failed(reason)) => {
                     connection.gateway.counters.borrow_mut().refused(reason);
@@ -57,13 +63,41 @@ impl Stream<'_> {
                 }
                 None => {}
             }
-            arrived = match next(connection, self.exchange).await {
-                Some(arrived) => arrived,
-                None => {
-                    connection.lost = Some(Reason::ClientGone);
+            arrived = match self.next(connection).await {
+                Ok(arrived) => arrived,
+                Err(reason) => {
+                    connection.lost = Some(reason);
                     return Answered::broken(head.status, sent_bytes);
                 }
             };
+        }
+    }
+
+    /// What comes next of the answer; meanwhile the client gets what it has not taken yet.
+    async fn next(&self, connection: &mut Connection) -> Result<Arrived, Reason> {
+        loop {
+            let until_ms = connection.spool_until_ms().unwrap_or(u64::MAX);
+            let news = with_deadline(until_ms, poll_fn(|_| self.poll_next(connection))).await;
+            match news {
+                Ok(Ok(Some(arrived))) => return Ok(arrived),
+                Ok(Ok(None)) => {}
+                Ok(Err(reason)) => return Err(reason),
+                Err(_) => return Err(Reason::WriteTimeout),
+            }
+        }
+    }
+
+    /// `None` when the client has taken something.
+    fn poll_next(&self, connection: &mut Connection) -> Poll<Result<Option<Arrived>, Reason>> {
+        let taken = connection.send_spool()?;
+        self.exchange.set_spooled(connection.spooled_bytes());
+        if let Some(arrived) = self.exchange.take() {
+            return Poll::Ready(Ok(Some(arrived)));
+        }
+        match taken {
+            Taken::All => connection.wire.poll_hangup().map(|()| Err(Reason::ClientGone)),
+            Taken::Some => Poll::Ready(Ok(None)),
+            Taken::Nothing => connection.wire.poll_writable().map(|()| Ok(None)),
         }
     }
 

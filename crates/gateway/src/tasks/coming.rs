@@ -6,6 +6,7 @@
 use super::keep::Keep;
 use super::queue::Task;
 use super::{DATA_MAX_BYTES, STOPPING, Tasks, fail, tell};
+use crate::memory::Held;
 use crate::pool::operations::{Asker, WorkerId};
 use outboard_reactor::{now_ms, spawn};
 use outboard_ring::frame::Tag;
@@ -26,7 +27,12 @@ pub(super) struct Coming {
     delay_ms: u64,
     is_awaited: bool,
     retries: Option<u8>,
+    /// Its memory, until the queue counts it.
+    held: Held,
 }
+
+/// What a task takes beside its name and data.
+const TASK_BYTES: usize = 1024;
 
 impl Tasks {
     pub(super) fn take(&self, asker: Asker, id: Tag, call: &TaskCall<'_>) {
@@ -37,7 +43,13 @@ impl Tasks {
         if data_bytes > DATA_MAX_BYTES {
             return fail(&asker, id, Failure::TooLarge, "its data are larger than 16 MiB");
         }
+        let Some(held) = asker.memory().try_hold(TASK_BYTES + data_bytes) else {
+            let why = "what is held in memory for the worker's or the app's calls is as much as may \
+                       be; see limits.memory";
+            return fail(&asker, id, Failure::Busy, why);
+        };
         let coming = Coming {
+            held,
             asker,
             name: call.name.to_vec(),
             data: Vec::new(),
@@ -57,6 +69,10 @@ impl Tasks {
         let mut all = self.coming.borrow_mut();
         let Some(coming) = all.get_mut(&(worker, id)) else { return false };
         let taken = bytes.len().min(coming.data_bytes - coming.data.len());
+        if coming.data.is_empty() {
+            // As much as is counted, where growing would take up to twice that.
+            coming.data.reserve_exact(coming.data_bytes);
+        }
         coming.data.extend_from_slice(&bytes[..taken]);
         if coming.data.len() == coming.data_bytes
             && let Some(coming) = all.remove(&(worker, id))
@@ -68,7 +84,7 @@ impl Tasks {
     }
 
     fn accept(&self, operation: Tag, coming: Coming) {
-        let Coming { asker, name, data, delay_ms, is_awaited, retries, .. } = coming;
+        let Coming { asker, name, data, delay_ms, is_awaited, retries, held: _held, .. } = coming;
         let task = self.make(&name, data, retries);
         let id = task.id;
         // Who waits for a result is gone with the gateway, and so is the wish for it.

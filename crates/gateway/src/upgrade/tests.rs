@@ -3,6 +3,7 @@
 use super::*;
 use crate::generation::{self, Generation, Sinks};
 use crate::listener::{Bound, ListenerFacts, Serves};
+use crate::memory::Memory;
 use outboard_config::Config;
 use outboard_reactor::{blocking, sleep};
 use std::io::{Read, Write};
@@ -67,7 +68,8 @@ fn gateway() -> Rc<Gateway> {
     // Without an app every request that is not handed off is a 404.
     let generation = Generation::new(1, config, Vec::new(), logs, upstream, None);
     let protocols: Vec<Box<dyn Protocol>> = vec![Box::new(Shout), Box::new(Patient)];
-    Gateway::new(generation, sinks, protocols)
+    let memory = Memory::new(generation.config.limits.memory);
+    Gateway::new(generation, sinks, memory, protocols)
 }
 
 /// Runs a client against a gateway of its own; `then` sees the gateway after it.

@@ -1,8 +1,9 @@
 //! [`Pipe`]: two ends of a connection within the loop.
 //!
 //! Made for each stream of an HTTP/2 connection: one end is served as any connection is, the other
-//! is the stream's. Invariants: what is written comes out in order, at most [`ROOM_BYTES`] of it
-//! waiting; a dropped end is a closed one.
+//! is the stream's. Invariants: what is written comes out in order, at most as much of it waiting as there is
+//! room for, which is little until the reader wants more; an empty pipe holds no memory; a
+//! dropped end is a closed one.
 
 use outboard_reactor::Event;
 use std::cell::{Cell, RefCell};
@@ -10,8 +11,12 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What may wait in one direction.
+/// What may wait in one direction at first: as much as an ordinary head and a small page.
+pub(crate) const FIRST_ROOM_BYTES: usize = 4 << 10;
+/// The same when the reader takes it fast.
 pub(crate) const ROOM_BYTES: usize = 64 << 10;
+/// How much wider a pipe becomes at a time.
+const WIDENING: usize = 4;
 
 /// One end.
 #[derive(Debug)]
@@ -21,9 +26,10 @@ pub(crate) struct Pipe {
 }
 
 /// One direction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Way {
     bytes: RefCell<Vec<u8>>,
+    room_bytes: Cell<usize>,
     /// Nothing comes any more.
     is_ended: Cell<bool>,
     /// Nobody reads any more.
@@ -33,12 +39,46 @@ struct Way {
     went: Event,
 }
 
+impl Way {
+    fn new() -> Rc<Self> {
+        Rc::new(Self {
+            bytes: RefCell::default(),
+            room_bytes: Cell::new(FIRST_ROOM_BYTES),
+            is_ended: Cell::new(false),
+            is_deaf: Cell::new(false),
+            came: Event::default(),
+            went: Event::default(),
+        })
+    }
+
+    fn free_bytes(&self) -> usize {
+        self.room_bytes.get().saturating_sub(self.bytes.borrow().len())
+    }
+}
+
 impl Pipe {
     /// Both ends.
     pub(crate) fn pair() -> (Self, Self) {
-        let (one, other) = (Rc::<Way>::default(), Rc::<Way>::default());
+        let (one, other) = (Way::new(), Way::new());
         let first = Self { incoming: one.clone(), outgoing: other.clone() };
         (first, Self { incoming: other, outgoing: one })
+    }
+
+    /// How much more may wait for who reads from here than may now; 0 when it is the most.
+    pub(crate) fn widening_bytes(&self) -> usize {
+        let room_bytes = self.incoming.room_bytes.get();
+        (room_bytes * WIDENING).min(ROOM_BYTES) - room_bytes
+    }
+
+    /// Has so much more wait for who reads from here.
+    pub(crate) fn widen(&self, by_bytes: usize) {
+        self.incoming.room_bytes.set(self.incoming.room_bytes.get() + by_bytes);
+        self.incoming.went.set();
+    }
+
+    /// How much a write from here would take.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.outgoing.free_bytes()
     }
 
     /// Whether a read would not wait.
@@ -50,7 +90,7 @@ impl Pipe {
     /// Whether a write would not wait.
     pub(crate) fn poll_writable(&self) -> Poll<()> {
         let way = &self.outgoing;
-        until(&way.went, || way.bytes.borrow().len() < ROOM_BYTES || way.is_deaf.get())
+        until(&way.went, || way.free_bytes() > 0 || way.is_deaf.get())
     }
 
     /// Whether the other end says nothing any more.
@@ -65,7 +105,12 @@ impl Pipe {
             return None;
         }
         let count = bytes.len();
-        buffer.append(&mut bytes);
+        if buffer.is_empty() && count > FIRST_ROOM_BYTES {
+            *buffer = std::mem::take(&mut bytes);
+        } else {
+            buffer.extend_from_slice(&bytes);
+            *bytes = Vec::new();
+        }
         self.incoming.went.set();
         Some(count)
     }
@@ -79,15 +124,18 @@ impl Pipe {
         if way.is_deaf.get() || way.is_ended.get() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let mut bytes = way.bytes.borrow_mut();
-        let before = bytes.len();
-        for slice in slices {
-            let room = ROOM_BYTES.saturating_sub(bytes.len());
-            bytes.extend_from_slice(&slice[..slice.len().min(room)]);
-        }
-        let count = bytes.len() - before;
+        let len = slices.iter().map(|slice| slice.len()).sum();
+        let count = way.free_bytes().min(len);
         if count == 0 {
             return Ok(None);
+        }
+        let mut bytes = way.bytes.borrow_mut();
+        bytes.reserve_exact(count);
+        let mut left = count;
+        for slice in slices {
+            let taken = slice.len().min(left);
+            bytes.extend_from_slice(&slice[..taken]);
+            left -= taken;
         }
         way.came.set();
         Ok(Some(count))
@@ -158,6 +206,21 @@ mod tests {
             }
         });
         assert!(came.unwrap() == expected);
+    }
+
+    #[test]
+    fn a_pipe_is_narrow_until_its_reader_widens_it() {
+        run(async {
+            let (near, far) = Pipe::pair();
+            let much = vec![0; 2 * ROOM_BYTES];
+            let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
+            assert_eq!((fill(), fill()), (FIRST_ROOM_BYTES, 0));
+            far.widen(far.widening_bytes());
+            assert_eq!(fill(), (WIDENING - 1) * FIRST_ROOM_BYTES);
+            far.widen(far.widening_bytes());
+            assert_eq!((fill(), far.widening_bytes()), (ROOM_BYTES - 4 * FIRST_ROOM_BYTES, 0));
+        })
+        .unwrap();
     }
 
     #[test]

@@ -5,27 +5,51 @@
 
 use super::super::{Entities, Owner, reason};
 use super::{Batch, NONE};
+use crate::memory::Held;
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
+use std::sync::Arc;
 
 /// Writes that are queued at once, fewer than may wait.
 const TOGETHER: usize = 512;
 
+/// An answer to reads up to this is put together; the values of a longer one stay where they are.
+const COPIED_BYTES: usize = 1 << 20;
+/// Records that are fetched from a disk before it is counted how long they are.
+const FETCHED: usize = 32;
+/// Bytes that a part of a scan may have; `Outboard\KV` asks for less.
+const SCAN_MAX_BYTES: usize = 1 << 20;
+/// What a name or a write takes beside its bytes.
+const ENTRY_BYTES: usize = 128;
+
 /// An answer: a status as over HTTP, and the bytes, or why there are none.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    pub(crate) body: Vec<u8>,
+    /// In parts, so that values need not be copied.
+    pub(crate) body: Vec<Arc<[u8]>>,
 }
 
 impl Answer {
     fn refused(status: u16, why: &str) -> Self {
-        Self { status, body: why.as_bytes().to_vec() }
+        Self { status, body: vec![why.as_bytes().into()] }
+    }
+
+    fn no_memory() -> Self {
+        let why = "the answer is more than may be held in memory for the worker or the app; see \
+                   limits.memory";
+        Self::refused(503, why)
     }
 }
 
-impl From<Result<Vec<u8>, StoreError>> for Answer {
-    fn from(done: Result<Vec<u8>, StoreError>) -> Self {
+impl From<Vec<u8>> for Answer {
+    fn from(body: Vec<u8>) -> Self {
+        Self { status: 200, body: vec![body.into()] }
+    }
+}
+
+impl<A: Into<Self>> From<Result<A, StoreError>> for Answer {
+    fn from(done: Result<A, StoreError>) -> Self {
         match done {
-            Ok(body) => Self { status: 200, body },
+            Ok(done) => done.into(),
             // Only what counts can meet this, and nothing counts over HTTP.
             Err(error @ StoreError::NotANumber) => Self::refused(409, &error.to_string()),
             Err(error) => Self::refused(reason(&error).status(), &error.to_string()),
@@ -33,13 +57,17 @@ impl From<Result<Vec<u8>, StoreError>> for Answer {
     }
 }
 
-/// Does what a worker asks for.
+/// Does what a worker asks for, of which `held` counts the bytes; what else it takes is added.
 pub(crate) async fn answer(
     entities: &Entities,
     owner: &Owner,
     namespace: &str,
     asked: &[u8],
+    held: &mut Held,
 ) -> Answer {
+    if !held.try_grow(Batch::count(asked).saturating_mul(ENTRY_BYTES)) {
+        return Answer::no_memory();
+    }
     let batch = Batch::read(asked);
     if let Err(why) = owner.may(namespace, batch.as_ref()) {
         return Answer::refused(403, &why);
@@ -48,7 +76,7 @@ pub(crate) async fn answer(
         return Answer::refused(404, "there is no such namespace; see [entities.namespace]");
     };
     match batch {
-        Some(Batch::Reads(ids)) => reads(namespace, &ids).await.into(),
+        Some(Batch::Reads(ids)) => reads(namespace, &ids, held).await.into(),
         Some(Batch::Writes(writes)) if writes.iter().any(|write| entities.is_too_long(write)) => {
             Answer::refused(413, "the value is longer than entities.max_value")
         }
@@ -67,33 +95,57 @@ impl Entities {
     }
 }
 
-async fn reads(namespace: &Namespace, ids: &[&[u8]]) -> Result<Vec<u8>, StoreError> {
-    let mut answer = Records::of(ids.len());
-    if !namespace.show_many(ids, |record| answer.put(record))? {
-        answer = Records::of(ids.len());
-        namespace.get_many(ids).await?.iter().for_each(|record| answer.put(record.as_ref()));
+async fn reads(
+    namespace: &Namespace,
+    ids: &[&[u8]],
+    held: &mut Held,
+) -> Result<Answer, StoreError> {
+    let mut shown = Shown::of(ids.len());
+    let all_shown = namespace.show_many(ids, |record| shown.put(record))?;
+    if all_shown && !shown.is_long {
+        return Ok(shown.bytes.into());
     }
-    Ok(answer.bytes)
+    drop(shown);
+    let mut lengths = Vec::with_capacity(4 * ids.len());
+    let mut body: Vec<Arc<[u8]>> = vec![Arc::default()];
+    for ids in ids.chunks(FETCHED) {
+        let records = namespace.get_many(ids).await?;
+        lengths.extend(records.iter().flat_map(|record| length(record.as_ref())));
+        let values = records.into_iter().flatten().map(|record| record.value);
+        let from = body.len();
+        body.extend(values);
+        if !held.try_grow(body[from..].iter().map(|value| value.len()).sum()) {
+            return Ok(Answer::no_memory());
+        }
+    }
+    body[0] = lengths.into();
+    Ok(Answer { status: 200, body })
 }
 
-/// The answer to reads: all lengths, and the values behind them.
-struct Records {
+fn length(record: Option<&Record>) -> [u8; 4] {
+    record.map_or(NONE, |record| record.value.len() as u32).to_le_bytes()
+}
+
+/// A short answer to reads: all lengths, and the values behind them.
+struct Shown {
     bytes: Vec<u8>,
     next_length: usize,
+    /// It is not all there.
+    is_long: bool,
 }
 
-impl Records {
+impl Shown {
     fn of(count: usize) -> Self {
-        Self { bytes: vec![0; 4 * count], next_length: 0 }
+        Self { bytes: vec![0; 4 * count], next_length: 0, is_long: false }
     }
 
     fn put(&mut self, record: Option<&Record>) {
-        let length = record.map_or(NONE, |record| record.value.len() as u32);
-        let place = &mut self.bytes[self.next_length..][..4];
-        place.copy_from_slice(&length.to_le_bytes());
+        self.bytes[self.next_length..][..4].copy_from_slice(&length(record));
         self.next_length += 4;
-        if let Some(record) = record {
-            self.bytes.extend_from_slice(&record.value);
+        let value = record.map_or(&[][..], |record| &record.value);
+        self.is_long |= self.bytes.len() + value.len() > COPIED_BYTES;
+        if !self.is_long {
+            self.bytes.extend_from_slice(value);
         }
     }
 }
@@ -125,7 +177,7 @@ async fn writes_of(namespace: &Namespace, writes: Vec<Write>) -> Result<Vec<u8>,
 
 async fn scan(mut scan: Scan, most_bytes: usize) -> Result<Vec<u8>, StoreError> {
     let (mut count, mut lengths, mut bytes) = (0_u32, Vec::new(), Vec::new());
-    while bytes.len() < most_bytes {
+    while bytes.len() < most_bytes.min(SCAN_MAX_BYTES) {
         let piece = scan.next().await?;
         if piece.is_empty() {
             break;

@@ -67,6 +67,7 @@ impl Pool {
         self.members.borrow_mut().add(|slot| {
             let id = WorkerId { pool: self.id, slot, number };
             Worker::new(id, process, printed, concurrency, resident, allowance.clone(), rung)
+                .counted_below(&self.memory.borrow())
         });
         self.counters.borrow_mut().forks += 1;
         if let (Some(output), Some(pool)) = (output, self.me.upgrade()) {

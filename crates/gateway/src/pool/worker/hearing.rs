@@ -155,8 +155,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether frames are left in the ring because a connection has not taken earlier ones.
+    /// Whether frames are left in the ring because a connection has not taken earlier ones, or the
+    /// worker does not read its own.
     pub(crate) fn is_stalled(&mut self) -> bool {
+        if self.is_behind() {
+            return true;
+        }
         let Some(tag) = self.stalled_by else { return false };
         let patience = match self.concurrency {
             1 => 1,

@@ -25,6 +25,16 @@ const _: () = assert!(MOST_AHEAD + 2 <= LEASES);
 /// So many requests in a row must have been quick before any is put ahead.
 const QUICK_BEFORE_AHEAD: u32 = 3;
 
+/// Frames beside requests that wait for a worker, before it is not listened to any more. Whoever sends
+/// much waits for room, so these are many small ones.
+const MOST_UNSENT_BYTES: usize = 1 << 20;
+/// Beside its payload.
+const UNSENT_FRAME_BYTES: usize = 64;
+
+fn unsent_bytes(payload: &[u8]) -> usize {
+    payload.len() + UNSENT_FRAME_BYTES
+}
+
 impl Worker {
     /// Gives it a request. It must have room.
     pub(crate) fn begin(&mut self, exchange: Rc<Exchange>, run: Run) -> Result<(), Corrupt> {
@@ -119,6 +129,7 @@ impl Worker {
             self.publish();
             return Ok(());
         }
+        self.unsent_held.grow(unsent_bytes(payload));
         self.unsent_frames.push_back((kind, tag, payload.to_vec()));
         self.pump()
     }
@@ -133,6 +144,12 @@ impl Worker {
     /// Whether nothing beside requests waits for room in its ring.
     pub(crate) fn has_sent_all(&self) -> bool {
         self.unsent_frames.is_empty()
+    }
+
+    /// Whether so much waits for it that nothing more of what it says should be heard: whoever does not
+    /// read what it asked for is not to ask for more.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.unsent_held.bytes() > MOST_UNSENT_BYTES
     }
 
     /// Has the task woken once everything is sent, or the worker has gone.
@@ -162,6 +179,7 @@ impl Worker {
     fn pump_frames(&mut self) -> Result<bool, Corrupt> {
         while let Some((kind, tag, payload)) = self.unsent_frames.front() {
             if self.process.channel.push(*kind, *tag, &[payload])? {
+                self.unsent_held.shrink(unsent_bytes(payload));
                 self.unsent_frames.pop_front();
             } else if self.process.channel.prepare_wait(payload.len())? == Sleep::MayBlock {
                 return Ok(false);

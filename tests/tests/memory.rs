@@ -1,0 +1,443 @@
+//! What the gateway holds in memory stays bounded, whoever asks for it, and goes back afterwards.
+//!
+//! Seen from outside: the resident memory of its process, and what `outboard status` says of the
+//! accounts. The bars at full size are ignored tests, which print what they measured:
+//! `cargo test --release -p outboard-e2e --test memory -- --ignored --nocapture`.
+
+#![forbid(unsafe_code)]
+
+use outboard_e2e::{Certificate, Configured, Docroot, Scratch};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+/// A page of PHP's that is made in pieces, each of which says where it is.
+const PAGE: &str = "<?php for ($at = 0; $at < 1_000_000;) { $lines = ''; \
+                    for ($end = $at + 10_000; $at < $end; $at += 10) $lines .= sprintf(\"%09d\\n\", $at); \
+                    echo $lines; }";
+const PAGE_BYTES: usize = 1_000_000;
+
+/// Waits for what must come about, however slow the machine is.
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} has not come about");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+struct Site {
+    site: Configured,
+    start: u64,
+}
+
+impl Site {
+    /// A site that has answered already, with more tables.
+    fn serving(files: &[(&str, &str)], tables: &str) -> Self {
+        let docroot = Docroot::of("limits");
+        docroot.put("hello.php", "<?php echo 'hello';");
+        files.iter().for_each(|(name, content)| docroot.put(name, content));
+        let certificate = Certificate::make(docroot.beside().path(), "site", "DNS:localhost");
+        let text = format!(
+            "listen = [\"127.0.0.1:0\", {{ address = \"127.0.0.1:0\", tls = [{{ certificate = {:?}, \
+             key = {:?} }}] }}]\n[log.access]\nto = \"off\"\n[php.ini]\nmemory_limit = \"2G\"\n\
+             [app.site]\nroot = \"www\"\n{tables}\n",
+            certificate.chain, certificate.key
+        );
+        let site = Configured::start(docroot, &text);
+        for _ in 0..3 {
+            assert_eq!(site.client().get("/hello.php").expect(200).text(), "hello");
+        }
+        let start = resident_bytes(site.child().pid());
+        Self { site, start }
+    }
+
+    fn resident(&self) -> u64 {
+        resident_bytes(self.site.child().pid())
+    }
+
+    /// An account's number.
+    fn account(&self, kind: &str, name: &str) -> u64 {
+        let status = self.site.status();
+        let accounts = status["memory"].as_array().unwrap();
+        let whole = |account: &&Value| account["kind"] == kind && account["app"].is_null();
+        accounts.iter().find(whole).unwrap()[name].as_u64().unwrap()
+    }
+
+    /// Everything goes back, to the system as well.
+    #[track_caller]
+    fn is_given_back(&self) {
+        until("nothing being held", || self.account("all", "held_bytes") == 0);
+        until("memory going back", || self.resident() <= self.start * 3 / 2);
+    }
+
+    #[track_caller]
+    fn serves(&self) {
+        assert_eq!(self.site.client().get("/hello.php").expect(200).text(), "hello");
+    }
+
+    /// A client that asks for much and takes nothing of it.
+    fn stalled(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.site.address()).unwrap();
+        // The kernel would take a page of this length by itself otherwise.
+        rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+    }
+
+    /// A client of HTTP/2 with so many streams of a path, whose windows stay closed.
+    fn http2(&self, streams: u32, path: &str) -> Http2 {
+        let address = self.site.listeners()[1].trim_start_matches("https://").replace('/', "");
+        let mut child = Command::new("openssl")
+            .args(["s_client", "-quiet", "-alpn", "h2", "-connect", &address])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        // SETTINGS_INITIAL_WINDOW_SIZE = 0 (RFC 9113 6.5.2).
+        frame(&mut bytes, 4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        let mut head = Vec::new();
+        for (name, value) in
+            [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", path)]
+        {
+            // Literal without indexing, new name (RFC 7541 6.2.2).
+            head.push(0);
+            for text in [name, value] {
+                head.push(text.len() as u8);
+                head.extend_from_slice(text.as_bytes());
+            }
+        }
+        // HEADERS with END_STREAM and END_HEADERS.
+        (0..streams).for_each(|number| frame(&mut bytes, 1, 5, 2 * number + 1, &head));
+        child.stdin.as_mut().unwrap().write_all(&bytes).unwrap();
+        Http2(child)
+    }
+}
+
+/// Ends with its client.
+struct Http2(Child);
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn frame(bytes: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    bytes.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
+    bytes.extend_from_slice(&[kind, flags]);
+    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+}
+
+fn resident_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// Many wait for pages that few workers make.
+const PATIENT: &str = "[pool]\nmin = 2\nmax = 2\nqueue_length = 10000\nqueue_timeout = \"60s\"\n\
+                       [limits]\nwrite_timeout = \"60s\"\n";
+
+/// Clients with closed windows on a path; the most that the gateway takes while `is_held` comes about.
+fn closed_windows(site: &Site, clients: u32, path: &str, is_held: impl Fn(&Site) -> bool) -> u64 {
+    let held: Vec<Http2> = (0..clients).map(|_| site.http2(128, path)).collect();
+    until("all streams being held", || is_held(site));
+    let most = site.resident();
+    site.serves();
+    drop(held);
+    let left = Instant::now();
+    site.is_given_back();
+    println!(
+        "{clients} connections of 128 streams of {path}: {} MiB at the start, {} MiB held, {} MiB {} ms after",
+        site.start / MIB,
+        most / MIB,
+        site.resident() / MIB,
+        left.elapsed().as_millis()
+    );
+    most
+}
+
+fn pages_behind_closed_windows(clients: u32) {
+    let site = Site::serving(&[("page.php", PAGE)], PATIENT);
+    let requests = u64::from(clients) * 128 + 3;
+    // Those that a worker has finished wait on disk for their clients.
+    let is_held = |site: &Site| {
+        let status = site.site.status();
+        let pool = &status["pools"][0];
+        pool["requests"].as_u64() >= Some(requests)
+            && pool["queue_length"] == 0
+            && pool["in_flight"] == 0
+    };
+    let most = closed_windows(&site, clients, "/page.php", is_held);
+    assert!(most <= 200 * MIB, "{} MiB", most / MIB);
+}
+
+fn files_behind_closed_windows(clients: u32) {
+    let file = "x".repeat(100_000);
+    let site = Site::serving(&[("file.bin", &file)], PATIENT);
+    let is_held = |site: &Site| {
+        let streams = site.account("http2_streams", "held_bytes") / (18 << 10);
+        let refused = site.account("http2_streams", "refused");
+        streams + refused >= u64::from(clients) * 128
+    };
+    let most = closed_windows(&site, clients, "/file.bin", is_held);
+    assert!(most <= 200 * MIB, "{} MiB", most / MIB);
+}
+
+#[test]
+fn http2_clients_that_take_nothing_of_large_pages_take_little_memory() {
+    pages_behind_closed_windows(3);
+}
+
+#[test]
+fn http2_clients_that_take_nothing_of_files_take_little_memory() {
+    files_behind_closed_windows(16);
+}
+
+#[test]
+#[ignore = "the bar at full size"]
+fn ten_connections_of_pages_stay_below_200_mib() {
+    pages_behind_closed_windows(10);
+}
+
+#[test]
+#[ignore = "the bar at full size"]
+fn a_hundred_and_twenty_seven_connections_of_files_stay_below_200_mib() {
+    files_behind_closed_windows(127);
+}
+
+#[test]
+fn streams_beyond_the_memory_are_refused_and_others_are_served() {
+    let file = "x".repeat(100_000);
+    let tables = format!("{PATIENT}memory = \"16 MiB\"\n");
+    let site = Site::serving(&[("file.bin", &file)], &tables);
+    let held: Vec<Http2> = (0..8).map(|_| site.http2(128, "/file.bin")).collect();
+    until("streams being refused", || site.account("http2_streams", "refused") > 0);
+    assert!(site.account("http2_streams", "peak_bytes") <= 16 * MIB * 5 / 8 + MIB);
+    site.serves();
+    drop(held);
+    site.is_given_back();
+}
+
+#[test]
+fn slow_readers_of_large_pages_take_little_memory_and_no_worker() {
+    let site = Site::serving(&[("page.php", PAGE)], PATIENT);
+    let readers: Vec<TcpStream> = (0..100).map(|_| site.stalled("/page.php")).collect();
+    until("all pages being made", || {
+        let pool = &site.site.status()["pools"][0];
+        pool["requests"].as_u64() >= Some(103) && pool["in_flight"] == 0
+    });
+    let most = site.resident();
+    assert!(most < site.start + 32 * MIB, "{} MiB for 100 pages", (most - site.start) / MIB);
+    site.serves();
+    let mut answer = Vec::new();
+    for mut reader in readers.into_iter().take(1) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&reader, 1 << 20).unwrap();
+        reader.read_to_end(&mut answer).unwrap();
+    }
+    is_page(&answer);
+    site.is_given_back();
+}
+
+/// The page, whole and in order, in chunks or not.
+#[track_caller]
+fn is_page(answer: &[u8]) {
+    let head = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    let is_chunked = answer[..head].windows(7).any(|word| word == b"chunked");
+    let mut rest = &answer[head..];
+    let mut body = Vec::new();
+    while is_chunked && !rest.is_empty() {
+        let line = rest.windows(2).position(|end| end == b"\r\n").unwrap();
+        let length = std::str::from_utf8(&rest[..line]).unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        body.extend_from_slice(&rest[line + 2..][..length]);
+        rest = &rest[line + 2 + length + 2..];
+    }
+    let body = if is_chunked { &body } else { rest };
+    assert_eq!(body.len(), PAGE_BYTES);
+    for (number, line) in body.chunks(10).enumerate() {
+        assert_eq!(line, format!("{:09}\n", number * 10).as_bytes());
+    }
+}
+
+#[test]
+fn what_waits_on_disk_for_slow_clients_arrives_whole_in_every_protocol() {
+    let site = Site::serving(&[("page.php", PAGE)], PATIENT);
+    let https = site.site.listeners()[1].clone();
+    let http = format!("http://{}/", site.site.address());
+    let scratch = Scratch::new("slow");
+    for (number, (url, protocol)) in
+        [(&http, "--http1.1"), (&https, "--http1.1"), (&https, "--http2")].into_iter().enumerate()
+    {
+        let file = scratch.path().join(number.to_string());
+        let status = Command::new("curl")
+            .args(["-sk", "--max-time", "60", "--limit-rate", "400k", protocol, "-o"])
+            .arg(&file)
+            .args(["-D", "-", "--raw"])
+            .arg(format!("{url}page.php"))
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{protocol} {url}: {status:?}");
+        let answer = [&status.stdout[..], &std::fs::read(&file).unwrap()].concat();
+        is_page(&answer);
+    }
+}
+
+#[test]
+fn a_stream_of_events_is_not_kept_back() {
+    let events = "<?php header('Content-Type: text/event-stream'); ob_end_flush(); for ($i = 0; $i < 3; $i++) { \
+                  echo \"data: $i\\n\\n\"; flush(); while (!file_exists(__DIR__ . \"/go$i\")) usleep(2000); \
+                  clearstatcache(); }";
+    let site = Site::serving(&[("events.php", events)], "");
+    let mut wire = site.site.wire();
+    wire.send("GET /events.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire.head();
+    for number in 0..3 {
+        wire.expect(&format!("9\r\ndata: {number}\n\n\r\n"));
+        site.site.docroot().put(&format!("go{number}"), "");
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_side_and_takes_nothing_does_not_hold_up_others() {
+    let file = "x".repeat(20 << 20);
+    let site = Site::serving(&[("file.bin", &file), ("page.php", PAGE)], PATIENT);
+    let mut held = Vec::new();
+    for path in ["/file.bin", "/page.php"] {
+        let mut stream = site.stalled(path);
+        // It has taken something, so that the gateway has waited for it before.
+        stream.read_exact(&mut [0; 64 << 10]).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        held.push(stream);
+    }
+    for _ in 0..20 {
+        site.serves();
+    }
+}
+
+#[test]
+fn reading_the_same_record_many_times_at_once_takes_no_more_than_the_share_of_a_worker() {
+    let script = "<?php $kv = new Outboard\\KV(); $kv->put('big', str_repeat('v', 1 << 20)); \
+                  try { $ids = array_fill(0, (int) $_GET['n'], 'big'); \
+                  array_walk($ids, fn(&$id, $at) => $id = 'big'); \
+                  $found = $kv->getMany($ids); echo strlen($found['big']); } \
+                  catch (Outboard\\KVException $e) { echo $e->reason; }";
+    let tables = "[entities]\nfolder = \"entities\"\ndurability = \"memory\"\n";
+    let site = Site::serving(&[("kv.php", script)], tables);
+    assert_eq!(site.site.client().get("/kv.php?n=20").expect(200).text(), "1048576");
+    for _ in 0..3 {
+        assert_eq!(site.site.client().get("/kv.php?n=900").expect(200).text(), "overloaded");
+    }
+    assert!(site.resident() < site.start + 48 * MIB, "{} MiB", site.resident() / MIB);
+    assert!(site.account("operations", "refused") >= 3);
+    assert!(site.account("operations", "peak_bytes") <= 64 * MIB);
+    until("operations being over", || site.account("operations", "held_bytes") == 0);
+}
+
+/// A worker that has many calls under way, each with a body; it says what came of them.
+const CALLER: &str = "<?php while (Outboard\\handle_request(function () { \
+    if (!isset($_GET['to'])) { echo 'hello'; return; } \
+    $body = str_repeat('b', (int) $_GET['bytes']); \
+    $call = function () use ($body) { \
+        try { Outboard\\fetch($_GET['to'], ['method' => 'POST', 'body' => $body, 'timeout' => 2]); \
+            return 'answered'; } \
+        catch (Outboard\\FetchException $e) { return $e->reason; } }; \
+    $came = Outboard\\concurrently(array_fill(0, (int) $_GET['calls'], $call)); \
+    echo json_encode(array_count_values($came)); })) {}";
+const WORKER: &str = "mode = \"worker\"\n[app.site.worker]\nscript = \"www/worker.php\"\n\
+                      concurrency = 1000\n[app.site.pool]\nmin = 1\nmax = 1\n";
+
+#[test]
+fn fetches_with_large_bodies_are_refused_beyond_the_share_of_a_worker() {
+    let site = Site::serving(&[("worker.php", CALLER)], WORKER);
+    // It listens, and that is all.
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = upstream.local_addr().unwrap();
+    let path = format!("/?to=http://{to}/&calls=15&bytes={}", 60 << 20);
+    let answer = site.site.client().get(&path).expect(200).text();
+    let came: Value = serde_json::from_str(&answer).unwrap();
+    assert!(came["busy"].as_u64() >= Some(8) && came["timeout"].as_u64() >= Some(1), "{answer}");
+    assert!(site.account("operations", "peak_bytes") <= 64 * MIB);
+    let more = site.resident().saturating_sub(site.start);
+    assert!(more <= 80 * MIB, "{} MiB", more / MIB);
+    site.is_given_back();
+}
+
+#[test]
+fn calls_that_fail_at_once_by_the_thousand_are_heard_and_forgotten() {
+    let site = Site::serving(&[("worker.php", CALLER)], WORKER);
+    let answer = site.site.client().get("/?to=ftp://nowhere/&calls=5000&bytes=0").expect(200);
+    assert_eq!(answer.text(), "{\"bad_call\":5000}");
+    site.is_given_back();
+}
+
+#[test]
+fn many_large_uploads_at_once_take_little_memory() {
+    let script = "<?php echo strlen(file_get_contents('php://input'));";
+    let site = Site::serving(&[("length.php", script)], PATIENT);
+    let piece = vec![b'x'; 1 << 20];
+    let uploads: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(site.site.address()).unwrap();
+            let length = 4 * piece.len();
+            write!(
+                stream,
+                "POST /length.php HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+            )
+            .unwrap();
+            for _ in 0..3 {
+                stream.write_all(&piece).unwrap();
+            }
+            stream
+        })
+        .collect();
+    assert!(site.resident() < site.start + 48 * MIB, "{} MiB", site.resident() / MIB);
+    assert!(site.account("request_bodies", "peak_bytes") <= 64 * (256 << 10) + MIB);
+    for mut stream in uploads {
+        stream.write_all(&piece).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
+    site.is_given_back();
+}
+
+#[test]
+fn a_thousand_idle_connections_hold_nothing() {
+    let site = Site::serving(&[], "");
+    let idle: Vec<_> = (0..1_000)
+        .map(|_| {
+            let mut wire = site.site.wire();
+            wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+            wire.head();
+            wire
+        })
+        .collect();
+    assert_eq!(site.account("responses", "held_bytes"), 0);
+    let more = site.resident().saturating_sub(site.start);
+    assert!(more <= 16 * MIB, "{} KiB a connection", (more >> 10) / idle.len() as u64);
+    drop(idle);
+    site.is_given_back();
+}
+
+#[test]
+fn the_accounts_are_told_to_people_and_to_prometheus() {
+    let site =
+        Site::serving(&[], "[limits]\nmemory = \"64 MiB\"\n[admin]\nmetrics = \"/metrics\"\n");
+    assert_eq!(site.account("all", "limit_bytes"), 64 * MIB);
+    let output = site.site.command("status", &[]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("\nmemory       "), "{page}");
+    let metrics = site.site.client().get("/metrics").expect(200).text();
+    let line = "outboard_memory_limit_bytes{kind=\"operations\",app=\"site\"} 33554432";
+    assert!(metrics.contains(line), "{metrics}");
+}
