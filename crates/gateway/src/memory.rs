@@ -27,7 +27,7 @@ const SHARE: u64 = 8;
 /// Of the whole, in [eighths](Account::limit_bytes): what is asked for first leaves room for what is not.
 const OPERATIONS: usize = 6;
 const OPERATIONS_OF_APP: usize = 4;
-const STREAMS: usize = 5;
+const STREAMS: usize = 4;
 const STREAMS_OF_CONNECTION: usize = 2;
 const ALL: usize = 8;
 
