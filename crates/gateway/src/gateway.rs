@@ -227,7 +227,7 @@ impl Gateway {
             return self.turned_away.set(TurnedAway { count, told_ms });
         }
         self.turned_away.set(TurnedAway { count: 0, told_ms: now_ms });
-        let text = format!("{peer}, and {} others since this was last said", count - 1);
+        let text = format!("client={peer}, and {} others since this was last said", count - 1);
         self.log_refusal(None, 0, Reason::TooManyConnections, &text);
     }
 
