@@ -19,6 +19,11 @@ use std::process::{Child, Command, Stdio};
 
 /// How long a host that has ended by itself may stay a zombie.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+/// And one that was killed.
+const REAP_KILLED_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// An app has one, or two with tasks, and twice that during a reload.
+const CHILDREN_MAX: usize = 4096;
 
 /// Serves a gateway until that is gone.
 ///
@@ -67,13 +72,10 @@ type Answered = Result<(Answer, Option<OwnedFd>), Answer>;
 impl Server {
     fn serve(&mut self) -> io::Result<()> {
         loop {
-            let ready = poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&REAP_EVERY));
-            match ready {
-                Ok(ready) => {
-                    self.reap();
-                    if ready == 0 {
-                        continue;
-                    }
+            let patience = if self.leaving.is_empty() { REAP_EVERY } else { REAP_KILLED_EVERY };
+            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&patience)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => {
                     let Some((order, descriptors)) = control::receive(&self.control)? else {
                         return Ok(());
                     };
@@ -82,9 +84,9 @@ impl Server {
                     let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
                     control::send(&self.control, &answer, &descriptors)?;
                 }
-                Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
+            self.reap();
         }
     }
 
@@ -128,6 +130,9 @@ impl Server {
         let Ok([input, output]) = <[OwnedFd; 2]>::try_from(descriptors) else {
             return Err(refused("a start comes with two descriptors"));
         };
+        if self.children.len() + self.leaving.len() >= CHILDREN_MAX {
+            return Err(refused("there are too many PHP hosts"));
+        }
         let second = output.try_clone().map_err(failed)?;
         let child = Command::new(program)
             .arg("--user")
