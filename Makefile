@@ -25,7 +25,7 @@ serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '  its JSON       curl http://127.0.0.1:8080/api/entries\n'
 	@printf '  the server     target/release/outboard status\n'
 	@printf '  your own app   target/release/outboard serve DIR\n\n'
-	target/release/outboard serve examples/guestbook
+	target/release/outboard serve --user "$$(id -un)" examples/guestbook
 
 check: setup ## Format, lints and unit tests: under three minutes when warm.
 	$(CARGO) fmt --all --check

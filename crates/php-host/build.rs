@@ -180,8 +180,8 @@ fn compile(php: &PhpConfig) {
 }
 
 /// Functions of the C library that PHP and its libraries are to find in this program (waiting*.c,
-/// opcache_users.c).
-const EXPORTED: [&str; 26] = [
+/// popen.c, opcache_users.c).
+const EXPORTED: [&str; 27] = [
     "poll",
     "__poll_chk",
     "select",
@@ -203,6 +203,7 @@ const EXPORTED: [&str; 26] = [
     "flock",
     "getaddrinfo",
     "gethostbyname_r",
+    "popen",
     "pclose",
     "fgets",
     "fread",

@@ -72,14 +72,14 @@ impl Configured {
         program
             .arg("serve")
             .arg("--config")
-            .arg(folder.file("outboard.toml", with_user(text)))
+            .arg(folder.file("outboard.toml", for_a_test(text)))
             .arg("--admin")
             .arg(folder.path().join("admin.sock"))
     }
 
     /// Writes the configuration for the next reload.
     pub fn rewrite(&self, text: &str) {
-        self.docroot.beside().file("outboard.toml", with_user(text));
+        self.docroot.beside().file("outboard.toml", for_a_test(text));
     }
 
     /// The gateway's process.
@@ -198,6 +198,12 @@ impl Configured {
     pub fn root(&self) -> &Path {
         self.docroot.path()
     }
+}
+
+/// Refusals say why, unless the test has a word about it.
+fn for_a_test(text: &str) -> String {
+    let reasons = if text.contains("reason_header") { "" } else { "reason_header = true\n" };
+    format!("{reasons}{}", with_user(text))
 }
 
 /// An unprivileged user for the apps; the gateway then takes one of its own.

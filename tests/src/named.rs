@@ -60,12 +60,9 @@ impl NamedServers {
         servers
     }
 
-    /// Writes a server's file. Under root everything stays root's unless it says otherwise: what is
-    /// tested here are commands.
+    /// Writes a server's file.
     pub fn describe(&self, name: &str, text: &str) {
-        let insists = rustix::process::geteuid().is_root() && !text.contains("user = ");
-        let user = if insists { "user = \"root\"\n" } else { "" };
-        self.put(&format!("conf/{name}.toml"), &format!("{user}{text}"));
+        self.put(&format!("conf/{name}.toml"), text);
     }
 
     /// Writes a file beside the folders `conf`, `run` and `public`.

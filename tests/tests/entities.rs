@@ -7,6 +7,7 @@ mod http;
 
 use http::{PROMISES, get, put};
 use outboard_e2e::{Configured, Docroot, Request};
+use std::io::{Read, Write};
 
 /// A server whose first listener is the store's own.
 fn store(tables: &str) -> Configured {
@@ -101,4 +102,57 @@ fn namespaces_are_apart() {
         assert_eq!(client.send(&at("GET", namespace)).expect(200).text(), namespace);
     }
     client.send(&at("GET", "other")).expect(400);
+}
+
+#[test]
+fn whoever_sets_a_token_is_asked_for_it_on_this_machine_too() {
+    const TOKEN: &str = "0123456789abcdef-token";
+    let site = store(&format!("listen = \"127.0.0.1:0\"\ntoken = \"{TOKEN}\""));
+    client(&site).send(&get("a")).expect(401);
+    let bearer = format!("Bearer {TOKEN}");
+    client(&site).send(&get("a").header("Authorization", &bearer)).expect(404);
+}
+
+/// A page of somebody else in a browser here, whose name leads to this machine.
+#[test]
+fn a_name_that_anybody_could_have_given_this_machine_does_not_open_the_store() {
+    let site = on_own_listener();
+    for (host, status) in [
+        ("evil.test", 403),
+        ("evil.test:8080", 403),
+        ("127.0.0.1.evil.test", 403),
+        ("localhost.evil.test", 403),
+        ("localhost", 404),
+        ("app.localhost:1", 404),
+        ("127.0.0.1:1", 404),
+        ("[::1]:1", 404),
+        ("entities:6380", 404),
+    ] {
+        client(&site).send(&get("a").header("Host", host)).expect(status);
+    }
+}
+
+#[test]
+fn a_redis_that_refuses_the_password_is_told_at_start() {
+    let redis = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = redis.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in redis.incoming() {
+            let mut connection = connection.unwrap();
+            let mut asked = [0; 512];
+            // Whoever leaves at once has asked nothing.
+            if connection.read(&mut asked).is_ok_and(|count| count > 0) {
+                let _ = connection.write_all(b"-WRONGPASS invalid username-password pair\r\n");
+            }
+        }
+    });
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
+         [entities]\nengine = \"redis\"\nlisten = \"127.0.0.1:0\"\n\
+         [entities.redis]\nnodes = [\"{address}\"]\npassword = \"not it\"\n"
+    );
+    let site = Configured::start(Docroot::of("entities"), &text);
+    let said = format!("Redis cannot be used so far: {address}: WRONGPASS");
+    site.child().wait_for(|line| line.contains(&said).then_some(())).expect("it is said");
+    assert!(!site.child().output().contains("not it"));
 }

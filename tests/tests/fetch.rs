@@ -54,6 +54,29 @@ fn an_answer_comes_whole_with_its_head() {
     );
 }
 
+/// One app's requests, to however many servers, leave connections for the others.
+#[test]
+fn an_app_has_so_many_requests_under_way_and_then_is_refused() {
+    let backends = [(); 4].map(|()| Backend::start());
+    let site = serving("[upstream]\nrequests_per_app = 3");
+    let mut held = Vec::new();
+    for backend in &backends[..3] {
+        let mut client = Connection::open(site.address());
+        let url = format!("{}/held/a", backend.url());
+        client.send(&Request::get(&target(&url, json!({}))).to_bytes("a")).unwrap();
+        backend.hears("/held/a", 1);
+        held.push(client);
+    }
+    let refused = fetch(&site, &format!("{}/text/a", backends[3].url()), json!({}));
+    assert_eq!(refused["reason"], "busy", "{refused}");
+    for (backend, mut client) in backends.iter().zip(held) {
+        backend.release("a");
+        assert!(client.response().unwrap().expect(200).text().contains("held a"));
+    }
+    let answer = fetch(&site, &format!("{}/text/a", backends[3].url()), json!({}));
+    assert_eq!(answer["body"], "a");
+}
+
 #[test]
 fn a_script_may_wait_before_it_takes_requests() {
     let backend = Backend::start();

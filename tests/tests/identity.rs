@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, NamedServers, Process};
+use outboard_e2e::{
+    Certificate, Client, Configured, Docroot, Launch, NamedServers, Process, Server,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -175,7 +177,7 @@ fn without_a_user_php_is_not_root_and_the_log_says_who_it_is() {
         return;
     }
     let servers = NamedServers::new();
-    described(&servers, "#user = none");
+    described(&servers, "");
     servers.run("start", &["site"]).well();
     let who = servers.client("site").get("/who.php").expect(200).text();
     assert_eq!(who, uid_of(USER).to_string());
@@ -209,15 +211,144 @@ fn a_killed_gateway_leaves_nothing_and_a_killed_spawner_stops_the_gateway() {
     let spawner = parent(processes[0]);
     assert_ne!(spawner, killed.child().pid());
     assert_eq!(users_of(spawner)[0], [0; 4]);
+    let all: Vec<Process> = processes.iter().chain([&spawner]).copied().map(Process::of).collect();
     let _ = killed.into_killed();
-    processes.iter().chain([&spawner]).for_each(|pid| Process::of(*pid).wait_until_gone());
+    all.iter().for_each(Process::wait_until_gone);
 
     let orphaned = site();
     let processes = orphaned.processes();
+    let all: Vec<Process> = processes.iter().copied().map(Process::of).collect();
     let pid = rustix::process::Pid::from_raw(parent(processes[0]).cast_signed());
     rustix::process::kill_process(pid.expect("it runs"), rustix::process::Signal::KILL)
         .expect("it is ours");
-    processes.iter().for_each(|pid| Process::of(*pid).wait_until_gone());
+    all.iter().for_each(Process::wait_until_gone);
     assert_eq!(orphaned.child().wait(), Some(1));
     orphaned.logs(&["the spawner has gone"]);
+}
+
+#[test]
+fn a_reload_reads_and_a_rotation_makes_what_is_roots_alone() {
+    if !is_root() {
+        return;
+    }
+    let docroot = Docroot::of("routing");
+    let folder = docroot.beside().path().to_owned();
+    let of_root = |name: &str, mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(folder.join(name), mode).expect("it is ours");
+    };
+    fs::create_dir(folder.join("keys")).expect("it is new");
+    fs::create_dir(folder.join("logs")).expect("it is new");
+    Certificate::make(&folder.join("keys"), "site", "DNS:one.test");
+    of_root("keys", 0o700);
+    let tables = format!(
+        "[log.error]\nto = \"logs/error.log\"\n[app.site]\nroot = \"www\"\nuser = \"{USER}\"\n\
+         [app.site.pool]\nmin = 1\nmax = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+         tls = [{{ certificate = \"keys/site.pem\", key = \"keys/site.key\" }}]\n"
+    );
+    let site = Configured::start(docroot, &tables);
+    of_root("outboard.toml", 0o600);
+    Certificate::make(&folder.join("keys"), "site", "DNS:two.test");
+    let reload = site.command("reload", &[]);
+    assert!(reload.status.success(), "{reload:?}");
+    let connect =
+        format!("{}", site.listeners()[0].trim_start_matches("https://").trim_end_matches('/'));
+    let shown = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!("openssl s_client -connect {connect} </dev/null | openssl x509 -noout -ext subjectAltName"))
+        .output()
+        .expect("openssl is there");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("two.test"), "{shown}");
+
+    let log = folder.join("logs/error.log");
+    fs::rename(&log, folder.join("logs/error.log.1")).expect("it is there");
+    site.child().signal(rustix::process::Signal::USR1);
+    site.command("reload", &[]);
+    let text = fs::read_to_string(&log).expect("it was made anew");
+    assert!(text.contains("generation 3 serves"), "{text}");
+    assert_eq!(owner(&log), 0, "the folder is root's");
+}
+
+#[test]
+fn capabilities_of_the_gateway_do_not_reach_php() {
+    if !is_root() {
+        return;
+    }
+    let docroot = Docroot::of("routing");
+    docroot.put("status.php", "<?php readfile('/proc/self/status');");
+    let admin = docroot.beside().path().join("admin.sock");
+    let child = Launch::new("setpriv")
+        .args(["--reuid", USER, "--regid", USER, "--init-groups"])
+        .args(["--inh-caps", "+net_bind_service", "--ambient-caps", "+net_bind_service", "--"])
+        .arg(Server::binary())
+        .arg("serve")
+        .arg(docroot.path())
+        .args(["--listen", "127.0.0.1:0", "--admin"])
+        .arg(&admin)
+        .start();
+    let address = child.wait_for(|line| {
+        line.strip_prefix("listening on http://")?.trim_end_matches('/').parse().ok()
+    });
+    let mut client = Client::new(address.expect("it starts"));
+    let of_php = client.get("/status.php").expect(200).text();
+    for line in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(of_php.contains(&format!("{line}:\t0000000000000000")), "{of_php}");
+    }
+    assert!(of_php.contains("NoNewPrivs:\t1"), "{of_php}");
+    // The gateway keeps what a reload may need for an address.
+    let own = fs::read_to_string(format!("/proc/{}/status", child.pid())).expect("it runs");
+    assert!(own.contains("CapEff:\t0000000000000400"), "{own}");
+}
+
+/// The status of a file, or of an order to the admin socket, as curl gets it.
+fn asked(command: &mut std::process::Command) -> String {
+    let output = command.args(["-s", "-o", "/dev/null", "-w", "%{http_code}"]).args(["-m", "10"]);
+    let output = output.output().expect("curl is there");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_gateway_sends_what_the_group_of_the_app_may_read_and_nothing_of_the_user_alone() {
+    if !is_root() {
+        return;
+    }
+    let tables = "[app.site.pool]\nmin = 1\nmax = 1\n";
+    let site = Configured::start(Docroot::of("routing"), &Configured::text(tables));
+    let put = |name: &str, mode: u32| {
+        let path = site.root().join(name);
+        fs::write(&path, name).expect("it is ours");
+        let ids = (uid_of(USER), gid_of(USER));
+        std::os::unix::fs::chown(&path, Some(ids.0), Some(ids.1)).expect("the test is root's");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(&path, mode).expect("it is ours");
+    };
+    put("group.txt", 0o640);
+    put("alone.txt", 0o600);
+    put("all.txt", 0o644);
+    let mut client = site.client();
+    client.get("/group.txt").expect(200).holding("group.txt");
+    client.get("/all.txt").expect(200);
+    client.get("/alone.txt").expect(403);
+}
+
+#[test]
+fn orders_are_taken_from_a_named_group_but_not_from_an_apps_user_in_it() {
+    if !is_root() {
+        return;
+    }
+    let tables = "[admin]\ngroup = \"adm\"\n[app.site.pool]\nmin = 1\nmax = 1\n";
+    let site = Configured::start(Docroot::of("routing"), &Configured::text(tables));
+    let socket = site.admin_socket();
+    let found = fs::metadata(&socket).expect("it is there");
+    assert_eq!((found.mode() & 0o777, found.gid()), (0o660, gid_of("adm")));
+    for (user, group, status) in
+        [("games", "adm", "200"), (USER, "adm", "000"), ("games", "games", "000")]
+    {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid", user, "--regid", group, "--clear-groups", "--", "curl"]);
+        command.arg("--unix-socket").arg(&socket).arg("http://a/status");
+        assert_eq!(asked(&mut command), status, "{user} of {group}");
+    }
+    site.logs(&["user 33", "was turned away"]);
 }

@@ -83,6 +83,52 @@ fn a_body_that_does_not_come_is_408() {
     }
 }
 
+/// Each piece comes in time, and all of them together far too slowly.
+#[test]
+fn a_body_that_trickles_is_408() {
+    for (framing, piece) in
+        [("Content-Length: 10000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n")]
+    {
+        let mut stream = TcpStream::connect(strict().address()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let head = format!("POST /echo.php HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = vec![0; 65536];
+        let mut sent = 0;
+        let count = loop {
+            // It may have been closed.
+            let _ = stream.write_all(piece.as_bytes());
+            sent += 1;
+            match stream.read(&mut answer) {
+                Ok(count) => break count,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+            assert!(sent < 800, "every byte prolongs the time");
+        };
+        let answer = String::from_utf8_lossy(&answer[..count]);
+        ends_with(&answer, "408 Request Timeout", "body_timeout");
+    }
+}
+
+#[test]
+fn a_client_that_takes_little_at_a_time_is_let_go() {
+    let limits = "[limits]\nwrite_timeout = \"300ms\"\nwrite_min_rate = \"64 MiB\"";
+    let site = Configured::serving("limits", limits);
+    let file = std::fs::File::create(site.root().join("sparse.bin")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let mut stream = TcpStream::connect(site.address()).unwrap();
+    stream.write_all(b"GET /sparse.bin HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut piece = vec![0; 64 << 10];
+    let mut taken = 0;
+    while let Ok(count @ 1..) = stream.read(&mut piece) {
+        taken += count;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(taken < 1 << 30, "all of it came");
+    site.logs(&["reason=write_timeout"]);
+}
+
 #[test]
 fn a_silent_connection_is_closed_without_a_word() {
     assert_eq!(strict().wire().to_end(), "");

@@ -171,3 +171,36 @@ fn killed_during_writes_it_serves_no_wrong_page_afterwards() {
 fn killed_a_hundred_times_during_writes_it_serves_no_wrong_page_afterwards() {
     kill_during_writes(100);
 }
+
+/// A file system of 1 MiB, gone with the test.
+struct Small(std::path::PathBuf);
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_once_and_pages_are_kept_in_memory() {
+    let scratch = Scratch::new("page-cache-full");
+    let at = scratch.path().join("small");
+    std::fs::create_dir_all(&at).unwrap();
+    let mut mount = std::process::Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=1m,mode=1777", "tmpfs"]).arg(&at);
+    assert!(mount.status().unwrap().success(), "mounting a tmpfs needs root");
+    let small = Small(at);
+    let site = serving(&small.0);
+    let said = "pages cannot be kept on disk, see page_cache.disk: No space left on device";
+    // Each takes a tenth of it; the thread that writes tells the one that says it.
+    let mut number = 0;
+    while !site.child().output().contains(said) {
+        assert!(number < 2_000, "{}", site.child().output());
+        assert_eq!(get(&site, number).text(), body(number));
+        number += 1;
+    }
+    for more in 0..30 {
+        get(&site, number + more);
+    }
+    assert_eq!(site.child().output().matches(said).count(), 1);
+}

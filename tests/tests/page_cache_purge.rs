@@ -101,3 +101,34 @@ fn purge_requests_of_anybody_else_are_refused_and_purge_nothing() {
     assert_eq!(refused.header("x-outboard-reason"), Some("purge_refused"));
     assert!(is_kept(&site, &first));
 }
+
+/// Behind a proxy that nobody has named, every visitor has the proxy's address.
+#[test]
+fn what_comes_through_a_proxy_that_is_not_named_purges_nothing() {
+    let visitor = |site: &Configured, field: (&str, &str)| {
+        let request = Request::new("PURGE", "/page.php").header(field.0, field.1);
+        site.client().send(&request).status
+    };
+    let site_alone = site(PURGE_HERE);
+    for field in [
+        ("X-Forwarded-For", "192.0.2.1"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("Forwarded", "for=192.0.2.1"),
+        ("X-Real-IP", "192.0.2.1"),
+        ("Via", "1.1 proxy"),
+    ] {
+        assert_eq!(visitor(&site_alone, field), 403, "{field:?}");
+    }
+    assert_eq!(visitor(&site_alone, ("X", "1")), 200);
+    let tables = format!("[app.site.page_cache]\nmode = \"on\"\n{PURGE_HERE}");
+    let docroot = Docroot::of("page_cache");
+    docroot.writable("state");
+    let text = format!("trusted_proxies = [\"127.0.0.2\"]\n{}", Configured::text(&tables));
+    let behind = Configured::start(docroot, &text);
+    assert_eq!(visitor(&behind, ("X-Forwarded-For", "127.0.0.1")), 403);
+    // The proxy's word counts, and it says that somebody beside it asks.
+    behind.rewrite(&text.replace("127.0.0.2", "127.0.0.1"));
+    assert!(behind.command("reload", &[]).status.success());
+    assert_eq!(visitor(&behind, ("X-Forwarded-For", "127.0.0.1")), 200);
+    assert_eq!(visitor(&behind, ("X-Forwarded-For", "192.0.2.1")), 403);
+}

@@ -82,6 +82,9 @@ impl Typist {
             copy.arg("-r").arg(repository().join(name)).arg(folder.path());
             assert!(copy.status().expect("cp is there").success());
         }
+        // PHP runs as a user of its own when root runs the test.
+        let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(folder.path()).status();
+        assert!(open.expect("chmod is there").success());
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         Self { folder, port: free.expect("a free port").port() }
     }

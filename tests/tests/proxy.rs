@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request};
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -46,6 +47,48 @@ fn a_request_goes_through_with_all_that_is_its_own() {
     }
 }
 
+/// Whoever believes a proxy believes these.
+#[test]
+fn what_a_visitor_claims_of_himself_goes_to_no_other_server() {
+    let backend = Backend::start();
+    let claims = [
+        ("X-Real-IP", "6.6.6.6"),
+        ("X-Forwarded-Port", "666"),
+        ("X-Forwarded-Prefix", "//evil.test"),
+        ("X-Forwarded-Server", "evil.test"),
+        ("X-Forwarded-Ssl", "on"),
+        ("X-Forwarded-Scheme", "https"),
+        ("Front-End-Https", "on"),
+        ("X-Original-URL", "/evil"),
+        ("X-Rewrite-URL", "/evil"),
+        ("True-Client-IP", "6.6.6.6"),
+    ];
+    let never = [("X_Forwarded_For", "6.6.6.6"), ("Content_Length", "66"), ("Proxy", "evil.test")];
+    let request = claims.iter().chain(&never);
+    let request =
+        request.fold(Request::get("/echo"), |request, (name, value)| request.header(name, value));
+    let site = serving(&backend.url(), "");
+    let heard = site.client().send(&request).expect(200).text().to_lowercase();
+    for (name, value) in claims.iter().chain(&never) {
+        assert!(!heard.contains(&format!("\r\n{}:", name.to_lowercase())), "{name}: {heard}");
+        assert!(!heard.contains(&format!(": {value}\r\n")), "{name}: {heard}");
+    }
+    let text = Configured::text(&format!(
+        "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{}\"\n",
+        backend.url()
+    ));
+    let text = format!("trusted_proxies = [\"127.0.0.1\"]\n{text}");
+    let site = Configured::start(Docroot::of("page_cache"), &text);
+    let heard = site.client().send(&request).expect(200).text().to_lowercase();
+    for (name, value) in claims {
+        let line = format!("\r\n{}: {value}\r\n", name.to_lowercase());
+        assert!(heard.contains(&line), "{name}: {heard}");
+    }
+    for (name, _) in never {
+        assert!(!heard.contains(&format!("\r\n{}:", name.to_lowercase())), "{name}: {heard}");
+    }
+}
+
 #[test]
 fn the_word_of_a_trusted_proxy_about_the_client_is_passed_on() {
     let backend = Backend::start();
@@ -63,6 +106,45 @@ fn the_word_of_a_trusted_proxy_about_the_client_is_passed_on() {
         assert!(heard.contains(&format!("\r\n{line}\r\n")), "{line} in {heard}");
     }
     assert!(heard.contains(&format!("\r\nhost: {}\r\n", backend.address())), "{heard}");
+}
+
+#[test]
+fn nothing_is_said_for_a_client_that_it_has_not_said() {
+    let backend = Backend::start();
+    let site = serving(&backend.url(), "");
+    let heard = site.exchange("GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    for name in ["user-agent", "accept", "accept-encoding"] {
+        assert!(!heard.to_lowercase().contains(&format!("\r\n{name}:")), "{name}: {heard}");
+    }
+}
+
+#[test]
+fn a_body_is_whole_before_the_server_is_asked() {
+    let backend = Backend::start();
+    let site = serving(&backend.url(), "");
+    let body = "x".repeat(700_000);
+    for chunked in [false, true] {
+        for body in ["", "a body", &body] {
+            let mut wire = site.wire();
+            let framing = match chunked {
+                true => "Transfer-Encoding: chunked".to_owned(),
+                false => format!("Content-Length: {}", body.len()),
+            };
+            wire.send(format!(
+                "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{framing}\r\n\r\n"
+            ));
+            match (chunked, body.len()) {
+                (false, _) => wire.send(body),
+                (true, 0) => wire.send("0\r\n\r\n"),
+                (true, length) => wire.send(format!("{length:x}\r\n{body}\r\n0\r\n\r\n")),
+            }
+            let heard = wire.to_end();
+            let length = format!("\r\ncontent-length: {}\r\n", body.len());
+            let head = heard.split_once("\r\n\r\n").expect("a head").1.to_lowercase();
+            assert!(head.contains(&length), "{chunked} {length}");
+            assert!(heard.ends_with(&format!("\r\n\r\n{body}")), "{chunked} {length}");
+        }
+    }
 }
 
 #[test]
@@ -179,7 +261,7 @@ fn hear(stream: &mut TcpStream, end: &str) -> String {
 #[test]
 fn bodies_go_through_while_they_come_in_both_directions() {
     let peer = Peer::new();
-    let site = serving(&peer.url(), "");
+    let site = serving(&peer.url(), "request_buffering = false");
     let mut client = Connection::open(site.address());
     client
         .send(b"POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
@@ -202,7 +284,7 @@ fn bodies_go_through_while_they_come_in_both_directions() {
 #[test]
 fn an_upstream_that_answers_before_it_has_read_the_body_is_heard() {
     let peer = Peer::new();
-    let site = serving(&peer.url(), "");
+    let site = serving(&peer.url(), "request_buffering = false");
     let mut client = Connection::open(site.address());
     client.send(b"PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nfirst").unwrap();
     let mut upstream = peer.accept();
@@ -215,16 +297,24 @@ fn an_upstream_that_answers_before_it_has_read_the_body_is_heard() {
     assert_eq!(client.response().unwrap().expect(403).text(), "no");
 }
 
+/// A client that goes has the kernel say so by a reset; who only closes its side may still read, and
+/// has gone where that is so configured.
 #[test]
 fn when_the_client_goes_the_upstream_is_left() {
-    let peer = Peer::new();
-    let site = serving(&peer.url(), "");
-    let mut client = Connection::open(site.address());
-    client.send(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    let mut upstream = peer.accept();
-    hear(&mut upstream, "\r\n\r\n");
-    drop(client);
-    assert_eq!(upstream.read(&mut [0]).unwrap(), 0);
+    for is_reset in [true, false] {
+        let peer = Peer::new();
+        let more = if is_reset { "" } else { "[limits]\nabort_on_close = true" };
+        let site = serving(&peer.url(), more);
+        let mut client = TcpStream::connect(site.address()).unwrap();
+        client.write_all(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let mut upstream = peer.accept();
+        hear(&mut upstream, "\r\n\r\n");
+        if is_reset {
+            set_socket_linger(&client, Some(std::time::Duration::ZERO)).unwrap();
+        }
+        drop(client);
+        assert_eq!(upstream.read(&mut [0]).unwrap(), 0);
+    }
 }
 
 #[test]

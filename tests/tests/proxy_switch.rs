@@ -58,6 +58,26 @@ fn both_sides_switch_and_talk_until_they_have_said_all() {
 }
 
 #[test]
+fn a_connection_on_which_nothing_is_said_is_closed_after_its_time() {
+    let backend = Backend::start();
+    let site = serving(&backend, "tunnel_timeout = \"400ms\"");
+    let (mut stream, _) = switched(&site);
+    let mut said = [0; 6];
+    stream.read_exact(&mut said).unwrap();
+    let began = std::time::Instant::now();
+    for _ in 0..60 {
+        stream.write_all(b"one").unwrap();
+        stream.read_exact(&mut said[..3]).unwrap();
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(began.elapsed().as_millis() > 400, "it was open for longer than that");
+    let mut rest = Vec::new();
+    // The test's own patience is without end: it hangs if this is not closed.
+    let _ = stream.read_to_end(&mut rest);
+    assert_eq!(rest, b"");
+}
+
+#[test]
 fn as_much_as_one_likes_goes_both_ways_at_once() {
     const BYTES: usize = 8 << 20;
     let backend = Backend::start();

@@ -128,6 +128,17 @@ fn without_a_front_controller_there_is_a_404() {
 }
 
 #[test]
+fn bytes_that_are_not_ascii_pass_in_path_and_query() {
+    let mut wire = site().wire();
+    let line = b"GET /page.php/\xc3\xa9?q=\xc3\xa9\xff HTTP/1.1\r\nHost: a\r\n".to_vec();
+    wire.send([line, b"Connection: close\r\n\r\n".to_vec()].concat());
+    let transcript = wire.to_end();
+    assert!(transcript.starts_with("HTTP/1.1 200 OK\r\n"), "{transcript}");
+    assert!(transcript.contains("PATH_INFO=/\u{e9}\n"), "{transcript}");
+    assert!(transcript.contains("QUERY_STRING=q=\u{e9}"), "{transcript}");
+}
+
+#[test]
 fn an_app_is_found_by_its_host() {
     for host in ["shop.example", "SHOP.example:8080", "www.shop.example", "a.b.shop.example"] {
         of_host(host, "/").expect(200).saying("shop index\n");

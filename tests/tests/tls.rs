@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Certificate, Configured, Docroot, Fifo};
+use outboard_e2e::{Backend, Certificate, Configured, Docroot, Fifo, Request};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 
 /// Bytes of `large.php` and `large.txt`.
@@ -188,6 +188,88 @@ fn the_name_that_is_asked_for_decides_the_certificate() {
 }
 
 #[test]
+fn a_host_of_another_certificate_is_to_be_asked_on_another_connection() {
+    let site = Site::serving("");
+    let asked = |name: &str, host: &str, version: &str| {
+        let to = format!("{name}:443:127.0.0.2:{}", site.port());
+        let (host, url) = (format!("Host: {host}"), format!("https://{name}/protocol.php"));
+        let output = Command::new("curl")
+            .args(["-sSk", version, "--connect-to", &to, "-H", &host, "-o", "/dev/null"])
+            .args(["-w", "%{http_code}", &url])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for version in ["--http1.1", "--http2"] {
+        for (sni, host, status) in [
+            ("one.test", "one.test", "200"),
+            ("one.test", "a.two.test", "421"),
+            ("one.test", "A.TWO.test:443", "421"),
+            ("a.two.test", "one.test", "421"),
+            // One certificate is for both.
+            ("a.two.test", "b.two.test", "200"),
+            // No certificate is for it, or nobody asked for a name.
+            ("one.test", "other.test", "200"),
+            ("one.test", "a.b.two.test", "200"),
+            ("127.0.0.2", "a.two.test", "200"),
+        ] {
+            assert_eq!(asked(sni, host, version), status, "{version} {sni} {host}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_answered_by_an_alert_and_nothing_else() {
+    let site = Site::serving("");
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = relay.local_addr().unwrap().to_string();
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-connect", &address, "-servername", "one.test"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("openssl is there");
+    let (mut near, _) = relay.accept().unwrap();
+    let mut far = TcpStream::connect(("127.0.0.2", site.port())).unwrap();
+    let (mut from_client, mut to_server) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+    let (forwarded, pieces) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 16 << 10];
+        while let Ok(count @ 1..) = from_client.read(&mut bytes) {
+            if to_server.write_all(&bytes[..count]).is_err() {
+                return;
+            }
+            let _ = forwarded.send(());
+        }
+    });
+    let mut from_server = far.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut from_server, &mut near);
+        let _ = near.shutdown(std::net::Shutdown::Both);
+    });
+    let mut send = |bytes: &[u8]| {
+        let input = client.stdin.as_mut().unwrap();
+        input.write_all(bytes).unwrap();
+        input.flush().unwrap();
+    };
+    send(b"GET /none HTTP/1.1\r\nHost: one.test\r\n\r\n");
+    let mut answer = [0; 12];
+    client.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 404");
+    while pieces.try_recv().is_ok() {}
+    // The beginning of a request, and then a record of nobody's.
+    send(b"GET / HT");
+    pieces.recv().unwrap();
+    far.write_all(&[&[23, 3, 3, 0, 32][..], &[0; 32]].concat()).unwrap();
+    let output = client.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("SSL alert number 20"), "{told}");
+    let rest = String::from_utf8_lossy(&output.stdout);
+    assert!(!rest.contains("HTTP/1.1"), "{rest}");
+}
+
+#[test]
 fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
     let site = Site::serving("");
     let folder = site.site.docroot().beside().path().to_owned();
@@ -235,6 +317,18 @@ fn who_says_nothing_does_not_stay() {
         stream.read_to_end(&mut rest).unwrap();
         // Nothing, or an alert (RFC 8446 6).
         assert!(rest.first().is_none_or(|kind| *kind == 21), "{rest:?}");
+    }
+}
+
+#[test]
+fn clients_are_not_sent_to_a_host_that_nobody_has() {
+    let site = Site::serving("");
+    let text = Site::text("").replace("[app.site]\n", "[app.site]\nhosts = [\"one.test\"]\n");
+    site.site.rewrite(&text);
+    assert!(site.site.command("reload", &[]).status.success());
+    for (host, status) in [("one.test", 308), ("ONE.test", 308), ("evil.test", 404)] {
+        let request = Request::get("/server.php").header("Host", host);
+        site.site.client().send(&request).expect(status);
     }
 }
 

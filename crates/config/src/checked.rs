@@ -6,6 +6,7 @@
 
 mod app;
 mod compose;
+mod deny;
 mod desk;
 mod entities;
 mod environment;
@@ -26,6 +27,7 @@ mod worker;
 
 pub use app::{App, Sendfile, StaticFiles, Symlinks};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
+pub use deny::Deny;
 pub(crate) use desk::Desk;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
@@ -72,6 +74,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// The entity store; `None`: there is none.
     pub entities: Option<Entities>,
+    /// Whether refusals say their reason to clients.
+    pub tells_reasons: bool,
     /// The user that PHP runs as unless an app says otherwise.
     pub user: Option<String>,
     /// The user that a gateway goes on as which root has started.
@@ -151,6 +155,7 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
         },
         upstream: compose::upstream(&raw.upstream, desk),
         entities,
+        tells_reasons: raw.reason_header.unwrap_or(is_development),
         user: raw.user.as_ref().map(|user| user.0.clone()),
         gateway_user: raw.gateway_user.as_ref().map(|user| user.0.clone()),
         group: raw.group.as_ref().map(|group| group.0.clone()),

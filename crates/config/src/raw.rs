@@ -51,9 +51,14 @@ pub(crate) struct File {
     /// Peers whose `X-Forwarded-*` headers are believed, for listeners that do not name their own.
     #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
     pub(crate) trusted_proxies: Vec<Peer>,
-    /// Which `X-Forwarded-*` headers are believed from trusted proxies.
+    /// Which `X-Forwarded-*` headers are believed from trusted proxies. `"host"` only if the proxy
+    /// sets the header itself: one that hands the client's through lets visitors choose the host
+    /// that links are made with.
     #[schemars(extend("x-alias" = ["real_ip_header"]))]
     pub(crate) forwarded_headers: Vec<ForwardedHeader>,
+    /// Whether a refusal says its reason, in the header `X-Outboard-Reason` and on its page; absent:
+    /// in development only. The error log says it in any case.
+    pub(crate) reason_header: Option<bool>,
     /// The user that PHP runs as when root starts the server; absent: `www-data`, or `nobody` where
     /// there is none. `"root"` insists on root, for the gateway as well.
     #[schemars(extend("x-alias" = ["User"]))]
@@ -105,7 +110,8 @@ impl Default for File {
             environment: Environment::default(),
             listen: OneOrMany::One(ListenEntry::default()),
             trusted_proxies: Vec::new(),
-            forwarded_headers: ForwardedHeader::ALL.to_vec(),
+            forwarded_headers: ForwardedHeader::USUAL.to_vec(),
+            reason_header: None,
             user: None,
             gateway_user: None,
             group: None,

@@ -47,6 +47,7 @@ pub use change::{Change, Condition, Write, Written};
 pub use error::{OpenError, StoreError};
 pub use namespace::{Namespace, Piece, Scan, Stats};
 pub use record::{ID_MAX_BYTES, Record, is_id};
+pub use redis::probe;
 pub use settings::{
     Durability, Engine, Mode, NamespaceSettings, Overload, RedisSettings, Settings,
 };

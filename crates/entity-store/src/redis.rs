@@ -56,6 +56,26 @@ pub(crate) struct Redis {
     looked_up: Cell<u64>,
 }
 
+/// Asks the nodes whether they let us in; waits for them.
+///
+/// # Errors
+/// What the first of those said that do not. Others are found out from any one that does.
+pub fn probe(settings: &RedisSettings) -> Result<(), String> {
+    let mut first = None;
+    for node in &settings.nodes {
+        let asked = wire::Connection::open(node, settings)
+            .and_then(|mut connection| connection.ask(&wire::command(&[b"PING"])));
+        let why = match asked {
+            // Whoever wants a password says so to any command.
+            Ok(wire::Reply::Refused(why)) => why,
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        };
+        first.get_or_insert(format!("{node}: {why}"));
+    }
+    first.map_or(Ok(()), Err)
+}
+
 impl Redis {
     /// Starts the threads; they connect when there is something to do.
     ///

@@ -224,7 +224,8 @@ impl Connection {
         body: &[u8],
     ) -> Sent {
         let framing = asked.framing(status, Some(body.len() as u64));
-        self.put_head(asked.head(status, framing), &headers.bytes);
+        let own_server = headers.owns_server;
+        self.put_head(HeadFacts { own_server, ..asked.head(status, framing) }, &headers.bytes);
         let body = if matches!(framing, Framing::Bodyless(_)) { b"" } else { body };
         if self.flush(body).await {
             Sent::Whole { keep_alive: asked.keep_alive }
@@ -261,18 +262,23 @@ pub(crate) async fn write_within(
 /// Answers a request that could not be parsed, and closes.
 pub(crate) async fn refuse_unparsed(connection: &mut Connection, reason: Reason) -> Sent {
     let asked = Asked { method: Method::Get, version: Version::Http11, keep_alive: false };
-    let headers = error_headers(reason);
-    connection.respond(asked, reason.status(), &headers, error_page(reason).as_bytes()).await
+    let generation = connection.gateway.generation();
+    let tells = generation.config.tells_reasons;
+    let (mut headers, page) = (error_headers(reason, tells), error_page(reason, tells));
+    generation.apply_rules(&mut headers);
+    connection.respond(asked, reason.status(), &headers, page.as_bytes()).await
 }
 
-/// The header lines of an error answer.
-pub(crate) fn error_headers(reason: Reason) -> HeaderBlock {
+/// The header lines of an error answer; `tells` whether its reason is one of them.
+pub(crate) fn error_headers(reason: Reason, tells: bool) -> HeaderBlock {
     let mut headers = HeaderBlock::default();
     let mut add = |name: &str, value: &str| {
         headers.add(name.as_bytes(), value.as_bytes()).expect("constant headers are valid");
     };
     add("Content-Type", "text/html; charset=utf-8");
-    add("X-Outboard-Reason", reason.code());
+    if tells {
+        add("X-Outboard-Reason", reason.code());
+    }
     match reason {
         Reason::QueueFull
         | Reason::QueueTimeout
@@ -291,8 +297,8 @@ pub(crate) fn error_headers(reason: Reason) -> HeaderBlock {
 }
 
 /// A small page that says what happened, without a word about the server's insides.
-pub(crate) fn error_page(reason: Reason) -> String {
-    status_page(reason.status(), reason.text())
+pub(crate) fn error_page(reason: Reason, tells: bool) -> String {
+    status_page(reason.status(), if tells { reason.text() } else { reason.public_text() })
 }
 
 /// The page of a status that a rewrite rule asks for, or of a reason.

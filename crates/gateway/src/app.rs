@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::tasks::Tasks;
 use outboard_config as config;
 use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
-use outboard_upstream::Client;
+use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -35,6 +35,8 @@ pub(crate) struct App {
     pub(crate) logs: Rc<Logs>,
     /// Makes requests to other servers.
     pub(crate) upstream: Rc<Client>,
+    /// What its requests to other servers may take of what there is for all.
+    pub(crate) upstream_account: Rc<Account>,
     /// `DOCUMENT_ROOT`, spelled once.
     pub(crate) document_root: Box<[u8]>,
     /// `SCRIPT_FILENAME` of every request in worker mode: the root's `index.php` if there is one,
@@ -69,7 +71,7 @@ impl App {
         pool: Rc<Pool>,
         tasks: Option<Rc<Tasks>>,
         logs: Rc<Logs>,
-        upstream: Rc<Client>,
+        (upstream, upstream_account): (Rc<Client>, Rc<Account>),
         is_first: bool,
     ) -> Result<Self, RootError> {
         let files = Root::open(&config.root, root_options(&config))?;
@@ -114,6 +116,7 @@ impl App {
             page_cache,
             logs,
             upstream,
+            upstream_account,
             document_root,
             worker_script,
         })
@@ -132,13 +135,7 @@ impl App {
 
     /// The path without the app's prefix, a slash first.
     pub(crate) fn below_prefix<'p>(&self, path: &'p [u8]) -> &'p [u8] {
-        match self.config.path_prefix.as_str() {
-            "/" => path,
-            prefix => match &path[prefix.len()..] {
-                b"" => b"/",
-                below => below,
-            },
-        }
+        below_prefix(&self.config, path)
     }
 
     /// Whether the app answers to `host`, which has no port.
@@ -164,6 +161,17 @@ impl App {
                 .strip_prefix(prefix.as_bytes())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")),
         }
+    }
+}
+
+/// The path without the app's prefix, a slash first.
+pub(crate) fn below_prefix<'p>(app: &config::App, path: &'p [u8]) -> &'p [u8] {
+    match app.path_prefix.as_str() {
+        "/" => path,
+        prefix => match &path[prefix.len()..] {
+            b"" => b"/",
+            below => below,
+        },
     }
 }
 

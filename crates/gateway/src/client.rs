@@ -1,12 +1,14 @@
 //! Who asks: the peer of the connection, or whom a trusted proxy says that it speaks for.
 //!
-//! Called once a connection and, behind a trusted proxy, once a request. Invariant: forwarding
-//! headers of untrusted peers are never looked at.
+//! Called once a connection and, behind a trusted proxy, once a request. Invariants: forwarding
+//! headers of untrusted peers are never looked at; other servers are not told them, nor are the
+//! scripts of an app behind proxies.
 
 use crate::wire::Wire;
 use outboard_config::Forwarding;
-use outboard_http1::RequestHead;
+use outboard_http1::{RequestHead, is_valid_authority};
 use outboard_reactor::Peer;
+use outboard_tls::Chosen;
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,6 +18,8 @@ pub(crate) struct Ends {
     pub(crate) peer: Peer,
     pub(crate) peer_text: Box<str>,
     local: OnceCell<(Box<str>, u16)>,
+    /// The certificate that the client was shown for the name that it asked for.
+    pub(crate) chosen: Option<Chosen>,
 }
 
 impl Ends {
@@ -24,7 +28,7 @@ impl Ends {
             Peer::Tcp(address) => address.ip().to_canonical().to_string().into(),
             Peer::Unix => "unix:".into(),
         };
-        Self { peer, peer_text, local: OnceCell::new() }
+        Self { peer, peer_text, local: OnceCell::new(), chosen: None }
     }
 
     /// Address and port that the client connected to; asked for once.
@@ -71,6 +75,8 @@ pub(crate) struct Forwarded {
     pub(crate) client: Option<Box<str>>,
     pub(crate) https: bool,
     pub(crate) host: Option<Vec<u8>>,
+    /// What it says of the host is none: the request is refused, as with such a Host field.
+    pub(crate) has_bad_host: bool,
 }
 
 impl Forwarded {
@@ -84,8 +90,11 @@ impl Forwarded {
         if !forwarding.trusts(ends.peer_ip()) {
             return Self::default();
         }
+        // What the nearest proxy said stands last, on the last line.
         let believed = |wanted: bool, name: &[u8]| {
-            if wanted { head.header(input, name) } else { None }
+            let lines = head.headers(input).filter(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
+            let said = lines.filter(|_| wanted).last()?.1.rsplit(|&byte| byte == b',').next()?;
+            Some(said.trim_ascii()).filter(|said| !said.is_empty())
         };
         let chain: Vec<&[u8]> = if forwarding.client_address {
             head.headers(input)
@@ -95,11 +104,13 @@ impl Forwarded {
         } else {
             Vec::new()
         };
+        let host = believed(forwarding.host, b"x-forwarded-host");
         Self {
             client: rightmost_untrusted(forwarding, &chain),
             https: believed(forwarding.scheme, b"x-forwarded-proto")
                 .is_some_and(|value| value.eq_ignore_ascii_case(b"https")),
-            host: believed(forwarding.host, b"x-forwarded-host").map(<[u8]>::to_vec),
+            has_bad_host: host.is_some_and(|host| !is_valid_authority(host)),
+            host: host.map(<[u8]>::to_vec),
         }
     }
 }
@@ -123,4 +134,42 @@ fn parse_entry(entry: &[u8]) -> Option<IpAddr> {
     let address = text.parse::<SocketAddr>().map(|address| address.ip());
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     address.or_else(|_| bare.parse()).ok().map(|ip| ip.to_canonical())
+}
+
+/// Whether the field says what only a proxy can know: who the client is, what it asked for and how.
+/// A visitor who says so himself is not to be believed by anybody.
+pub(crate) fn is_claim(name: &[u8]) -> bool {
+    let start = name.get(..X_FORWARDED.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(X_FORWARDED))
+        || CLAIMS.iter().any(|claim| name.eq_ignore_ascii_case(claim))
+}
+
+const X_FORWARDED: &[u8] = b"x-forwarded-";
+
+/// What else proxies, balancers and networks set, and frameworks read.
+const CLAIMS: [&[u8]; 18] = [
+    b"forwarded",
+    b"x-real-ip",
+    b"x-client-ip",
+    b"client-ip",
+    b"x-cluster-client-ip",
+    b"true-client-ip",
+    b"cf-connecting-ip",
+    b"fastly-client-ip",
+    b"x-original-forwarded-for",
+    b"x-original-host",
+    b"x-original-url",
+    b"x-rewrite-url",
+    b"x-host",
+    b"x-scheme",
+    b"x-url-scheme",
+    b"front-end-https",
+    b"cf-visitor",
+    b"cloudfront-forwarded-proto",
+];
+
+/// Whether CGI would take the name for another's: `X_Real_IP` for `X-Real-IP`, since both are
+/// `HTTP_X_REAL_IP`. nginx drops such fields as well.
+pub(crate) fn is_ambiguous(name: &[u8]) -> bool {
+    name.contains(&b'_')
 }

@@ -153,7 +153,7 @@ impl Work<'_> {
                     OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
                 };
                 Running::Fetch(Fetching::start(
-                    &self.app.upstream,
+                    self.app,
                     source,
                     part.timeout_ms,
                     buffer_bytes,
@@ -322,7 +322,9 @@ fn fit_for_page(mut head: PhpHead) -> PhpHead {
 
 fn read_file(app: &App, path: &str) -> Result<Vec<u8>, Failure> {
     let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
-    let Lookup::File(entry) = app.files.lookup(path.as_bytes(), now_ms()) else {
+    let (Lookup::File(entry) | Lookup::Private(entry)) =
+        app.files.lookup(path.as_bytes(), now_ms())
+    else {
         return Err(failed("no such file, or none that is served"));
     };
     let plain = entry.plain();

@@ -12,7 +12,7 @@ use crate::client::Ends;
 use crate::connections::Entry;
 use crate::gateway::Gateway;
 use crate::listener::{ListenerFacts, Serves};
-use crate::log::Wall;
+use crate::log::{AccessEntry, Wall};
 use crate::pace::Pace;
 use crate::reason::Reason;
 use crate::turn;
@@ -27,6 +27,8 @@ use std::task::Poll;
 /// Time and bytes that a lingering close spends on what the client still sends.
 const LINGER_MS: u64 = 2_000;
 const LINGER_BYTES: usize = 1 << 20;
+/// Most bytes of a first line that cannot be read that stand in the access log.
+const LOGGED_BYTES: usize = 2 << 10;
 
 /// A connection and what its requests share.
 pub(crate) struct Connection {
@@ -309,14 +311,44 @@ impl Connection {
 
     /// Answers a request whose head could not be read; nothing of it is known.
     async fn refuse_unread(&mut self, reason: Reason, detail: &str) -> After {
-        let text = format!("{detail} from {}", self.ends.peer_text);
+        let started = Wall::now();
+        let text = format!("client={} {detail}", self.ends.peer_text);
         self.gateway.log_refusal(None, 0, reason, &text);
         self.gateway.counters.borrow_mut().refused(reason);
         self.gateway.counters.borrow_mut().answered(reason.status(), 0);
-        match crate::answer::refuse_unparsed(self, reason).await {
+        let sent = crate::answer::refuse_unparsed(self, reason).await;
+        self.log_unread(started, reason);
+        match sent {
             Sent::Broken => After::Abort,
             Sent::Whole { .. } | Sent::Switched => After::Linger,
         }
+    }
+
+    /// Makes the access entry of a request whose head could not be read, with as much of its first
+    /// line as has come.
+    fn log_unread(&self, started: Wall, reason: Reason) {
+        let generation = self.gateway.generation();
+        let log = generation.access_log(None);
+        if !log.sink().is_on() {
+            return;
+        }
+        let input = self.buffers.as_ref().map_or(&[][..], |buffers| &buffers.input);
+        let [method, target, protocol] = first_line(input);
+        let now = Wall::now();
+        let entry = AccessEntry {
+            client: &self.ends.peer_text,
+            method,
+            target,
+            protocol: &protocol.escape_ascii().to_string(),
+            status: reason.status(),
+            body_bytes: 0,
+            duration_us: now.unix_us.saturating_sub(started.unix_us),
+            referer: b"",
+            user_agent: b"",
+            request: 0,
+            app: "",
+        };
+        log.write(now, &entry);
     }
 
     /// Writes bytes that fit no other place (`100 Continue`).
@@ -339,6 +371,14 @@ impl Connection {
             }
         }
     }
+}
+
+/// Method, target and protocol as they may be meant; what is not there is a hyphen.
+fn first_line(input: &[u8]) -> [&[u8]; 3] {
+    let input = &input[..input.len().min(LOGGED_BYTES)];
+    let line = input.trim_ascii_start().split(|byte| b"\r\n".contains(byte)).next();
+    let mut words = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
+    std::array::from_fn(|_| words.next().filter(|word| !word.is_empty()).unwrap_or(b"-"))
 }
 
 /// What a read came to.

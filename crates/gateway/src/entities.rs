@@ -18,15 +18,17 @@ use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
 use crate::log::{ErrorLog, Level};
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, label};
+use crate::turn::{Answered, Turn, told};
 use call::Resource;
 use outboard_config as config;
 use outboard_entity_store::{
     Durability, Engine, Mode, Namespace, NamespaceSettings, Overload, RedisSettings, Settings,
-    Store, StoreError,
+    Store, StoreError, probe,
 };
-use outboard_http1::Method;
+use outboard_http1::{Method, split_host_port};
+use outboard_reactor::{blocking, spawn};
 use pressure::Pressure;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 pub(crate) use batch::{Answer, answer as answer_worker};
@@ -57,7 +59,7 @@ impl Entities {
     pub(crate) fn open(
         config: &config::Config,
         predecessor: Option<&Generation>,
-        log: &ErrorLog,
+        log: &Rc<ErrorLog>,
     ) -> Result<Option<Rc<Self>>, String> {
         let before = predecessor.and_then(|generation| generation.entities.as_ref());
         let Some(entities) = &config.entities else { return Ok(None) };
@@ -97,7 +99,7 @@ impl Entities {
     /// Whether the present request may read and write.
     fn admits(&self, connection: &mut Connection, turn: &Turn) -> Result<(), Reason> {
         if self.config.trusted.trusts(turn.client_ip(connection)) {
-            return Ok(());
+            return if is_rebound(connection) { Err(Reason::EntityForbidden) } else { Ok(()) };
         }
         let Some(token) = &self.config.token else { return Err(Reason::EntityForbidden) };
         let buffers = connection.buffers();
@@ -107,13 +109,28 @@ impl Entities {
     }
 }
 
+/// Whether a browser on this machine could have been led here by a page of somebody else, whose name
+/// leads to this address since (DNS rebinding). Who is meant to come by its address writes the
+/// address, `localhost`, or a name without dots, which no other page has.
+fn is_rebound(connection: &mut Connection) -> bool {
+    // On a listener of the apps the path has named whom it trusts, and names have dots.
+    let is_own = connection.listener.serves == Serves::Entities;
+    let is_local = is_own && connection.ends.peer_ip().is_some_and(|ip| ip.is_loopback());
+    let buffers = connection.buffers();
+    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
+    let bare = host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]")).unwrap_or(host);
+    let is_address = std::str::from_utf8(bare).is_ok_and(|host| host.parse::<IpAddr>().is_ok());
+    let below_localhost = host.to_ascii_lowercase().ends_with(b".localhost");
+    is_local && !is_address && !below_localhost && host.contains(&b'.')
+}
+
 /// Compares in a time that tells nothing about where the two differ.
 fn is_same(given: &[u8], token: &[u8]) -> bool {
     let differ = given.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b));
     given.len() == token.len() && differ == 0
 }
 
-fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, String> {
+fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>, String> {
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let namespaces = storage.namespaces.iter().map(|namespace| NamespaceSettings {
         name: namespace.name.clone(),
@@ -142,6 +159,16 @@ fn open(storage: &config::EntityStorage, log: &ErrorLog) -> Result<Rc<Store>, St
         engine: engine(&storage.engine),
     };
     let store = Store::open(&settings).map_err(|error| error.to_string())?;
+    if let Engine::Redis(redis) = settings.engine {
+        let log = log.clone();
+        // A Redis that comes up later is waited for; a wrong password is to be read before that.
+        spawn(async move {
+            if let Err(why) = blocking(move || probe(&redis)).await {
+                let text = format!("entities: Redis cannot be used so far: {why}");
+                log.note(Level::Error, &text);
+            }
+        });
+    }
     for namespace in store.namespaces() {
         for finding in namespace.stats().findings {
             log.note(Level::Error, &format!("entities: {finding}"));
@@ -227,13 +254,13 @@ async fn answer(
 
 /// Answers with a line that says why, for programs rather than browsers; counts and logs it.
 async fn refuse(connection: &mut Connection, turn: &Turn, reason: Reason) -> Answered {
-    let label = label(connection);
-    connection.gateway.log_refusal(None, turn.request_id, reason, &label);
+    let text = told(connection, turn);
+    connection.gateway.log_refusal(None, turn.request_id, reason, &text);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let mut headers = error_headers(reason);
+    let mut headers = error_headers(reason, true);
     headers.remove(b"Content-Type");
     headers.add(b"Content-Type", b"text/plain; charset=utf-8").expect("a constant header");
     let line = format!("{}: {}\n", reason.code(), reason.text());

@@ -11,7 +11,9 @@ use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
 };
-use outboard_upstream::{Client, Error, Job, Kind, Request, RequestHeaders, Response, Url};
+use outboard_upstream::{
+    Account, Client, Error, Job, Kind, Request, RequestHeaders, Response, Url,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -23,6 +25,7 @@ const BODY_MAX_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Fetches {
     client: Rc<Client>,
+    account: Rc<Account>,
     entities: Option<Rc<Entities>>,
     owner: Rc<Owner>,
     open: RefCell<HashMap<WorkerId, HashMap<Tag, Fetch>>>,
@@ -68,12 +71,13 @@ impl Fetches {
     /// Those of the app's workers that `owner` stands for.
     pub(crate) fn new(
         client: Rc<Client>,
+        account: Rc<Account>,
         entities: Option<Rc<Entities>>,
         owner: Owner,
     ) -> Rc<Self> {
         let owner = Rc::new(owner);
         let open = RefCell::default();
-        Rc::new_cyclic(|me| Self { client, entities, owner, open, me: me.clone() })
+        Rc::new_cyclic(|me| Self { client, account, entities, owner, open, me: me.clone() })
     }
 
     fn call(&self, asker: Asker, id: Tag, call: &FetchCall<'_>) {
@@ -111,7 +115,10 @@ impl Fetches {
         }
     }
 
-    fn start(&self, asker: Asker, id: Tag, wanted: Wanted) {
+    fn start(&self, asker: Asker, id: Tag, mut wanted: Wanted) {
+        if let Wanted::Http(request) = &mut wanted {
+            request.account = Some(self.account.clone());
+        }
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), asker.worker());
@@ -164,7 +171,6 @@ impl Operations for Fetches {
 fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
     Ok(Request {
         method: call.method.to_vec(),
-        url: Url::parse(call.url)?,
         headers: RequestHeaders::parse(call.headers)?,
         body: Vec::new(),
         connect_timeout_ms: call.connect_timeout_ms.into(),
@@ -175,7 +181,7 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
         verify: call.options.verify,
         decompress: call.options.decompress,
         http2: call.options.http2,
-        switch_to: None,
+        ..Request::get(Url::parse(call.url)?)
     })
 }
 

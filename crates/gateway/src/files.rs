@@ -3,7 +3,7 @@
 //! Called by the turn. What to say is decided by `outboard_static_files::plan`; here it is put on
 //! the wire, small bodies in one write with the head, large ones by `sendfile(2)`.
 
-use crate::answer::{Framing, Sent};
+use crate::answer::{Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::connection::Connection;
 use crate::development::live;
@@ -31,19 +31,20 @@ pub(crate) async fn answer(
         Some(headers) => headers,
         None => return refuse(connection, turn, Some(app), Reason::Internal).await,
     };
-    send(connection, turn, &plan, &headers).await
+    let (lines, own_server) = headers;
+    send(connection, turn, &plan, &lines, own_server).await
 }
 
-/// The plan's header lines under the app's rules; `None` when one is no header, which the crate
+/// The plan's header lines under the app's rules, and whether these decide about Server; `None` when one is no header, which the crate
 /// rules out.
 fn block<'a>(
     connection: &mut Connection,
     app: &App,
     planned: &'a Headers,
-) -> Option<Cow<'a, [u8]>> {
+) -> Option<(Cow<'a, [u8]>, bool)> {
     match planned {
         Headers::Shared { rendered, .. } if app.config.headers.is_empty() => {
-            Some(Cow::Borrowed(rendered))
+            Some((Cow::Borrowed(rendered), false))
         }
         lines => {
             let mut headers = HeaderBlock::default();
@@ -51,7 +52,7 @@ fn block<'a>(
                 headers.add(name.as_bytes(), value).ok()?;
             }
             headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
-            Some(Cow::Owned(headers.bytes))
+            Some((Cow::Owned(headers.bytes), headers.owns_server))
         }
     }
 }
@@ -79,17 +80,19 @@ pub(crate) fn plan_for(
     plan_as(entry, &conditions, content_type)
 }
 
-/// Writes a plan with these header lines.
+/// Writes a plan with these header lines; `own_server` as in [`HeadFacts`].
 pub(crate) async fn send(
     connection: &mut Connection,
     turn: &Turn,
     plan: &Plan,
     headers: &[u8],
+    own_server: bool,
 ) -> Answered {
     let status = plan.status;
     let length = plan.content_length;
     let framing = turn.asked.framing_of_whole(status, length);
-    connection.put_head(turn.asked.head(status, framing), headers);
+    let facts = HeadFacts { own_server, ..turn.asked.head(status, framing) };
+    connection.put_head(facts, headers);
     let parts: &[Part] = if matches!(framing, Framing::Bodyless(_)) { &[] } else { &plan.body };
     if write_parts(connection, parts).await {
         let body_bytes = if parts.is_empty() { 0 } else { length };

@@ -14,6 +14,7 @@ use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::log::{Event as LogEvent, Level, Wall};
 use crate::pool::{Budget, Pool};
+use crate::proxy::Spooled;
 use crate::reason::Reason;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
@@ -36,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) buffers: BufferPool,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) spool_folder: PathBuf,
+    /// What answers of other servers have there.
+    pub(crate) spooled: Rc<Spooled>,
     pub(crate) started: Wall,
     /// Whether it has said that it serves.
     pub(crate) ready: Cell<bool>,
@@ -111,6 +114,7 @@ impl Gateway {
         let now = Wall::now();
         Rc::new(Self {
             spool_folder: generation.config.io.spool_dir.clone(),
+            spooled: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),

@@ -8,13 +8,15 @@ mod kit;
 
 use crate::app::App;
 use crate::entities::Entities;
+use crate::header_block::HeaderBlock;
 use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
 use crate::opener::Opener;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
 pub(crate) use kit::Kit;
 use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
-use outboard_upstream::{Client, Settings};
+use outboard_upstream::{Account, Client, Settings};
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::rc::Rc;
 
@@ -112,6 +114,14 @@ impl Generation {
         Self { number, config, apps, logs, upstream, entities }
     }
 
+    /// Changes the headers of an answer that belongs to no app. Where there is but one app, it is that
+    /// app's all the same for who sees it.
+    pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock) {
+        if let [app] = &self.apps[..] {
+            headers.apply(&app.config.headers, b"");
+        }
+    }
+
     /// The app for a request.
     pub(crate) fn app(&self, host: &[u8], path: &[u8]) -> Option<Rc<App>> {
         // A host that is not UTF-8 matches no name, but an app for any host.
@@ -155,8 +165,22 @@ pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<
         requests_per_host: config.requests as usize,
         waiting_per_host: config.queue_length as usize,
         wait_ms: config.queue_timeout_ms,
+        connections: upstream_connections(config),
         idle_per_host: config.idle_connections as usize,
         idle_timeout_ms: config.idle_timeout_ms,
         ca_file: config.ca_file.clone(),
     })
+}
+
+/// Connections to other servers: they leave three quarters of the descriptors to all else.
+fn upstream_connections(config: &outboard_config::Upstream) -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).max(2);
+    most.min(config.connections as usize)
+}
+
+/// What one app may have under way: half of the connections are left for others.
+fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
+    let most_requests = config.upstream.requests_per_app as usize;
+    Account::new(app, most_requests, upstream_connections(&config.upstream) / 2)
 }

@@ -10,6 +10,8 @@ use outboard_http1::{InvalidHeader, write_header};
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct HeaderBlock {
     pub(crate) bytes: Vec<u8>,
+    /// Whether rules decide about the Server line, so that the gateway adds none of its own.
+    pub(crate) owns_server: bool,
 }
 
 impl HeaderBlock {
@@ -50,6 +52,7 @@ impl HeaderBlock {
             }
             for name in &rule.remove {
                 self.remove(name.as_bytes());
+                self.note(name);
             }
             for (name, value) in &rule.set {
                 self.remove(name.as_bytes());
@@ -61,7 +64,12 @@ impl HeaderBlock {
         }
     }
 
+    fn note(&mut self, name: &str) {
+        self.owns_server |= name.eq_ignore_ascii_case("server");
+    }
+
     fn add_configured(&mut self, name: &str, value: &str) {
+        self.note(name);
         // The configuration was checked for names and values that are no header.
         let _ = self.add(name.as_bytes(), value.as_bytes());
     }
@@ -95,5 +103,15 @@ mod tests {
         block.apply(&rules, b"/");
         let expected = b"Set-Cookie: a=1\r\ncache-control: public\r\nSet-Cookie: b=2\r\n";
         assert_eq!(block.bytes, expected);
+        assert!(!block.owns_server);
+        for rules in [
+            [rule(&[], &[], &["server"])],
+            [rule(&[("Server", "x")], &[], &[])],
+            [rule(&[], &[("SERVER", "x")], &[])],
+        ] {
+            let mut block = HeaderBlock::default();
+            block.apply(&rules, b"/");
+            assert!(block.owns_server);
+        }
     }
 }

@@ -27,7 +27,7 @@ use rustix::thread::{
 };
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Users that the gateway may go on as when none is configured: the first that there is and that no
@@ -46,6 +46,8 @@ pub(crate) struct Identity {
     pub(crate) spawner: Option<Arc<Spawner>>,
     /// Bound while that was possible.
     pub(crate) sockets: Vec<OwnedFd>,
+    /// What lies in folders of root's and goes when the server stops.
+    pub(crate) leftovers: Vec<PathBuf>,
     /// For the operator, once there is a log.
     pub(crate) warnings: Vec<String>,
     /// Of apps that name none.
@@ -56,6 +58,15 @@ impl Identity {
     /// Opens what the gateway's user may not.
     pub(crate) fn opener(&self) -> Opener {
         Opener::new(self.spawner.clone())
+    }
+
+    /// Takes away what would be left behind, while the server holds its pid file still.
+    pub(crate) fn leave(&self) {
+        let Some(spawner) = &self.spawner else { return };
+        for path in &self.leftovers {
+            // It may have been removed by hand.
+            let _ = spawner.remove(path);
+        }
     }
 
     /// Gives the apps that name no user the one that PHP runs as here.
@@ -84,7 +95,8 @@ pub(crate) fn assume(config: &mut Config, options: &Options) -> Result<Identity,
                      whoever finds a hole in the application has the machine"
                 ));
             } else {
-                give_up_root(config, options, program, &mut identity)?;
+                give_up_root(config, options, program, &mut identity)
+                    .inspect_err(|_| identity.leave())?;
             }
         }
         _ => {}
@@ -111,15 +123,21 @@ fn give_up_root(
     identity.settle(config);
     let apps = users_of_apps(config)?;
     let own = own_user(config, &apps)?;
-    identity.sockets = bind(config, options, &own)?;
+    (identity.sockets, identity.leftovers) = bind(config, options, &own)?;
+    identity.leftovers.extend(options.pid_file.clone());
     files::give(config, &own, &apps).map_err(ServerError::Setup)?;
-    let grants = grants(config, options, &apps);
+    let leftovers = identity.leftovers.clone();
+    let grants = Grants { leftovers, ..grants(config, options, &apps) };
     let started = Spawner::start(spawner, grants).map_err(|error| {
         ServerError::Setup(format!("cannot start {} spawner: {error}", spawner.display()))
     })?;
     identity.spawner = Some(started);
     become_user(&own).map_err(|error| {
-        ServerError::Setup(format!("cannot become user {}: {error}", own.uid.as_raw()))
+        ServerError::Setup(format!(
+            "cannot become user {}: {error}; a container that has root alone, and no rights to be \
+             anybody else, takes user = \"root\" or --user root",
+            own.uid.as_raw()
+        ))
     })?;
     files::check(config).map_err(ServerError::Setup)
 }
@@ -199,10 +217,16 @@ fn grants(config: &Config, options: &Options, apps: &[User]) -> Grants {
         programs: hosts.chain([options.host_binary.clone()]).collect(),
         files: pem.chain([config.file.clone()]).collect(),
         logs: files::logs(config).map(Path::to_owned).collect(),
+        leftovers: Vec::new(),
     }
 }
 
-fn bind(config: &Config, options: &Options, own: &User) -> Result<Vec<OwnedFd>, BindError> {
+/// The sockets, and where those of the file system lie.
+fn bind(
+    config: &Config,
+    options: &Options,
+    own: &User,
+) -> Result<(Vec<OwnedFd>, Vec<PathBuf>), BindError> {
     let asked_for = options.admin_socket.as_ref();
     let asked = match (asked_for, &config.admin.socket) {
         (Some(AdminSocket::Always(path)), _) | (Some(AdminSocket::IfFree(path)), None) => {
@@ -214,7 +238,7 @@ fn bind(config: &Config, options: &Options, own: &User) -> Result<Vec<OwnedFd>, 
         config.admin.socket.iter().chain(asked).map(|path| path.as_path()).collect();
     let of_apps = set::addresses(config).into_iter().map(|address| (address, false));
     let for_orders = admin.iter().map(|path| (set::for_orders(config, path), true));
-    let mut sockets = Vec::new();
+    let (mut sockets, mut paths) = (Vec::new(), Vec::new());
     for (address, is_for_orders) in of_apps.chain(for_orders) {
         if listener::is_among(&options.sockets, &address) {
             continue;
@@ -229,6 +253,7 @@ fn bind(config: &Config, options: &Options, own: &User) -> Result<Vec<OwnedFd>, 
                         set::give_to_group(config, &path)
                             .map_err(|source| BindError::new(address, source))?;
                     }
+                    paths.push(path);
                 }
                 sockets.push(socket);
             }
@@ -238,7 +263,7 @@ fn bind(config: &Config, options: &Options, own: &User) -> Result<Vec<OwnedFd>, 
             Err(error) => return Err(error),
         }
     }
-    Ok(sockets)
+    Ok((sockets, paths))
 }
 
 /// A proxy before a Unix socket is a member of the configured group, or of the user's, by which

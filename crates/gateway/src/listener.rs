@@ -18,7 +18,7 @@ use crate::wire::Wire;
 use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
 use outboard_reactor::{Accepted, Event, Listener, Peer, Stream, sleep, spawn, yield_now};
-use outboard_tls::ServerConfig;
+use outboard_tls::ServerSettings;
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::cell::RefCell;
@@ -52,7 +52,7 @@ pub(crate) struct ListenerFacts {
     pub(crate) serves: Serves,
     pub(crate) forwarding: Forwarding,
     /// For listeners that speak TLS.
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) tls: Option<Arc<ServerSettings>>,
     /// Whether clients are sent to a listener that does.
     pub(crate) redirects_to_https: bool,
 }
@@ -245,7 +245,7 @@ async fn welcome(
     gateway: Rc<Gateway>,
     facts: Rc<ListenerFacts>,
     stream: Stream,
-    ends: Ends,
+    mut ends: Ends,
     entry: Entry,
 ) {
     let wire = match &facts.tls {
@@ -255,8 +255,12 @@ async fn welcome(
             let handshake = Box::pin(handshake::of(&gateway, stream, settings.clone()));
             match entry.while_waiting(handshake).await {
                 None => return,
-                Some(Ok(Spoken::Http1(wire))) => wire,
-                Some(Ok(Spoken::Http2(session))) => {
+                Some(Ok((Spoken::Http1(wire), chosen))) => {
+                    ends.chosen = chosen;
+                    wire
+                }
+                Some(Ok((Spoken::Http2(session), chosen))) => {
+                    ends.chosen = chosen;
                     return Box::pin(http2::serve(gateway, facts, session, ends, entry)).await;
                 }
                 Some(Err(why)) => {

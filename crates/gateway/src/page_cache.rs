@@ -128,7 +128,7 @@ impl PageCache {
         };
         let shared = configured.shared.as_ref();
         // What was purged since is known to the others alone.
-        let disk = Disk::open(app, is_first && shared.is_none())?;
+        let disk = Disk::open(app, is_first && shared.is_none(), logs)?;
         let commons = shared.map(|shared| Commons::new(shared, &app.name, upstream, logs));
         let cache = Rc::new(Self {
             policy,

@@ -74,7 +74,7 @@ impl PhpHead {
         HeadFacts {
             reason: &self.reason,
             own_date: self.has_date,
-            own_server: self.has_server,
+            own_server: self.has_server || self.headers.owns_server,
             ..asked.head(self.status, framing)
         }
     }

@@ -42,8 +42,7 @@ pub(crate) async fn params(
     let started: Vec<(&Prefetch, Fetching)> = wanted
         .map(|prefetch| {
             let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
-            let client = &app.upstream;
-            let fetching = Fetching::start(client, source, timeout_ms, usize::MAX, path, query);
+            let fetching = Fetching::start(app, source, timeout_ms, usize::MAX, path, query);
             (prefetch, fetching)
         })
         .collect();

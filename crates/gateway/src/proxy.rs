@@ -1,24 +1,33 @@
 //! Routes that another server answers: a reverse proxy.
 //!
-//! Called by [`crate::origin`]. Bodies go through while they come, in both directions; only what a
-//! cache may keep is waited for. Invariants: nothing of the connection is passed on (RFC 9110
+//! Called by [`crate::origin`]. A request's body is taken whole before the upstream is asked, unless the
+//! route says otherwise; an answer goes through while it comes, and what a slow client does not take
+//! is kept for it; only what a cache may keep is waited for. Invariants: a slow client does not hold one
+//! of the upstream's places; nothing of the connection is passed on (RFC 9110
 //! 7.6.1); what a client says about who it is counts only from a trusted proxy; once a head is out,
 //! a failure breaks the connection instead of pretending a whole answer.
 
+mod backlog;
 mod fields;
+mod inflow;
 pub(crate) mod switch;
 
 use crate::app::App;
+use crate::body::RequestBody;
 use crate::connection::Connection;
 use crate::log::Level;
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::receive::Pieces;
+use crate::receive::{self, Pieces};
 use crate::script::{ForCache, relay};
 use crate::turn::{Answered, Turn};
+use backlog::Disk;
+pub(crate) use backlog::Spooled;
+use inflow::{Inflow, Next};
 use outboard_http1::Method;
 use outboard_page_cache::{Field, Fields};
-use outboard_upstream::{BodyLength, Error, Kind, Request, Response, Url};
+use outboard_reactor::{clear_deadline, deadline_ms, set_deadline, yield_now};
+use outboard_upstream::{BodyLength, Error, Interims, Kind, Request, Response, Url};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -45,6 +54,8 @@ pub(crate) struct Begun {
     /// Brings the rest of it.
     response: Response,
     timeout_ms: u64,
+    /// Whether the rest is kept for a slow client.
+    is_buffered: bool,
 }
 
 /// Asks the upstream until its head has come; for a cache, until all has come that it takes.
@@ -59,47 +70,134 @@ pub(crate) async fn begin(
     for_cache: Option<&ForCache>,
 ) -> Result<Begun, Reason> {
     let request = request(connection, turn, app, proxied, for_cache);
-    let request = request.map_err(|error| told(app, turn.request_id, &error))?;
+    let mut request = request.map_err(|error| told(app, turn.request_id, &error))?;
     let timeout_ms = request.timeout_ms;
-    let pieces = match proxied.is_ordered {
-        // The script had it.
-        true => None,
-        false => Pieces::of(connection, &app.config.limits).await?,
-    };
-    let asked = match pieces {
-        None => until_hangup(connection, app.upstream.send(request)).await?,
-        Some(pieces) => upload(connection, app, request, pieces).await?,
+    let interims = Rc::<Interims>::default();
+    request.interims = Some(interims.clone());
+    let asking = Asking { turn, app, interims: &interims };
+    let is_streamed = !app.config.proxies[proxied.number].buffers_request;
+    let asked = if proxied.is_ordered {
+        // The script had the body.
+        asking.send(connection, request).await?
+    } else if is_streamed && let Some(pieces) = Pieces::of(connection, &app.config.limits).await? {
+        asking.stream(connection, request, pieces).await?
+    } else {
+        let received = receive::body(connection, &app.config.limits).await?;
+        asking.hand_over(connection, request, received.body).await?
     };
     let mut response = asked.map_err(|error| told(app, turn.request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
     let most_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
-    let mut begun = Begun { head, body: Vec::new(), response, timeout_ms };
+    let mut begun = Begun::new(app, proxied, head, response, timeout_ms);
     while !begun.response.is_over() && begun.body.len() < most_bytes {
         let more = until_hangup(connection, begun.read()).await?;
         more.map_err(|error| told(app, turn.request_id, &error))?;
     }
+    begun.read_at_hand().await.map_err(|error| told(app, turn.request_id, &error))?;
     Ok(begun)
 }
 
-/// Hands the body through, and waits for the head of the answer.
-async fn upload(
-    connection: &mut Connection,
-    app: &App,
-    request: Request,
-    mut pieces: Pieces,
-) -> Result<Result<Response, Error>, Reason> {
-    let length = pieces.length().map_or(BodyLength::Chunked, BodyLength::Known);
-    let mut upload = match until_hangup(connection, app.upstream.upload(request, length)).await? {
-        Ok(upload) => upload,
-        Err(error) => return Ok(Err(error)),
-    };
-    while let Some(range) = pieces.next(connection, &app.config.limits).await? {
-        upload.write(&connection.buffers().input[range]).await;
-    }
-    until_hangup(connection, upload.finish()).await
+/// A request that waits for its answer.
+struct Asking<'a> {
+    turn: &'a Turn,
+    app: &'a App,
+    interims: &'a Interims,
 }
+
+impl Asking<'_> {
+    async fn send(
+        &self,
+        connection: &mut Connection,
+        request: Request,
+    ) -> Result<Result<Response, Error>, Reason> {
+        self.hear(connection, self.app.upstream.send(request)).await
+    }
+
+    /// Sends a body that has come whole.
+    async fn hand_over(
+        &self,
+        connection: &mut Connection,
+        mut request: Request,
+        mut body: RequestBody,
+    ) -> Result<Result<Response, Error>, Reason> {
+        if body.memory().len() as u64 == body.len() {
+            request.body = body.memory().to_vec();
+            return self.send(connection, request).await;
+        }
+        let length = BodyLength::Known(body.len());
+        let begun = self.app.upstream.upload(request, length);
+        let mut upload = match until_hangup(connection, begun).await? {
+            Ok(upload) => upload,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut piece = Vec::new();
+        while !body.is_spent() {
+            let taken = body.next(SPOOLED_PIECE_BYTES, |bytes| {
+                piece.clear();
+                piece.extend_from_slice(bytes);
+                Ok::<_, Reason>(true)
+            });
+            taken.map_err(|_| Reason::SpoolFailed)??;
+            until_hangup(connection, upload.write(&piece)).await?;
+            yield_now().await;
+        }
+        self.hear(connection, upload.finish()).await
+    }
+
+    /// Hands a body through while it comes.
+    async fn stream(
+        &self,
+        connection: &mut Connection,
+        request: Request,
+        mut pieces: Pieces,
+    ) -> Result<Result<Response, Error>, Reason> {
+        let length = pieces.length().map_or(BodyLength::Chunked, BodyLength::Known);
+        let begun = self.app.upstream.upload(request, length);
+        let mut upload = match until_hangup(connection, begun).await? {
+            Ok(upload) => upload,
+            Err(error) => return Ok(Err(error)),
+        };
+        while let Some(range) = pieces.next(connection, &self.app.config.limits).await? {
+            upload.write(&connection.buffers().input[range]).await;
+        }
+        self.hear(connection, upload.finish()).await
+    }
+
+    /// Waits for the answer, as long as there is a client, and passes on what comes before it
+    /// (RFC 9110 15.2).
+    async fn hear<T>(
+        &self,
+        connection: &mut Connection,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, Reason> {
+        let mut answer = pin!(answer);
+        loop {
+            let heard = poll_fn(|context| match answer.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Ok(Some(done))),
+                Poll::Pending if !self.interims.is_empty() => Poll::Ready(Ok(None)),
+                Poll::Pending => connection.poll_gone().map(|()| Err(Reason::ClientGone)),
+            });
+            let heard = heard.await?;
+            // The answer's own, which another wait of this task would take back.
+            let until_ms = deadline_ms();
+            while let Some(interim) = self.interims.take() {
+                // One that cannot be written down is not worth the answer.
+                if let Ok(head) = PhpHead::of_upstream(interim.status, &interim.headers) {
+                    relay::write_interim(connection, self.turn, &head).await?;
+                }
+            }
+            set_deadline(until_ms);
+            if let Some(done) = heard {
+                return Ok(done);
+            }
+        }
+    }
+}
+
+/// What is read of a spooled body at once.
+const SPOOLED_PIECE_BYTES: usize = 64 << 10;
 
 /// What [`make`] asks the upstream: the present request as a GET for the whole page.
 ///
@@ -133,7 +231,7 @@ pub(crate) async fn make(
     let mut response = sent.map_err(|error| told(app, request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let head = head(app, &response, path)?;
-    let mut begun = Begun { head, body: Vec::new(), response, timeout_ms };
+    let mut begun = Begun { head, body: Vec::new(), response, timeout_ms, is_buffered: false };
     while !begun.response.is_over() {
         begun.read().await.map_err(|error| told(app, request_id, &error))?;
         if begun.body.len() > whole_bytes {
@@ -144,6 +242,18 @@ pub(crate) async fn make(
 }
 
 impl Begun {
+    fn new(
+        app: &App,
+        proxied: &Proxied,
+        head: PhpHead,
+        response: Response,
+        timeout_ms: u64,
+    ) -> Self {
+        let is_to_flow = response.header(b"x-accel-buffering") == Some(b"no");
+        let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_to_flow;
+        Self { head, body: Vec::new(), response, timeout_ms, is_buffered }
+    }
+
     /// The body, if all of it has come.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         self.response.is_over().then_some(&self.body)
@@ -159,42 +269,66 @@ impl Begun {
         self.response.read(&mut self.body).await.map(drop)
     }
 
+    /// Takes what has come with the head: often all there is.
+    async fn read_at_hand(&mut self) -> Result<(), Error> {
+        if self.response.is_over() {
+            return Ok(());
+        }
+        let read = poll_fn(|context| match pin!(self.read()).poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => Poll::Ready(Ok(())),
+        });
+        let outcome = read.await;
+        clear_deadline();
+        outcome
+    }
+
     /// Relays it.
     pub(crate) async fn send(
-        mut self,
+        self,
         connection: &mut Connection,
         turn: &Turn,
         app: &App,
     ) -> Answered {
-        if self.response.is_over() {
-            return relay::whole(connection, turn, &self.head, &self.body).await;
+        let Self { head, body, response, timeout_ms, is_buffered } = self;
+        if response.is_over() {
+            return relay::whole(connection, turn, &head, &body).await;
         }
-        let status = self.head.status;
-        let framing = turn.asked.framing(status, self.head.content_length);
-        let facts = self.head.facts(turn.asked, framing);
-        connection.put_head(facts, &self.head.headers.bytes);
+        let gateway = &connection.gateway;
+        let disk = is_buffered.then(|| Disk {
+            folder: gateway.spool_folder.clone(),
+            spooled: gateway.spooled.clone(),
+            most_bytes: gateway.generation().config.io.spool_bytes,
+        });
+        let inflow = Inflow::start(response, timeout_ms, disk);
+        let status = head.status;
+        let framing = turn.asked.framing(status, head.content_length);
+        let facts = head.facts(turn.asked, framing);
+        connection.put_head(facts, &head.headers.bytes);
         let mut sent_bytes = 0;
+        let mut piece = body;
         loop {
-            if !relay::write_piece(connection, framing, &self.body, &mut sent_bytes).await {
+            if !relay::write_piece(connection, framing, &piece, &mut sent_bytes).await {
                 return Answered::broken(status, sent_bytes);
             }
-            if self.response.is_over() {
-                let facts = self.head.facts(turn.asked, framing);
-                return relay::finish(connection, facts, sent_bytes).await;
-            }
-            self.body.clear();
-            match until_hangup(connection, self.read()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    let reason = told(app, turn.request_id, &error);
-                    connection.gateway.counters.borrow_mut().refused(reason);
-                    return Answered::broken(status, sent_bytes);
+            let reason = match inflow.next(connection).await {
+                Ok(Next::Piece(next)) => {
+                    piece = next;
+                    continue;
+                }
+                Ok(Next::End) => return relay::finish(connection, facts, sent_bytes).await,
+                Ok(Next::Broken(error)) => told(app, turn.request_id, &error),
+                Ok(Next::Unreadable(error)) => {
+                    app.log_text(Level::Error, turn.request_id, &error.to_string());
+                    Reason::SpoolFailed
                 }
                 Err(reason) => {
                     connection.lost = Some(reason);
                     return Answered::broken(status, sent_bytes);
                 }
-            }
+            };
+            connection.gateway.counters.borrow_mut().refused(reason);
+            return Answered::broken(status, sent_bytes);
         }
     }
 }
@@ -228,6 +362,8 @@ fn request(
     request.max_redirects = 0;
     request.verify = to.verifies;
     request.decompress = false;
+    request.introduces_itself = false;
+    request.account = Some(app.upstream_account.clone());
     Ok(request)
 }
 

@@ -47,7 +47,9 @@ reasons! {
     DotFile 404 "dot_file" "Dot-files are not served.";
     SymlinkEscape 403 "symlink_escape" "A symbolic link leads out of the root; see static.symlinks.";
     PhpSource 404 "php_source" "The file is, or could be, the source of a PHP script; see php.extensions.";
-    NotAFile 403 "not_a_file" "Neither a regular file nor a folder with an index.";
+    PrivateFile 404 "private_file" "Databases, dumps, backups, logs and keys are not served; see static.allow_private.";
+    NoIndex 403 "no_index" "The folder has no index file, and the app has no front controller.";
+    NotAFile 403 "not_a_file" "Neither a regular file nor a folder.";
     Unreadable 403 "unreadable" "The file is not readable for the gateway.";
     MethodNotAllowed 405 "method_not_allowed" "A static file or a composed page answers GET and HEAD only.";
     MethodRefused 405 "method_refused" "CONNECT and TRACE are not served.";
@@ -58,6 +60,7 @@ reasons! {
     EntityMethod 405 "entity_method" "An entity answers GET, HEAD, PUT and DELETE only.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";
+    Misdirected 421 "misdirected" "The connection was made for another name; ask on one of its own.";
     BodyTooLarge 413 "body_too_large" "The body is longer than limits.body.";
     EntityCondition 412 "entity_condition" "The record is not as If-Match or If-None-Match want it.";
     EntityTooLarge 413 "entity_too_large" "The value is longer than entities.max_value.";
@@ -88,6 +91,7 @@ reasons! {
     PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";
     UpstreamTimeout 504 "upstream_timeout" "The upstream did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
+    SpoolFull 507 "spool_full" "The disk of io.spool has no room for the body.";
     EntityFull 507 "entity_full" "The disk, or the memory of a namespace in memory, is full.";
     TooManyConnections 0 "too_many_connections" "The address has as much open as limits.connections_per_ip allows, or there are limits.streams.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";
@@ -97,6 +101,21 @@ impl Reason {
     /// Whether the fault is the server's: such reasons are logged as errors.
     pub fn is_server_fault(self) -> bool {
         self.status() >= 500
+    }
+
+    /// The sentence for visitors who are not told why. What a refused file is, is not theirs to know:
+    /// a copy of a source, a denied one and none at all look the same.
+    pub fn public_text(self) -> &'static str {
+        match self {
+            Self::NotFound
+            | Self::ScriptMissing
+            | Self::Denied
+            | Self::DotFile
+            | Self::PhpSource
+            | Self::PrivateFile => "There is nothing here.",
+            Self::SymlinkEscape | Self::NotAFile | Self::Unreadable => "This is not served.",
+            _ => self.text(),
+        }
     }
 
     /// Position in [`Reason::ALL`], for counters.

@@ -9,6 +9,7 @@ use crate::pace::Pace;
 use crate::reason::Reason;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
+use std::io::ErrorKind;
 use std::ops::Range;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -169,8 +170,12 @@ fn keep(
     let gateway = connection.gateway.clone();
     let piece = &connection.buffers().input[range];
     body.push(piece, limits.body_memory_bytes, &gateway.spool_folder).map_err(|error| {
-        gateway.log_refusal(None, 0, Reason::SpoolFailed, &error.to_string());
-        Reason::SpoolFailed
+        let reason = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Reason::SpoolFull,
+            _ => Reason::SpoolFailed,
+        };
+        gateway.log_refusal(None, 0, reason, &error.to_string());
+        reason
     })
 }
 

@@ -2,16 +2,19 @@
 //!
 //! Called once a request with the decoded, normalised path. The order is what people know from
 //! nginx and `.htaccess`: deny, rewrite, another server, composed page, file, folder index, script with PATH_INFO,
-//! front controller. In worker mode whatever no file answers goes to the script that stays. Invariant: a
-//! script is run only if it exists below the root and carries a PHP suffix itself, or is the
-//! configured worker script; a file with a PHP suffix is never sent.
+//! front controller. In worker mode whatever no file answers goes to the script that stays.
+//! Invariants: a script is run only if it exists below the root and carries a PHP suffix itself, or
+//! is the configured worker script; a file with a PHP suffix is never sent; what `deny` names is
+//! neither run nor sent, however the request is spelled, rewritten or led there by an index or the
+//! front controller.
 
-use crate::app::App;
+use crate::app::{App, below_prefix};
 use crate::compose::Composed;
 use crate::proxy::Proxied;
 use crate::reason::Reason;
 use outboard_config::{self as config, Rewrite, RewriteWhen};
-use outboard_static_files::{Entry, ForbiddenReason, Lookup};
+use outboard_static_files::{Entry, ForbiddenReason, Lookup, Root};
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// Where a request goes.
@@ -30,7 +33,7 @@ pub(crate) enum Route {
     /// An error status that a rewrite rule asks for.
     Status(u16),
     /// Nowhere; with what the operator can do about it.
-    Refuse(Reason, Option<&'static str>),
+    Refuse(Reason, Option<Cow<'static, str>>),
 }
 
 /// A script and what of the request's path is its own.
@@ -50,34 +53,17 @@ pub(crate) struct Script {
 
 /// Finds the route of `path`, which starts with the app's prefix. `query` is the request's own.
 pub(crate) fn find(app: &App, path: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
-    let below = app.below_prefix(path);
-    if app.config.deny.iter().any(|pattern| pattern.matches(below)) {
-        return Route::Refuse(Reason::Denied, None);
-    }
-    // As nginx's `internal` locations: only PHP's word leads there.
-    if app.sendfile.accel.iter().any(|(prefix, _)| below.starts_with(prefix.as_bytes())) {
-        return Route::Refuse(Reason::NotFound, None);
-    }
-    let rewritten = match rewrite(app, below, query, now_ms) {
-        Rewritten::Unchanged => return resolve(app, below, path, query, now_ms),
-        Rewritten::Answer(route) => return route,
-        Rewritten::Path(rewritten) => rewritten,
-    };
-    let mut route = resolve(app, &rewritten.path, path, query, now_ms);
-    if let Route::Upstream(proxied) = &mut route {
-        let target = encoded(&rewritten.path);
-        let query = rewritten.query.as_deref().or(query);
-        proxied.rewritten = Some(with_query(target, query));
-        return route;
-    }
-    if rewritten.query.is_some() {
-        match &mut route {
-            Route::Script(script) => script.query = rewritten.query,
-            Route::Page(composed) => composed.query = rewritten.query,
-            _ => {}
-        }
-    }
-    route
+    Search { app: &app.config, files: &app.files, asked: path, query, now_ms }.find()
+}
+
+/// What a route is looked for in.
+struct Search<'a> {
+    app: &'a config::App,
+    files: &'a Root,
+    /// The path that was asked for, with the app's prefix.
+    asked: &'a [u8],
+    query: Option<&'a [u8]>,
+    now_ms: u64,
 }
 
 struct NewPath {
@@ -91,127 +77,201 @@ enum Rewritten {
     Answer(Route),
 }
 
-fn rewrite(app: &App, below: &[u8], own_query: Option<&[u8]>, now_ms: u64) -> Rewritten {
-    let mut new: Option<NewPath> = None;
-    for rule in &app.config.rewrites {
-        let path = new.as_ref().map_or(below, |new| &new.path);
-        if !applies(app, rule, path, now_ms) {
-            continue;
+impl Search<'_> {
+    fn find(&self) -> Route {
+        let below = below_prefix(self.app, self.asked);
+        if self.app.deny.denies(below) {
+            return Route::Refuse(Reason::Denied, None);
         }
-        match rule.apply(path) {
-            None => continue,
-            Some(config::Rewritten::To { path, query }) => {
-                let query = query.or_else(|| new.and_then(|new| new.query));
-                new = Some(NewPath { path, query });
+        // As nginx's `internal` locations: only PHP's word leads there.
+        let mut internal = self.app.sendfile.accel.keys();
+        if internal.any(|prefix| below.starts_with(prefix.as_bytes())) {
+            return Route::Refuse(Reason::NotFound, None);
+        }
+        let rewritten = match self.rewrite(below) {
+            Rewritten::Unchanged => return self.resolve(below),
+            Rewritten::Answer(route) => return route,
+            Rewritten::Path(rewritten) => rewritten,
+        };
+        if self.app.deny.denies(&rewritten.path) {
+            return Route::Refuse(Reason::Denied, None);
+        }
+        let mut route = self.resolve(&rewritten.path);
+        if let Route::Upstream(proxied) = &mut route {
+            let target = encoded(&rewritten.path);
+            let query = rewritten.query.as_deref().or(self.query);
+            proxied.rewritten = Some(with_query(target, query));
+            return route;
+        }
+        if rewritten.query.is_some() {
+            match &mut route {
+                Route::Script(script) => script.query = rewritten.query,
+                Route::Page(composed) => composed.query = rewritten.query,
+                _ => {}
             }
-            Some(config::Rewritten::Redirect { status, location, query }) => {
-                let location = with_query(location, query.as_deref().or(own_query));
-                return Rewritten::Answer(Route::Redirect { status, location });
+        }
+        route
+    }
+
+    fn rewrite(&self, below: &[u8]) -> Rewritten {
+        let mut new: Option<NewPath> = None;
+        for rule in &self.app.rewrites {
+            let path = new.as_ref().map_or(below, |new| &new.path);
+            if !self.applies(rule, path) {
+                continue;
             }
-            Some(config::Rewritten::Status(status)) => {
-                return Rewritten::Answer(Route::Status(status));
+            match rule.apply(path) {
+                None => continue,
+                Some(config::Rewritten::To { mut path, query }) => {
+                    merge_slashes(&mut path);
+                    let query = query.or_else(|| new.and_then(|new| new.query));
+                    new = Some(NewPath { path, query });
+                }
+                Some(config::Rewritten::Redirect { status, location, query }) => {
+                    let location = with_query(location, query.as_deref().or(self.query));
+                    return Rewritten::Answer(Route::Redirect { status, location });
+                }
+                Some(config::Rewritten::Status(status)) => {
+                    return Rewritten::Answer(Route::Status(status));
+                }
+            }
+            if rule.last {
+                break;
             }
         }
-        if rule.last {
-            break;
+        new.map_or(Rewritten::Unchanged, Rewritten::Path)
+    }
+
+    fn applies(&self, rule: &Rewrite, path: &[u8]) -> bool {
+        match rule.when {
+            RewriteWhen::Always => true,
+            RewriteWhen::Missing => matches!(self.lookup(path), Lookup::NotFound),
+            RewriteWhen::Exists => !matches!(self.lookup(path), Lookup::NotFound),
         }
     }
-    new.map_or(Rewritten::Unchanged, Rewritten::Path)
-}
 
-fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
-    if let Some(query) = query.filter(|query| !query.is_empty()) {
-        location.push(b'?');
-        location.extend_from_slice(query);
+    fn lookup(&self, path: &[u8]) -> Lookup {
+        self.files.lookup(path, self.now_ms)
     }
-    location
-}
 
-fn applies(app: &App, rule: &Rewrite, path: &[u8], now_ms: u64) -> bool {
-    match rule.when {
-        RewriteWhen::Always => true,
-        RewriteWhen::Missing => matches!(app.files.lookup(path, now_ms), Lookup::NotFound),
-        RewriteWhen::Exists => !matches!(app.files.lookup(path, now_ms), Lookup::NotFound),
-    }
-}
-
-fn resolve(app: &App, below: &[u8], asked: &[u8], query: Option<&[u8]>, now_ms: u64) -> Route {
-    let mut proxies = app.config.proxies.iter();
-    if let Some(number) = proxies.position(|to| !to.is_internal && to.path.matches(below)) {
-        return Route::Upstream(Proxied { number, rewritten: None, is_ordered: false });
-    }
-    if let Some(page) = app.config.compose.iter().position(|page| page.path.matches(below)) {
-        return Route::Page(Composed { page, path: below.to_vec(), query: None });
-    }
-    if app.worker_script.is_some() {
-        return resolve_resident(app, below, asked, query, now_ms);
-    }
-    match app.files.lookup(below, now_ms) {
-        Lookup::File(entry) => Route::File(entry),
-        Lookup::Script => script(below, b""),
-        Lookup::Directory if below.ends_with(b"/") => folder(app, below, now_ms),
-        Lookup::Directory => Route::Redirect { status: 301, location: with_slash(asked, query) },
-        Lookup::NotFound => match app.files.split_script(below, now_ms) {
-            Some((path, path_info)) => script(path, path_info),
-            None => front_controller(app, Reason::NotFound),
-        },
-        Lookup::Forbidden(reason) => forbidden(reason),
-        Lookup::Error(_) => Route::Refuse(Reason::ReadFailed, None),
-    }
-}
-
-fn folder(app: &App, below: &[u8], now_ms: u64) -> Route {
-    for index in &app.config.index {
-        let path = [below, index.as_bytes()].concat();
-        match app.files.lookup(&path, now_ms) {
-            Lookup::File(entry) => return Route::File(entry),
-            Lookup::Script => return script(&path, b""),
-            Lookup::Forbidden(reason) => return forbidden(reason),
-            _ => {}
+    fn resolve(&self, below: &[u8]) -> Route {
+        let mut proxies = self.app.proxies.iter();
+        if let Some(number) = proxies.position(|to| !to.is_internal && to.path.matches(below)) {
+            return Route::Upstream(Proxied { number, rewritten: None, is_ordered: false });
+        }
+        if let Some(page) = self.app.compose.iter().position(|page| page.path.matches(below)) {
+            return Route::Page(Composed { page, path: below.to_vec(), query: None });
+        }
+        if matches!(self.app.mode, config::Mode::Worker(_)) {
+            return self.resolve_resident(below);
+        }
+        match self.lookup(below) {
+            Lookup::Directory if below.ends_with(b"/") => self.folder(below),
+            Lookup::Directory => self.with_slash(below),
+            Lookup::NotFound => match self.files.split_script(below, self.now_ms) {
+                Some((path, path_info)) => self.script(path, path_info),
+                None => self.front_controller(Route::Refuse(Reason::NotFound, None)),
+            },
+            found => self.found(below, found),
         }
     }
-    front_controller(app, Reason::NotAFile)
-}
 
-/// In worker mode.
-fn resolve_resident(
-    app: &App,
-    below: &[u8],
-    asked: &[u8],
-    query: Option<&[u8]>,
-    now_ms: u64,
-) -> Route {
-    match app.files.lookup(below, now_ms) {
-        Lookup::File(entry) => Route::File(entry),
-        Lookup::Script | Lookup::NotFound => script(App::WORKER_NAME, b""),
-        Lookup::Directory => match static_index(app, below, now_ms) {
-            Some(entry) if below.ends_with(b"/") => Route::File(entry),
-            Some(_) => Route::Redirect { status: 301, location: with_slash(asked, query) },
-            None => script(App::WORKER_NAME, b""),
-        },
-        Lookup::Forbidden(reason) => forbidden(reason),
-        Lookup::Error(_) => Route::Refuse(Reason::ReadFailed, None),
-    }
-}
-
-/// The folder's first index, unless that is a script.
-fn static_index(app: &App, below: &[u8], now_ms: u64) -> Option<Rc<Entry>> {
-    let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
-    let mut found = app.config.index.iter().filter_map(|index| {
-        let path = [below, slash, index.as_bytes()].concat();
-        match app.files.lookup(&path, now_ms) {
-            Lookup::File(entry) => Some(Some(entry)),
-            Lookup::Script => Some(None),
-            _ => None,
+    /// What is no folder and not nothing.
+    fn found(&self, path: &[u8], found: Lookup) -> Route {
+        match found {
+            Lookup::File(entry) => Route::File(entry),
+            Lookup::Private(entry) => self.private(path, entry),
+            Lookup::Script => self.script(path, b""),
+            Lookup::Forbidden(reason) => forbidden(reason),
+            Lookup::NotFound | Lookup::Directory => Route::Refuse(Reason::NotFound, None),
+            Lookup::Error(_) => Route::Refuse(Reason::ReadFailed, None),
         }
-    });
-    found.next().flatten()
-}
+    }
 
-fn front_controller(app: &App, otherwise: Reason) -> Route {
-    match &app.config.front_controller {
-        Some(path) => script(path.as_bytes(), b""),
-        None => Route::Refuse(otherwise, None),
+    fn folder(&self, below: &[u8]) -> Route {
+        match self.index(below) {
+            Some((path, _)) if self.app.deny.denies(&path) => Route::Refuse(Reason::Denied, None),
+            Some((path, found)) => self.found(&path, found),
+            None => self.front_controller(self.no_index(below)),
+        }
+    }
+
+    /// The first index in a folder, and its path. The folder ends with a slash.
+    fn index(&self, folder: &[u8]) -> Option<(Vec<u8>, Lookup)> {
+        let mut indexes = self.app.index.iter();
+        indexes.find_map(|index| {
+            let path = [folder, index.as_bytes()].concat();
+            match self.lookup(&path) {
+                Lookup::NotFound | Lookup::Directory | Lookup::Error(_) => None,
+                found => Some((path, found)),
+            }
+        })
+    }
+
+    fn no_index(&self, folder: &[u8]) -> Route {
+        let folder = [self.app.root.as_os_str().as_encoded_bytes(), folder].concat();
+        let (names, folder) = (self.app.index.join(" or "), String::from_utf8_lossy(&folder));
+        Route::Refuse(Reason::NoIndex, Some(format!("there is no {names} in {folder}").into()))
+    }
+
+    /// In worker mode.
+    fn resolve_resident(&self, below: &[u8]) -> Route {
+        match self.lookup(below) {
+            Lookup::Script | Lookup::NotFound => script(App::WORKER_NAME, b""),
+            Lookup::Directory => self.folder_of_resident(below),
+            found => self.found(below, found),
+        }
+    }
+
+    /// An index that is a script is the worker's.
+    fn folder_of_resident(&self, below: &[u8]) -> Route {
+        let slash: &[u8] = if below.ends_with(b"/") { b"" } else { b"/" };
+        match self.index(&[below, slash].concat()) {
+            Some((path, Lookup::File(_))) if self.app.deny.denies(&path) => {
+                Route::Refuse(Reason::Denied, None)
+            }
+            Some((_, Lookup::File(entry))) if slash.is_empty() => Route::File(entry),
+            Some((_, Lookup::File(_))) => self.with_slash(below),
+            _ => script(App::WORKER_NAME, b""),
+        }
+    }
+
+    fn front_controller(&self, otherwise: Route) -> Route {
+        match &self.app.front_controller {
+            Some(path) if self.app.deny.denies(path.as_bytes()) => {
+                Route::Refuse(Reason::Denied, None)
+            }
+            Some(path) => self.script(path.as_bytes(), b""),
+            None => otherwise,
+        }
+    }
+
+    fn script(&self, path: &[u8], path_info: &[u8]) -> Route {
+        match self.app.deny.forbids_script(path) {
+            true => Route::Refuse(Reason::Denied, Some("the folder is in `no_php_in`".into())),
+            false => script(path, path_info),
+        }
+    }
+
+    fn private(&self, path: &[u8], entry: Rc<Entry>) -> Route {
+        let mut allowed = self.app.static_files.allow_private.iter();
+        match allowed.any(|pattern| pattern.matches(path)) {
+            true => Route::File(entry),
+            false => {
+                let hint = "name it in `static.allow_private` to serve it";
+                Route::Refuse(Reason::PrivateFile, Some(hint.into()))
+            }
+        }
+    }
+
+    /// To a folder that was asked for without its slash, unless what is there is denied.
+    fn with_slash(&self, folder: &[u8]) -> Route {
+        if self.app.deny.denies(&[folder, b"/"].concat()) {
+            return Route::Refuse(Reason::Denied, None);
+        }
+        let mut location = encoded(self.asked);
+        location.push(b'/');
+        Route::Redirect { status: 301, location: with_query(location, self.query) }
     }
 }
 
@@ -224,11 +284,18 @@ fn script(path: &[u8], path_info: &[u8]) -> Route {
     })
 }
 
-/// The location of a folder asked for without its slash.
-fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
-    let mut location = encoded(path);
-    location.push(b'/');
-    with_query(location, query)
+/// As in the path of a request: what a rule puts together may have one slash after another, which
+/// patterns do not expect.
+fn merge_slashes(path: &mut Vec<u8>) {
+    path.dedup_by(|next, before| (*next, *before) == (b'/', b'/'));
+}
+
+fn with_query(mut location: Vec<u8>, query: Option<&[u8]>) -> Vec<u8> {
+    if let Some(query) = query.filter(|query| !query.is_empty()) {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    location
 }
 
 /// A path that was decoded: what is not plain in a URL is encoded again.
@@ -247,16 +314,20 @@ fn encoded(path: &[u8]) -> Vec<u8> {
 }
 
 fn forbidden(reason: ForbiddenReason) -> Route {
-    let (reason, hint) = match reason {
-        ForbiddenReason::DotFile => (Reason::DotFile, reason.hint()),
+    let hint = reason.hint().map(Cow::Borrowed);
+    let reason = match reason {
+        ForbiddenReason::DotFile => Reason::DotFile,
         ForbiddenReason::Symlink
         | ForbiddenReason::SymlinkEscape
         | ForbiddenReason::SymlinkOwner
-        | ForbiddenReason::SymlinkLoop => (Reason::SymlinkEscape, reason.hint()),
-        ForbiddenReason::PhpSource => (Reason::PhpSource, reason.hint()),
-        ForbiddenReason::Unreadable => (Reason::Unreadable, reason.hint()),
-        ForbiddenReason::Traversal => (Reason::BadPath, reason.hint()),
-        ForbiddenReason::NotRegular => (Reason::NotAFile, reason.hint()),
+        | ForbiddenReason::SymlinkLoop => Reason::SymlinkEscape,
+        ForbiddenReason::PhpSource => Reason::PhpSource,
+        ForbiddenReason::Unreadable => Reason::Unreadable,
+        ForbiddenReason::Traversal => Reason::BadPath,
+        ForbiddenReason::NotRegular => Reason::NotAFile,
     };
     Route::Refuse(reason, hint)
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,8 @@ pub struct Options {
     /// The program whose command `spawner` starts PHP once root was given up; `None`: the server
     /// stays who it is.
     pub spawner: Option<PathBuf>,
+    /// Goes when the server stops, as its own sockets do.
+    pub pid_file: Option<PathBuf>,
     /// Sockets that were bound for this server by somebody else; those whose address is configured
     /// are listened on.
     pub sockets: Vec<OwnedFd>,
@@ -120,14 +122,17 @@ pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError
     let wanted = Wanted::of(&config, &Opener::default())?;
     let mut identity = identity::assume(&mut config, &options)?;
     options.sockets.append(&mut identity.sockets);
-    reactor::run(serve_on_loop(config, wanted, options, identity)).map_err(ServerError::Io)?
+    let identity = Rc::new(identity);
+    let served = reactor::run(serve_on_loop(config, wanted, options, identity.clone()));
+    identity.leave();
+    served.map_err(ServerError::Io)?
 }
 
 async fn serve_on_loop(
     config: Config,
     wanted: Vec<Wanted>,
     options: Options,
-    identity: Identity,
+    identity: Rc<Identity>,
 ) -> Result<(), ServerError> {
     let orders = Orders::catch().map_err(ServerError::Io)?;
     let Options { name, host_binary, load, .. } = options;

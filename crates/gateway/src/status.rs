@@ -35,6 +35,8 @@ pub(crate) struct Status {
     pub listeners: Vec<String>,
     /// Open client connections.
     pub connections: u32,
+    /// How many there may be, as far as the process may have descriptors.
+    pub max_connections: u32,
     /// Open streams of HTTP/2: requests on these connections.
     pub streams: u32,
     /// Connections accepted since start.
@@ -125,6 +127,7 @@ pub(crate) fn of(gateway: &Gateway) -> Status {
         draining: gateway.is_draining(),
         listeners: listeners.iter().map(|bound| bound.name()).collect(),
         connections: gateway.connections.connections(),
+        max_connections: gateway.connections.most(&gateway.limits()),
         streams: gateway.connections.streams(),
         accepted: counters.connections,
         requests: counters.requests,

@@ -70,8 +70,8 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
     let generation = connection.gateway.generation();
     let (app, answered) = dispatch(connection, &turn, &generation).await;
     if let Some(reason) = connection.lost.take() {
-        let label = label(connection);
-        connection.gateway.log_refusal(app.as_deref(), turn.request_id, reason, &label);
+        let text = told(connection, &turn);
+        connection.gateway.log_refusal(app.as_deref(), turn.request_id, reason, &text);
         connection.gateway.counters.borrow_mut().refused(reason);
     }
     connection.gateway.counters.borrow_mut().answered(answered.status, answered.body_bytes);
@@ -82,7 +82,7 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
 fn forwarded(connection: &mut Connection) -> Forwarded {
     let forwarding = &connection.listener.clone().forwarding;
     let https = connection.wire.is_encrypted();
-    if forwarding.trusted_proxies.is_empty() && !forwarding.trust_unix_peers {
+    if !forwarding.has_proxies() {
         return Forwarded { https, ..Forwarded::default() };
     }
     let buffers = connection.buffers.as_ref().expect("a request is being worked on");
@@ -101,11 +101,17 @@ async fn dispatch(
     if matches!(turn.asked.method, Method::Connect | Method::Trace) {
         return (None, refuse(connection, turn, None, Reason::MethodRefused).await);
     }
+    if turn.forwarded.has_bad_host {
+        return (None, refuse(connection, turn, None, Reason::BadRequest).await);
+    }
     let buffers = connection.buffers();
     if normalize_path(buffers.head.path(&buffers.input), &mut buffers.path).is_err() {
         return (None, refuse(connection, turn, None, Reason::BadPath).await);
     }
-    if let Some(answered) = send_to_https(connection, turn).await {
+    if is_misdirected(connection) {
+        return (None, refuse(connection, turn, None, Reason::Misdirected).await);
+    }
+    if let Some(answered) = send_to_https(connection, turn, generation).await {
         return (None, answered);
     }
     if let Some(answered) = entities::attempt(connection, turn, generation).await {
@@ -147,9 +153,26 @@ async fn options_of_all(connection: &mut Connection, turn: &Turn) -> Answered {
     Answered { sent, status: 204, body_bytes: 0 }
 }
 
-/// Has a client come back with TLS. Who checks the name for a certificate comes without
-/// (RFC 8555 8.3).
-async fn send_to_https(connection: &mut Connection, turn: &Turn) -> Option<Answered> {
+/// Whether another certificate would have been shown for the host (RFC 9110 7.4). A trusted proxy may
+/// ask for all of them on one connection.
+fn is_misdirected(connection: &mut Connection) -> bool {
+    let facts = connection.listener.clone();
+    let Some((chosen, settings)) = connection.ends.chosen.zip(facts.tls.as_ref()) else {
+        return false;
+    };
+    let is_trusted = connection.ends.is_trusted(&facts.forwarding);
+    let buffers = connection.buffers();
+    let host = split_host_port(buffers.head.host(&buffers.input).unwrap_or_default()).0;
+    !is_trusted && settings.is_misdirected(chosen, &String::from_utf8_lossy(host))
+}
+
+/// Has a client come back with TLS, to a host that is known. Who checks the name for a certificate
+/// comes without (RFC 8555 8.3).
+async fn send_to_https(
+    connection: &mut Connection,
+    turn: &Turn,
+    generation: &Generation,
+) -> Option<Answered> {
     if !connection.listener.redirects_to_https || turn.forwarded.https {
         return None;
     }
@@ -160,6 +183,9 @@ async fn send_to_https(connection: &mut Connection, turn: &Turn) -> Option<Answe
     }
     let host = turn.forwarded.host.as_deref().or(buffers.head.host(&buffers.input))?;
     let host = split_host_port(host).0;
+    if generation.app(host, &buffers.path).is_none() {
+        return Some(refuse(connection, turn, None, Reason::NoApp).await);
+    }
     let port = if port == HTTPS_PORT { String::new() } else { format!(":{port}") };
     let target = buffers.head.origin_form(&buffers.input);
     let location = [b"https://", host, port.as_bytes(), &target].concat();
@@ -204,10 +230,10 @@ async fn follow(connection: &mut Connection, turn: &Turn, app: &Rc<App>, route: 
         }
         Route::Page(composed) => compose::answer(connection, turn, app, composed).await,
         Route::Refuse(reason, hint) => {
-            if let Some(hint) = hint {
+            if let Some(hint) = &hint {
                 app.log_text(Level::Info, turn.request_id, hint);
             }
-            refuse(connection, turn, Some(app), reason).await
+            refuse_with(connection, turn, Some(app), reason, hint.as_deref()).await
         }
         Route::Redirect { status, location } => {
             let mut headers = HeaderBlock::default();
@@ -238,14 +264,30 @@ pub(crate) async fn refuse(
     app: Option<&Rc<App>>,
     reason: Reason,
 ) -> Answered {
-    let label = label(connection);
-    connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &label);
+    refuse_with(connection, turn, app, reason, None).await
+}
+
+/// The same, with what the operator can do about it, for developers to read on the page.
+async fn refuse_with(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: Option<&Rc<App>>,
+    reason: Reason,
+    hint: Option<&str>,
+) -> Answered {
+    let text = told(connection, turn);
+    connection.gateway.log_refusal(app.map(|app| &**app), turn.request_id, reason, &text);
     connection.gateway.counters.borrow_mut().refused(reason);
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return Answered::broken(reason.status(), 0);
     }
-    let headers = error_headers(reason);
-    respond(connection, turn, app, reason.status(), headers, &error_page(reason)).await
+    let tells = connection.gateway.generation().config.tells_reasons;
+    let mut page = error_page(reason, tells);
+    if let Some(hint) = hint.filter(|_| connection.gateway.development().is_some()) {
+        page += &format!("<p>{}</p>\n", failure::escape(hint));
+    }
+    let headers = error_headers(reason, tells);
+    respond(connection, turn, app, reason.status(), headers, &page).await
 }
 
 /// Answers with what PHP failed at, in development.
@@ -269,7 +311,15 @@ pub(crate) async fn tell_failure(
     respond(connection, turn, None, status, headers, &page).await
 }
 
-/// Method and target, for logs and the status page.
+/// Who asks and for what, for the error log. The client's address stands before all that it can
+/// choose itself.
+pub(crate) fn told(connection: &mut Connection, turn: &Turn) -> String {
+    let label = label(connection);
+    let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
+    format!("client={client} {label}")
+}
+
+/// Method and target, for the status page.
 pub(crate) fn label(connection: &mut Connection) -> Box<str> {
     let buffers = connection.buffers();
     let method = String::from_utf8_lossy(buffers.head.method(&buffers.input));
@@ -291,9 +341,12 @@ async fn respond(
     if !headers.contains(b"Content-Type") {
         headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
     }
-    if let Some(app) = app {
-        let path = connection.buffers().path.clone();
-        headers.apply(&app.config.headers, app.below_prefix(&path));
+    match app {
+        Some(app) => {
+            let path = connection.buffers().path.clone();
+            headers.apply(&app.config.headers, app.below_prefix(&path));
+        }
+        None => connection.gateway.generation().apply_rules(&mut headers),
     }
     let body = live::with_tag(&connection.gateway, &headers, body);
     let sent = connection.respond(turn.asked, status, &headers, &body).await;

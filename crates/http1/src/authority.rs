@@ -20,7 +20,7 @@ pub fn split_host_port(authority: &[u8]) -> (&[u8], Option<u16>) {
 }
 
 /// Whether `authority` is a non-empty host with an optional port.
-pub(crate) fn is_valid(authority: &[u8]) -> bool {
+pub fn is_valid(authority: &[u8]) -> bool {
     let rest = match authority.strip_prefix(b"[") {
         Some(literal) => {
             let Some(end) = literal.iter().position(|&byte| byte == b']') else {

@@ -37,7 +37,7 @@ mod scan;
 mod status;
 mod target;
 
-pub use authority::split_host_port;
+pub use authority::{is_valid as is_valid_authority, split_host_port};
 pub use chunked_decoder::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder};
 pub use chunked_encoder::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_last_chunk};
 pub use date::DateCache;

@@ -5,15 +5,21 @@
 /// RFC 9110 5.6.2: the characters of a token (methods, field names, transfer codings).
 const TCHAR: [bool; 256] = class(b"!#$%&'*+-.^_`|~");
 
-/// RFC 9112 3.2 as browsers write it: visible ASCII without the fragment's `#`.
+/// RFC 9112 3.2 as clients write it: visible ASCII without the fragment's `#`, and bytes that are
+/// not ASCII.
 ///
-/// Wider than RFC 3986 (`"<>\^{|}` and the backtick pass), because browsers send those unencoded
-/// and none of them changes where the target ends.
+/// Wider than RFC 3986 (`"<>\^{|}`, the backtick and UTF-8 pass), because browsers and curl send
+/// those unencoded, nginx and Apache take them, and none of them changes where the target ends.
 const TARGET: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0x21;
     while byte < 0x7f {
         table[byte] = byte != b'#' as usize;
+        byte += 1;
+    }
+    let mut byte = 0x80;
+    while byte < 256 {
+        table[byte] = true;
         byte += 1;
     }
     table

@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         admin_socket: Some(AdminSocket::IfFree(admin_socket)),
         host_binary: host_binary(arguments),
         spawner: std::env::current_exe().ok(),
+        pid_file: None,
         sockets,
         tell: Rc::new(move |life| {
             if let Life::Ready(ready) = life {

@@ -73,7 +73,7 @@ pub struct Entry {
     pub(crate) audience: Audience,
     /// Hashes of its tags, sorted.
     pub(crate) tags: Box<[u64]>,
-    /// Whether the lines have a Server field.
+    /// Whether the lines have a Server field, or are to have none.
     pub(crate) has_server: bool,
     /// Whether other codings of the body are worth making and allowed. Vary says so then, and only
     /// then (RFC 9110 12.5.5).
@@ -140,7 +140,14 @@ impl Entry {
         self.audience
     }
 
-    /// Whether its lines have a Server field.
+    /// The same, which decides itself about its Server field: it has one, or is to have none.
+    #[must_use]
+    pub fn with_own_server(mut self) -> Self {
+        self.has_server = true;
+        self
+    }
+
+    /// Whether nothing is to be added to its lines for Server.
     pub fn has_server(&self) -> bool {
         self.has_server
     }

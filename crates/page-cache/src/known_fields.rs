@@ -9,6 +9,23 @@ use std::sync::LazyLock;
 
 /// Fields that say nothing of who asks that a page would be made by.
 const NOBODYS: &[&[&str]] = &[
+    // Browsers and crawlers. Client hints and Fetch metadata are below.
+    &[
+        "accept-encoding",
+        "alt-used",
+        "dnt",
+        "from",
+        "priority",
+        "purpose",
+        "referer",
+        "sec-gpc",
+        "sec-purpose",
+        "upgrade-insecure-requests",
+        "x-moz",
+        "x-purpose",
+    ],
+    // These are looked at in ways of their own.
+    &["authorization", "cookie"],
     // The connection and the message.
     &[
         "connection",
@@ -36,21 +53,6 @@ const NOBODYS: &[&[&str]] = &[
         "if-unmodified-since",
         "pragma",
         "range",
-    ],
-    // Browsers and crawlers. Client hints and Fetch metadata are below.
-    &[
-        "accept-encoding",
-        "alt-used",
-        "dnt",
-        "from",
-        "priority",
-        "purpose",
-        "referer",
-        "sec-gpc",
-        "sec-purpose",
-        "upgrade-insecure-requests",
-        "x-moz",
-        "x-purpose",
     ],
     // The address of the visitor, which pages are not told apart by, and proxies on the way.
     &[
@@ -113,20 +115,18 @@ const NOBODYS: &[&[&str]] = &[
         "x-request-start",
         "x-trace-id",
     ],
-    // These are looked at in ways of their own.
-    &["authorization", "cookie"],
 ];
 
 /// What silent pages are told apart by though they do not say so: what applications look at
 /// without a word in Vary.
-pub const SILENT_NAMES: [&str; 12] = [
-    "accept",
-    "accept-language",
+pub const SILENT_NAMES: [&str; 3] = ["accept", "accept-language", "user-agent"];
+
+/// More of that, which few requests have.
+pub const SILENT_MARKS: [&str; 9] = [
     "cf-ipcountry",
     "cloudfront-viewer-country",
     "origin",
     "save-data",
-    "user-agent",
     "x-country-code",
     "x-geo-country",
     "x-geoip-country",
@@ -190,9 +190,13 @@ pub const OVERRIDES: [&str; 48] = [
     "x-up-target",
 ];
 
-static KNOWN: LazyLock<Names> =
-    LazyLock::new(|| Names::of(NOBODYS.iter().copied().chain([&SILENT_NAMES[..], &OVERRIDES[..]])));
+static KNOWN: LazyLock<Names> = LazyLock::new(|| {
+    // The names that every browser sends are found first.
+    let nobodys = NOBODYS.iter().copied();
+    Names::of([&SILENT_NAMES[..]].into_iter().chain(nobodys).chain([&SILENT_MARKS[..], &OVERRIDES]))
+});
 static OVERRIDING: LazyLock<Names> = LazyLock::new(|| Names::of([&OVERRIDES[..]]));
+static MARKING: LazyLock<Names> = LazyLock::new(|| Names::of([&OVERRIDES[..], &SILENT_MARKS]));
 
 /// Whether a field of this name may change what a silent page is, though pages are not told apart
 /// by it. `harmless` has the names that the configuration adds, in lower case.
@@ -201,10 +205,11 @@ pub(crate) fn is_unknown(name: &[u8], harmless: &[NamePattern]) -> bool {
     !is_known && !harmless.iter().any(|pattern| pattern.matches(&name.to_ascii_lowercase()))
 }
 
-/// Which of the [`OVERRIDES`] this name is. Behind CGI an underscore is as good as a hyphen
-/// (RFC 3875 4.1.18).
-pub(crate) fn overriding(name: &[u8]) -> Option<&'static str> {
-    OVERRIDING.find(name, |theirs, known| {
+/// Which of the [`OVERRIDES`], or for a silent page of the [`SILENT_MARKS`], this name is. Behind CGI
+/// an underscore is as good as a hyphen (RFC 3875 4.1.18).
+pub(crate) fn telling(name: &[u8], silent: bool) -> Option<&'static str> {
+    let names = if silent { &MARKING } else { &OVERRIDING };
+    names.find(name, |theirs, known| {
         theirs.eq_ignore_ascii_case(known) || (*theirs == b'_' && *known == b'-')
     })
 }
@@ -254,9 +259,11 @@ mod tests {
 
     #[test]
     fn an_override_is_one_with_underscores_too() {
-        assert_eq!(overriding(b"X-Original-URL"), Some("x-original-url"));
-        assert_eq!(overriding(b"X_Forwarded_Prefix"), Some("x-forwarded-prefix"));
-        assert_eq!(overriding(b"X-Forwarded-For"), None);
+        assert_eq!(telling(b"X-Original-URL", false), Some("x-original-url"));
+        assert_eq!(telling(b"X_Forwarded_Prefix", true), Some("x-forwarded-prefix"));
+        assert_eq!(telling(b"X-Forwarded-For", true), None);
+        assert_eq!(telling(b"Origin", true), Some("origin"));
+        assert_eq!(telling(b"Origin", false), None);
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub use encoder::Encoder;
 pub use entry::{Entry, Key, Representation, Shared};
 pub use freshness::{Basis, Freshness};
 pub use invalidation::{Target, invalidated, is_unsafe};
-pub use known_fields::{OVERRIDES, SILENT_NAMES};
+pub use known_fields::{OVERRIDES, SILENT_MARKS, SILENT_NAMES};
 pub use message::{Exchanged, Field, Fields, Request, Response};
 pub use pattern::NamePattern;
 pub use policy::Policy;

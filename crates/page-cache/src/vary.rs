@@ -20,7 +20,7 @@ pub struct Variant {
     names: Box<str>,
     /// Their normalised values, in order.
     values: Box<[u8]>,
-    /// The [`crate::OVERRIDES`] that the request had; empty for nearly every one.
+    /// The lines that tell every page apart that the request had; empty for nearly every one.
     overrides: Box<[u8]>,
 }
 
@@ -60,13 +60,13 @@ impl Variant {
         for name in &names {
             push_value(&mut values, request, name, silent, rules);
         }
-        let overrides = overrides(request).into();
+        let overrides = overrides(request, silent).into();
         Ok(Self { names: names.join(",").into(), values: values.into(), overrides })
     }
 
     /// Whether a request with these fields gets this variant.
     pub fn answers(&self, request: Fields<'_>, silent: bool, rules: &CookieRules) -> bool {
-        if *overrides(request) != *self.overrides {
+        if *overrides(request, silent) != *self.overrides {
             return false;
         }
         if self.names.is_empty() {
@@ -106,13 +106,14 @@ impl Variant {
     }
 }
 
-/// The lines of a request that are [`crate::OVERRIDES`], in order, and a Host in a spelling of its own.
-fn overrides(request: Fields<'_>) -> Vec<u8> {
+/// The lines of a request that are [`crate::OVERRIDES`], or for a silent page [`crate::SILENT_MARKS`],
+/// in order, and a Host in a spelling of its own.
+fn overrides(request: Fields<'_>, silent: bool) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in request.0 {
         let respelled =
             || (name.eq_ignore_ascii_case(b"host") && is_respelled(value)).then_some("host");
-        if let Some(known) = known_fields::overriding(name).or_else(respelled) {
+        if let Some(known) = known_fields::telling(name, silent).or_else(respelled) {
             for piece in [known.as_bytes(), b":", value, b"\n"] {
                 lines.extend_from_slice(piece);
             }

@@ -36,11 +36,19 @@ extern PHPAPI char *php_ini_opened_path;
 # define OUTBOARD_HAS_LOAD_ENVIRONMENT 1
 #endif
 
-/* Since 8.3 the engine checks how far the C stack has grown; a coroutine has another one. */
+/*
+ * Since 8.3 the engine checks how far the C stack has grown; a coroutine has another one. `here` is
+ * an address at its beginning, above which there is less than a page.
+ */
 #ifdef ZEND_CHECK_STACK_LIMIT
-# define OUTBOARD_FORGET_STACK_LIMIT() (EG(stack_base) = NULL, EG(stack_limit) = NULL)
+# define OUTBOARD_LIMIT_STACK(here, size) do { \
+		bool is_checked = EG(max_allowed_stack_size) != ZEND_MAX_ALLOWED_STACK_SIZE_UNCHECKED; \
+		EG(stack_base) = is_checked ? (here) : NULL; \
+		EG(stack_limit) = is_checked \
+			? (here) - (size) + 2 * 4096 + EG(reserved_stack_size) : NULL; \
+	} while (0)
 #else
-# define OUTBOARD_FORGET_STACK_LIMIT() ((void) 0)
+# define OUTBOARD_LIMIT_STACK(here, size) ((void) (here), (void) (size))
 #endif
 
 /*

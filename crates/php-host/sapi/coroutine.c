@@ -15,6 +15,8 @@
  * tells a late wake-up from a present one); the active visit is that of the running context.
  */
 #include "coroutine.h"
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 /*
  * A page of PHP's stack; it grows by such pages. Where there may be many coroutines each has a
@@ -22,6 +24,31 @@
  */
 #define LARGE_PAGE_BYTES (32 * 1024)
 #define SMALL_PAGE_BYTES (4 * 1024)
+
+/*
+ * The C stack of a context. Where there are few it is that of a process, so that deep recursion goes as
+ * far as in a script per request; what is not used of it is address space alone.
+ */
+#define MOST_STACK_BYTES (16 * 1024 * 1024)
+
+static size_t stack_bytes(void)
+{
+	struct rlimit limit;
+	const size_t configured = EG(fiber_stack_size);
+	if (outboard_concurrency > OUTBOARD_FEW || getrlimit(RLIMIT_STACK, &limit) != 0) {
+		return configured;
+	}
+	const size_t own = limit.rlim_cur < MOST_STACK_BYTES ? limit.rlim_cur : MOST_STACK_BYTES;
+	return own > configured ? own : configured;
+}
+
+/* Where the kernel uses huge pages unasked, each stack would take one: 2 MiB for a few calls. */
+static void take_small_pages(const char *here, size_t size)
+{
+	const uintptr_t page = 4096;
+	const uintptr_t end = (uintptr_t) here & ~(page - 1);
+	madvise((void *) (end - size + 2 * page), size - 2 * page, MADV_NOHUGEPAGE);
+}
 
 typedef struct {
 	coroutine *first;
@@ -105,6 +132,10 @@ static zend_internal_function bottom_function;
 static void begin_stack(void)
 {
 	zend_execute_data *frame;
+	char *here = __builtin_frame_address(0);
+	const size_t size = stack_bytes();
+	take_small_pages(here, size);
+	OUTBOARD_LIMIT_STACK(here, size);
 	EG(vm_stack) = NULL;
 	zend_vm_stack_init_ex(
 		outboard_concurrency <= OUTBOARD_FEW ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES);
@@ -115,7 +146,6 @@ static void begin_stack(void)
 	EG(current_execute_data) = frame;
 	EG(active_fiber) = NULL;
 	EG(jit_trace_num) = 0;
-	OUTBOARD_FORGET_STACK_LIMIT();
 	/* Not that of a statement under `@` which waits (zend_fiber_execute in zend_fibers.c); the
 	 * engine's own pointer to the entry is there only once somebody has changed it. */
 	const zend_ini_entry *reporting =
@@ -142,7 +172,7 @@ static coroutine *new_context(void)
 	coroutine *one = pecalloc(1, sizeof(*one), 1);
 	register_coroutine(one);
 	if (!OUTBOARD_IS_MADE(
-		zend_fiber_init_context(&one->context, &kind, run_context, EG(fiber_stack_size)))) {
+		zend_fiber_init_context(&one->context, &kind, run_context, stack_bytes()))) {
 		return NULL;
 	}
 	one->resume = &one->context;
@@ -184,6 +214,7 @@ enum outboard_woken outboard_suspend(void)
 {
 	coroutine *self = outboard_running;
 	coroutine *next;
+	outboard_call_state under_way;
 	if (self->phase == RUNNING) {
 		self->phase = WAITING;
 	}
@@ -192,7 +223,9 @@ enum outboard_woken outboard_suspend(void)
 	if (!next) {
 		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
 	}
+	outboard_call_state_take(&under_way);
 	outboard_switch_to(next);
+	outboard_call_state_put(&under_way);
 	self->frame = NULL;
 	return self->cancelled ? OUTBOARD_CANCELLED : OUTBOARD_WOKEN;
 }

@@ -38,6 +38,21 @@ coroutine *outboard_next_ready(void);
 void outboard_become_idle(void);
 void outboard_switch_to(coroutine *next);
 
+/* call_state.c */
+typedef struct {
+	zend_fcall_info compare;
+	zend_fcall_info_cache compare_cache;
+	unsigned serialize_lock;
+	struct php_serialize_data *serialize_data;
+	unsigned serialize_level;
+	struct php_unserialize_data *unserialize_data;
+	unsigned unserialize_level;
+	const char *opening;
+} outboard_call_state;
+
+void outboard_call_state_take(outboard_call_state *state);
+void outboard_call_state_put(const outboard_call_state *state);
+
 /* loop.c; never returns. */
 void outboard_loop(void);
 

@@ -51,8 +51,8 @@ static void release(outboard_visit *visit)
 		outboard_result result;
 		outboard_visit_end(visit);
 		result = visit->result;
-		result.leaving = outboard_broken;
-		stopping |= one_shot;
+		result.leaving = outboard_broken || outboard_process_is_spoilt;
+		stopping |= one_shot || outboard_process_is_spoilt;
 		visits--;
 		outboard_rs_done(outboard_events, exchange, &result);
 		if (way == OUTBOARD_ONE && outboard_main_script.phase == WAITING && handler) {

@@ -191,6 +191,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_filter_startup();
 	outboard_time_limit_hook();
 	outboard_children_startup();
+	outboard_lasting_startup();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;
 	return true;

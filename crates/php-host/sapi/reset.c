@@ -10,6 +10,7 @@
 #include "reset.h"
 #include "ext/random/php_random.h"
 #include "ext/standard/basic_functions.h"
+#include "ext/standard/php_filestat.h"
 #include "zend_smart_str.h"
 
 uint32_t outboard_dirt;
@@ -50,6 +51,8 @@ static const struct {
 	{"output_add_rewrite_var", OUTBOARD_REWRITING},
 	{"mt_srand", OUTBOARD_SEED},
 	{"srand", OUTBOARD_SEED},
+	{"register_tick_function", OUTBOARD_TICKS},
+	{"unregister_tick_function", OUTBOARD_TICKS},
 	{"flock", OUTBOARD_LOCK},
 	{"mysqli_begin_transaction", OUTBOARD_TRANSACTION},
 	{"mysqli_autocommit", OUTBOARD_TRANSACTION},
@@ -104,6 +107,18 @@ void outboard_reset_startup(void)
 	outboard_transactions_startup();
 }
 
+/* How many the boot has registered. */
+static size_t tick_functions;
+
+/* Requests register theirs behind those. */
+static void reset_ticks(void)
+{
+	while (BG(user_tick_functions)
+		&& zend_llist_count(BG(user_tick_functions)) > tick_functions) {
+		zend_llist_remove_tail(BG(user_tick_functions));
+	}
+}
+
 /* The script has booted: this is what requests begin with. */
 void outboard_reset_baseline(void)
 {
@@ -111,7 +126,9 @@ void outboard_reset_baseline(void)
 	outboard_note_process();
 	outboard_note_settings();
 	outboard_note_streams();
+	tick_functions = BG(user_tick_functions) ? zend_llist_count(BG(user_tick_functions)) : 0;
 	outboard_forget_holds();
+	outboard_lasting_keep();
 	outboard_dirt = 0;
 }
 
@@ -138,7 +155,10 @@ void outboard_reset_after(outboard_visit *visit)
 {
 	uint32_t made = outboard_dirt;
 	outboard_children_reap();
+	outboard_lasting_put_back();
 	outboard_reset_ini();
+	/* What the file was that was looked at last: another may have changed it meanwhile. */
+	php_clear_stat_cache(0, NULL, 0);
 	if (!made) {
 		return;
 	}
@@ -151,6 +171,9 @@ void outboard_reset_after(outboard_visit *visit)
 	outboard_reset_streams(made);
 	if (made & OUTBOARD_REWRITING) {
 		reset_rewriting();
+	}
+	if (made & OUTBOARD_TICKS) {
+		reset_ticks();
 	}
 	if (made & OUTBOARD_SEED) {
 		outboard_reset_forked();

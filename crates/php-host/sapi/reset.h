@@ -25,6 +25,7 @@ enum outboard_dirt {
 	OUTBOARD_LOCK = 8192,
 	OUTBOARD_REWRITING = 16384,
 	OUTBOARD_LIBXML_CONTEXT = 32768,
+	OUTBOARD_TICKS = 65536,
 };
 
 /* reset.c: what has been, since the last reset. */
@@ -47,6 +48,9 @@ void outboard_reset_settings(uint32_t made);
 /* reset_streams.c */
 void outboard_note_streams(void);
 void outboard_reset_streams(uint32_t made);
+
+/* reset_body.c */
+void outboard_end_handles_of(const php_stream *body);
 
 /* reset_transactions.c */
 void outboard_transactions_startup(void);

@@ -7,25 +7,107 @@
 
 static zend_class_entry *mysqli_class;
 static zend_class_entry *pgsql_class;
+static zend_class_entry *pdo_class;
+static zend_class_entry *sqlite_class;
 
 static bool has_method(const zend_object *object, const char *name)
 {
 	return zend_hash_str_exists(&object->ce->function_table, name, strlen(name));
 }
 
-static bool call_method(zend_object *of, const char *method, zval *argument)
+/* `result` is undefined when it has thrown. */
+static void call_for(zend_object *of, const char *method, zval *argument, zval *result)
 {
 	zval object;
-	zval result;
 	zval name;
 	ZVAL_OBJ(&object, of);
-	ZVAL_UNDEF(&result);
+	ZVAL_UNDEF(result);
 	ZVAL_STRING(&name, method);
-	call_user_function(NULL, &object, &name, &result, argument ? 1 : 0, argument);
+	call_user_function(NULL, &object, &name, result, argument ? 1 : 0, argument);
 	zval_ptr_dtor(&name);
+}
+
+static bool call_method(zend_object *of, const char *method, zval *argument)
+{
+	zval result;
+	call_for(of, method, argument, &result);
 	bool is_true = Z_TYPE(result) == IS_TRUE;
 	zval_ptr_dtor(&result);
 	return is_true;
+}
+
+/* PDO::ATTR_PERSISTENT, PDO::ATTR_DRIVER_NAME */
+enum { PERSISTENT = 12, DRIVER_NAME = 16 };
+
+static void attribute_of(zend_object *connection, zend_long which, zval *value)
+{
+	zval argument;
+	ZVAL_LONG(&argument, which);
+	call_for(connection, "getAttribute", &argument, value);
+}
+
+static bool is_pdo_sqlite(zend_object *connection)
+{
+	zval driver;
+	if (!pdo_class || !instanceof_function(connection->ce, pdo_class)) {
+		return false;
+	}
+	attribute_of(connection, DRIVER_NAME, &driver);
+	bool is = Z_TYPE(driver) == IS_STRING && zend_string_equals_literal(Z_STR(driver), "sqlite");
+	zval_ptr_dtor(&driver);
+	return is;
+}
+
+static bool is_persistent_pdo(zend_object *connection)
+{
+	zval persistent;
+	attribute_of(connection, PERSISTENT, &persistent);
+	bool is = zend_is_true(&persistent);
+	zval_ptr_dtor(&persistent);
+	return is;
+}
+
+/* Has SQLite carry it out, without a word if it does not; whether it did. */
+static bool carry_out(zend_object *connection, const char *statement)
+{
+	const int reporting = EG(error_reporting);
+	const int handled = EG(user_error_handler_error_reporting);
+	zval argument;
+	zval result;
+	EG(error_reporting) = 0;
+	EG(user_error_handler_error_reporting) = 0;
+	ZVAL_STRING(&argument, statement);
+	call_for(connection, "exec", &argument, &result);
+	zval_ptr_dtor(&argument);
+	const bool done = !EG(exception) && Z_TYPE(result) != IS_FALSE && Z_TYPE(result) != IS_UNDEF;
+	zval_ptr_dtor(&result);
+	if (EG(exception)) {
+		zend_clear_exception();
+	}
+	EG(error_reporting) = reporting;
+	EG(user_error_handler_error_reporting) = handled;
+	return done;
+}
+
+static void say_rolled_back(void)
+{
+	php_log_err_with_severity(
+		"a request left a transaction open: it was rolled back", LOG_WARNING);
+}
+
+/*
+ * SQLite's classes do not tell of a transaction that a statement has begun, so it is rolled back as a
+ * try. PDO's own note of one that a statement has ended goes with a transaction made for that.
+ */
+static void roll_back_sqlite(zend_object *connection)
+{
+	if (carry_out(connection, "ROLLBACK")) {
+		say_rolled_back();
+	}
+	if (has_method(connection, "intransaction") && call_method(connection, "inTransaction", NULL)
+		&& carry_out(connection, "BEGIN")) {
+		call_method(connection, "rollBack", NULL);
+	}
 }
 
 static void roll_back_pgsql(zend_object *connection)
@@ -51,11 +133,12 @@ static void roll_back_pgsql(zend_object *connection)
  */
 void outboard_roll_back(zend_object *connection, bool autocommit)
 {
-	if (has_method(connection, "intransaction")) {
+	if (is_pdo_sqlite(connection) || (sqlite_class && instanceof_function(connection->ce, sqlite_class))) {
+		roll_back_sqlite(connection);
+	} else if (has_method(connection, "intransaction")) {
 		if (call_method(connection, "inTransaction", NULL) && !EG(exception)) {
 			call_method(connection, "rollBack", NULL);
-			php_log_err_with_severity(
-				"a request left a transaction open: it was rolled back", LOG_WARNING);
+			say_rolled_back();
 		}
 	} else if (has_method(connection, "rollback")) {
 		zval on;
@@ -72,16 +155,53 @@ void outboard_roll_back(zend_object *connection, bool autocommit)
 	}
 }
 
-/* Whether a statement opens a transaction, by its first word. */
-static bool begins(const zval *statement)
+/* Beyond spaces, comments and the end of the statement before. */
+static const char *next_statement(const char *text)
 {
-	if (Z_TYPE_P(statement) != IS_STRING) {
+	for (;;) {
+		text += strspn(text, " \t\r\n\f\v(;");
+		const char *end = NULL;
+		if (text[0] == '-' && text[1] == '-') {
+			end = strchr(text, '\n');
+		} else if (text[0] == '/' && text[1] == '*') {
+			end = strstr(text, "*/");
+			end = end ? end + 2 : NULL;
+		} else {
+			return text;
+		}
+		if (!end) {
+			return text + strlen(text);
+		}
+		text = end;
+	}
+}
+
+static bool has_word(const char *text, const char *word)
+{
+	return strncasecmp(text, word, strlen(word)) == 0;
+}
+
+/* How much of what is given to exec() is looked at: it may be a dump. */
+#define LOOKED_AT_BYTES (64 * 1024)
+
+/*
+ * Whether one of these statements opens a transaction, by its first word. A string with a semicolon
+ * may look like another statement; then nothing is found to roll back.
+ */
+static bool begins(const zval *statements)
+{
+	if (Z_TYPE_P(statements) != IS_STRING) {
 		return false;
 	}
-	const char *text = Z_STRVAL_P(statement);
-	text += strspn(text, " \t\r\n(");
-	return strncasecmp(text, "begin", 5) == 0 || strncasecmp(text, "start", 5) == 0
-		|| strncasecmp(text, "set autocommit", 14) == 0;
+	const char *first = Z_STRVAL_P(statements);
+	for (const char *text = first; text && text - first < LOOKED_AT_BYTES; text = strchr(text, ';')) {
+		text = next_statement(text);
+		if (has_word(text, "begin") || has_word(text, "start") || has_word(text, "savepoint")
+			|| has_word(text, "set autocommit")) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /*
@@ -126,8 +246,9 @@ static void note_transaction(const zval *connection, bool autocommit)
 	if (mysqli_class && instanceof_function(object->ce, mysqli_class)) {
 		roll_back_pooled_mysqli();
 	}
-	outboard_hold_transaction(object, autocommit,
-		object->ce == pgsql_class && is_persistent_pgsql(object));
+	const bool keep = object->ce == pgsql_class ? is_persistent_pgsql(object)
+		: is_pdo_sqlite(object) && is_persistent_pdo(object);
+	outboard_hold_transaction(object, autocommit, keep);
 }
 
 /* The connection is `this` of a method, the first argument of a function; a statement follows. */
@@ -141,7 +262,7 @@ void outboard_note_beginning(zend_execute_data *execute_data, bool is_method)
 		const zend_string *name = execute_data->func->common.function_name;
 		bool by_call = strstr(ZSTR_VAL(name), "autocommit") != NULL;
 		bool by_statement = statement && Z_TYPE_P(statement) == IS_STRING
-			&& strncasecmp(Z_STRVAL_P(statement), "set", 3) == 0;
+			&& has_word(next_statement(Z_STRVAL_P(statement)), "set");
 		note_transaction(connection, by_call || by_statement);
 	}
 }
@@ -154,6 +275,11 @@ static const struct {
 	{"pdo", "begintransaction"},
 	{"pdo", "exec"},
 	{"pdo", "query"},
+	{"pdo", "prepare"},
+	{"sqlite3", "exec"},
+	{"sqlite3", "query"},
+	{"sqlite3", "querysingle"},
+	{"sqlite3", "prepare"},
 	{"mysqli", "begin_transaction"},
 	{"mysqli", "autocommit"},
 	{"mysqli", "query"},
@@ -180,10 +306,16 @@ MARK_METHOD(5)
 MARK_METHOD(6)
 MARK_METHOD(7)
 MARK_METHOD(8)
+MARK_METHOD(9)
+MARK_METHOD(10)
+MARK_METHOD(11)
+MARK_METHOD(12)
+MARK_METHOD(13)
 
 static const zif_handler method_marks[BEGINNERS] = {
-	mark_method_0, mark_method_1, mark_method_2, mark_method_3,
-	mark_method_4, mark_method_5, mark_method_6, mark_method_7, mark_method_8,
+	mark_method_0, mark_method_1, mark_method_2, mark_method_3, mark_method_4,
+	mark_method_5, mark_method_6, mark_method_7, mark_method_8, mark_method_9,
+	mark_method_10, mark_method_11, mark_method_12, mark_method_13,
 };
 
 static zend_class_entry *class_named(const char *name)
@@ -214,6 +346,8 @@ void outboard_transactions_startup(void)
 {
 	mysqli_class = class_named("mysqli");
 	pgsql_class = class_named("pgsql\\connection");
+	pdo_class = class_named("pdo");
+	sqlite_class = class_named("sqlite3");
 	for (size_t i = 0; i < BEGINNERS; i++) {
 		wrap_method(i);
 	}

@@ -68,6 +68,12 @@ extern const zend_function_entry outboard_page_cache_functions[];
 /* tasks.c */
 extern const zend_function_entry outboard_task_functions[];
 
+/* lasting.c */
+extern bool outboard_process_is_spoilt;
+void outboard_lasting_startup(void);
+void outboard_lasting_keep(void);
+void outboard_lasting_put_back(void);
+
 /* children.c */
 extern bool outboard_is_child;
 void outboard_children_startup(void);

@@ -4,7 +4,7 @@
  * Called by loop.c and coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
  * visit changed of that state is gone with it.
  */
-#include "visit.h"
+#include "reset.h"
 #include "ext/standard/basic_functions.h"
 
 outboard_visit *outboard_active_visit;
@@ -58,6 +58,8 @@ void outboard_visit_startup(void)
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
 	outboard_active_visit = &outboard_boot_visit;
+	outboard_zlib_startup();
+	outboard_visit_settings_startup();
 }
 
 /* At the first call for a request: what is there now is the script's own. */
@@ -122,6 +124,7 @@ static void take_out(outboard_state *state)
 	if (outboard_filter) {
 		state->filter = *outboard_filter;
 	}
+	outboard_zlib_take(&state->zlib);
 	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
 		state->armed[i] = importers[i]->armed;
@@ -133,6 +136,9 @@ static void take_out(outboard_state *state)
 	ZVAL_COPY_VALUE(&state->exception_handler, &EG(user_exception_handler));
 	state->exception_handlers = EG(user_exception_handlers);
 	state->shutdown_functions = BG(user_shutdown_function_names);
+	state->strtok_string = BG(strtok_string);
+	state->strtok_last = BG(strtok_last);
+	state->strtok_len = BG(strtok_len);
 	state->last_error_message = PG(last_error_message);
 	state->last_error_file = PG(last_error_file);
 	state->last_error_type = PG(last_error_type);
@@ -153,6 +159,7 @@ static void put_in(const outboard_state *state)
 	if (outboard_filter) {
 		*outboard_filter = state->filter;
 	}
+	outboard_zlib_put(&state->zlib);
 	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
 		importers[i]->armed = state->armed[i];
@@ -164,6 +171,9 @@ static void put_in(const outboard_state *state)
 	ZVAL_COPY_VALUE(&EG(user_exception_handler), &state->exception_handler);
 	EG(user_exception_handlers) = state->exception_handlers;
 	BG(user_shutdown_function_names) = state->shutdown_functions;
+	BG(strtok_string) = state->strtok_string;
+	BG(strtok_last) = state->strtok_last;
+	BG(strtok_len) = state->strtok_len;
 	PG(last_error_message) = state->last_error_message;
 	PG(last_error_file) = state->last_error_file;
 	PG(last_error_type) = state->last_error_type;
@@ -248,7 +258,11 @@ static void prepare(outboard_visit *visit)
 	if (state->session.mod_user_class_name) {
 		zend_string_addref(state->session.mod_user_class_name);
 	}
+	memset(&state->zlib, 0, sizeof(state->zlib));
 	state->shutdown_functions = NULL;
+	state->strtok_string = NULL;
+	state->strtok_last = NULL;
+	state->strtok_len = 0;
 	state->last_error_message = NULL;
 	state->last_error_file = NULL;
 	state->last_error_type = 0;
@@ -366,6 +380,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 		outboard_visit_enter(&outboard_boot_visit);
 	}
 	take_out(&outboard_boot_visit.state);
+	outboard_visit_settings_begin(visit);
 	prepare(visit);
 	take_turn(visit, outboard_boot_visit.state.superglobals);
 	SG(server_context) = exchange;
@@ -376,6 +391,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	sapi_activate();
 	begin_output();
 	import_superglobals();
+	outboard_zlib_begin();
 	outboard_reset_session_path();
 	if (session_module && PS(auto_start)) {
 		php_session_start();
@@ -387,6 +403,7 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 static void free_body(void)
 {
 	if (SG(request_info).request_body) {
+		outboard_end_handles_of(SG(request_info).request_body);
 		php_stream_close(SG(request_info).request_body);
 		SG(request_info).request_body = NULL;
 	}
@@ -414,6 +431,10 @@ static void free_state(void)
 	zend_stack_clean(&EG(user_error_handlers), (void (*)(void *)) zval_ptr_dtor, true);
 	zend_stack_destroy(&EG(user_error_handlers_error_reporting));
 	zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *)) zval_ptr_dtor, true);
+	if (BG(strtok_string)) {
+		zend_string_release(BG(strtok_string));
+		BG(strtok_string) = NULL;
+	}
 	if (PG(last_error_message)) {
 		zend_string_release(PG(last_error_message));
 		PG(last_error_message) = NULL;
@@ -467,6 +488,7 @@ static void free_request(outboard_visit *visit)
 	if (filter_module) {
 		filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
 	}
+	outboard_zlib_end();
 	free_body();
 	SG(post_read) = 1;
 	sapi_deactivate();
@@ -499,6 +521,7 @@ void outboard_visit_end(outboard_visit *visit)
 	visit->result.peak_memory_bytes = zend_memory_peak_usage(true);
 	zend_memory_reset_peak_usage();
 	outboard_visit_abandon();
+	outboard_visit_settings_end(visit);
 	visit->next = unused;
 	unused = visit;
 }

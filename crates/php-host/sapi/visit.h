@@ -6,6 +6,7 @@
 #define OUTBOARD_VISIT_H
 
 #include "filter.h"
+#include "zlib_coding.h"
 #include "ext/session/php_session.h"
 
 /* Up to so many coroutines of a worker memory is no concern. */
@@ -20,6 +21,7 @@ typedef struct {
 	zend_output_globals output;
 	php_ps_globals session;
 	outboard_filter_inputs filter;
+	outboard_zlib_coding zlib;
 	zval http_globals[6];
 	zval superglobals[OUTBOARD_SUPERGLOBALS];
 	bool armed[OUTBOARD_SUPERGLOBALS]; /* to be made when a file that mentions it is compiled */
@@ -30,6 +32,9 @@ typedef struct {
 	zval exception_handler;
 	zend_stack exception_handlers;
 	HashTable *shutdown_functions;
+	zend_string *strtok_string; /* what strtok() goes through */
+	char *strtok_last;
+	size_t strtok_len;
 	zend_string *last_error_message;
 	zend_string *last_error_file;
 	int last_error_type;
@@ -50,6 +55,7 @@ typedef struct outboard_visit {
 	zend_llist *deferred;   /* callbacks of defer(), or NULL */
 	uint64_t id;            /* of no other visit of this worker */
 	uint32_t coroutines;    /* that work for it */
+	HashTable *held_settings; /* visit_settings.c */
 	bool answered;
 	bool is_letting_go;     /* of what it holds: reset_holds.c */
 	bool cancelled;
@@ -69,6 +75,11 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 void outboard_visit_answer(outboard_visit *visit);
 void outboard_visit_end(outboard_visit *visit);
 void outboard_visit_abandon(void);
+
+/* visit_settings.c */
+void outboard_visit_settings_startup(void);
+void outboard_visit_settings_begin(outboard_visit *visit);
+void outboard_visit_settings_end(outboard_visit *visit);
 
 /* reset.c */
 void outboard_reset_startup(void);

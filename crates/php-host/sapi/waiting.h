@@ -9,6 +9,7 @@
 #include "visit.h"
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,10 @@ enum waited outboard_wait_for_one(enum call call, int fd, short events, int64_t 
 enum waited outboard_wait_among_others(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us);
 int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+/* popen.c */
+pid_t outboard_popen_forget(const FILE *stream);
+int outboard_popen_close(FILE *stream, pid_t shell);
 
 /* waiting_descriptors.c: waits until the descriptor can be used; false: it cannot, see errno. */
 bool outboard_prepare(enum call call, int fd, short events);

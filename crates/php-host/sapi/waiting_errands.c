@@ -54,6 +54,7 @@ struct errand {
 	const struct addrinfo *hints;
 	struct addrinfo **found;
 	FILE *pipe;
+	pid_t shell;
 	struct hostent *host;
 	char *buffer;
 	size_t buffer_len;
@@ -147,25 +148,20 @@ int gethostbyname_r(const char *name, struct hostent *host, char *buffer, size_t
 	return result;
 }
 
-static int pclose_real(FILE *pipe)
-{
-	REAL(pclose);
-	return real(pipe);
-}
-
 static void close_pipe(struct errand *errand)
 {
-	errand->result = pclose_real(errand->pipe);
+	errand->result = outboard_popen_close(errand->pipe, errand->shell);
 }
 
 int pclose(FILE *pipe)
 {
+	const pid_t shell = outboard_popen_forget(pipe);
 	if (outboard_may_wait()) {
-		struct errand errand = {.run = close_pipe, .pipe = pipe};
+		struct errand errand = {.run = close_pipe, .pipe = pipe, .shell = shell};
 		return send_on(CHILD, &errand);
 	}
 	int64_t since_us = outboard_begin_blocking();
-	int result = pclose_real(pipe);
+	int result = outboard_popen_close(pipe, shell);
 	outboard_end_blocking(CHILD, since_us);
 	return result;
 }

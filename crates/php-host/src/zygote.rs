@@ -16,7 +16,7 @@ use outboard_ring::frame::Tag;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, ErrorKind::BrokenPipe, ErrorKind::ConnectionReset};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -163,7 +163,11 @@ impl Zygote {
 
     fn obey(&mut self) -> io::Result<Obeyed> {
         descendants::adopt();
-        let obeyed = self.take_orders();
+        let obeyed = match self.take_orders() {
+            // The supervisor has gone without reading what it was told.
+            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => Ok(Obeyed::Leave),
+            obeyed => obeyed,
+        };
         if !matches!(obeyed, Ok(Obeyed::Forked(..))) {
             descendants::end_all();
         }

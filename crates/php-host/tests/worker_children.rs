@@ -213,13 +213,17 @@ fn what_a_script_leaves_in_the_background_lives_on_while_its_app_does() {
 }
 
 #[test]
-fn what_was_forked_off_dies_with_a_killed_zygote() {
-    let folder = Folder::new();
-    let (host, _worker, started) = stuck(&folder, Mode::Classic, FORKING, 2);
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(host.pid() as i32).unwrap(),
-        rustix::process::Signal::KILL,
-    )
-    .unwrap();
-    comes(|| !started.iter().any(|pid| is_running(*pid)));
+fn what_a_worker_waits_for_dies_with_a_killed_zygote() {
+    let waiting = "exec('echo $$ >> ' . __DIR__ . '/notes; exec sleep 300');";
+    let opened = "$p = proc_open('echo $$ >> ' . __DIR__ . '/notes; exec sleep 300', [], $pipes); proc_close($p);";
+    for (code, many) in [(FORKING, 2), (waiting, 1), (opened, 1)] {
+        let folder = Folder::new();
+        let (host, _worker, started) = stuck(&folder, Mode::Classic, code, many);
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(host.pid() as i32).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+        comes(|| !started.iter().any(|pid| is_running(*pid)));
+    }
 }

@@ -3,7 +3,7 @@
 
 mod driver;
 
-use driver::{Resident, finished, get, ini, serve};
+use driver::{Folder, Host, Resident, finished, get, ini, serve};
 use std::os::unix::fs::MetadataExt;
 
 /// After `boot`, a request that runs `change` leaves `probe` as the one before it found it.
@@ -493,6 +493,55 @@ fn a_transaction_that_is_left_open_is_rolled_back() {
     assert_eq!(app.ask("a").log_text(), "");
 }
 
+/// What keeps SQLite's file locked for others, by each of the ways to say it.
+#[test]
+fn a_transaction_that_a_statement_has_begun_on_sqlite_is_rolled_back() {
+    let pdo = "$db = new PDO('sqlite:' . $file);";
+    let persistent = "$db = new PDO('sqlite:' . $file, options: [PDO::ATTR_PERSISTENT => true]);";
+    let silent = "$db = new PDO('sqlite:' . $file); $db->setAttribute(PDO::ATTR_ERRMODE, PDO::ERRMODE_SILENT);";
+    let sqlite = "$db = new SQLite3($file);";
+    for (open, begin) in [
+        (pdo, "$db->exec('BEGIN')"),
+        (pdo, "$db->exec(' -- why\n /* not */ begin immediate')"),
+        (pdo, "$db->exec('SAVEPOINT a')"),
+        (pdo, "$db->query('BEGIN')"),
+        (pdo, "$db->prepare('BEGIN')->execute()"),
+        (pdo, "$db->exec('DELETE FROM t; BEGIN')"),
+        (pdo, "$db->beginTransaction()"),
+        (silent, "$db->exec('BEGIN')"),
+        (persistent, "$db->exec('BEGIN')"),
+        (sqlite, "$db->exec('BEGIN')"),
+        (sqlite, "$db->query('SAVEPOINT a')"),
+        (sqlite, "$db->querySingle('BEGIN')"),
+        (sqlite, "$db->prepare('BEGIN')->execute()"),
+    ] {
+        for kept in ["static $kept = []; $kept[] = $db;", ""] {
+            let mut app = Resident::serving(&format!(
+                "$file = __DIR__ . '/database';
+                 if ($at === 'left') {{ {open} {kept} $db->exec('CREATE TABLE IF NOT EXISTS t (n)'); {begin}; $db->exec('INSERT INTO t VALUES (1)'); return 'left'; }}
+                 set_error_handler(fn () => throw new Exception('noticed'));
+                 $db = new PDO('sqlite:' . $file, options: [PDO::ATTR_TIMEOUT => 0]); $db->exec('INSERT INTO t VALUES (2)');
+                 return json_encode($db->query('SELECT n FROM t')->fetchAll(PDO::FETCH_COLUMN));"
+            ));
+            let left = app.ask("left");
+            assert_eq!(finished(&left), "left");
+            assert_eq!(app.get("a"), "[2]", "{open} {begin} {kept}");
+            let is_said =
+                left.log_text().contains("a request left a transaction open: it was rolled back");
+            assert!(is_said || kept.is_empty(), "{open} {begin} {left:?}");
+            assert_eq!(app.ask("a").log_text(), "");
+        }
+    }
+}
+
+#[test]
+fn a_transaction_that_a_statement_has_ended_is_not_in_the_way_of_the_next() {
+    let mut app = Resident::serving(
+        "static $db; $db ??= new PDO('sqlite::memory:'); $db->beginTransaction(); $db->exec('COMMIT'); return 'done';",
+    );
+    assert_eq!((app.get("a"), app.get("b")), ("done".into(), "done".into()));
+}
+
 #[test]
 fn a_hundred_thousand_requests_do_not_grow_the_worker() {
     let mut app = Resident::serving(
@@ -518,4 +567,74 @@ fn a_hundred_thousand_requests_do_not_grow_the_worker() {
     // Cycles are collected when there are ten thousand, so the heap goes up and down.
     assert!(memory(&mut app) < heap + 4_000_000, "{heap} {}", memory(&mut app));
     assert!(resident(app.worker.pid) < rss + 8_000_000, "{rss} {}", resident(app.worker.pid));
+}
+
+#[test]
+fn signals_alarms_limits_and_priority() {
+    let shown = "[pcntl_async_signals(), pcntl_signal_get_handler(SIGTERM), pcntl_signal_get_handler(SIGUSR1) instanceof Closure, pcntl_signal_get_handler(SIGALRM)]";
+    put_back("", "pcntl_async_signals(true)", shown);
+    put_back("", "pcntl_signal(SIGUSR1, function () {})", shown);
+    put_back(
+        "pcntl_async_signals(true); pcntl_signal(SIGUSR1, function () {});",
+        "pcntl_async_signals(false); pcntl_signal(SIGUSR1, SIG_IGN); pcntl_signal(SIGTERM, SIG_IGN)",
+        shown,
+    );
+    put_back(
+        "",
+        "pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1])",
+        "(function () { pcntl_sigprocmask(SIG_BLOCK, [], $old); return $old; })()",
+    );
+    put_back(
+        "",
+        "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, posix_getrlimit()['hard openfiles'])",
+        "posix_getrlimit()['soft openfiles']",
+    );
+    let mut app = Resident::serving(
+        "if ($at === 'set') { pcntl_alarm(100); return 'set'; } return (string) pcntl_alarm(0);",
+    );
+    assert_eq!((app.get("set"), app.get("a")), ("set".into(), "0".into()));
+}
+
+#[test]
+fn a_handler_of_the_boot_is_called_in_every_request() {
+    let mut app = Resident::new(&format!(
+        "pcntl_async_signals(true); pcntl_signal(SIGUSR1, function () {{ $GLOBALS['came'] = ($GLOBALS['came'] ?? 0) + 1; }}); {}",
+        serve(
+            "if ($at === 'other') { pcntl_signal(SIGUSR1, SIG_IGN); } posix_kill(getmypid(), SIGUSR1); return (string) ($GLOBALS['came'] ?? 0);"
+        )
+    ));
+    assert_eq!(
+        (app.get("a"), app.get("other"), app.get("b")),
+        ("1".into(), "1".into(), "2".into())
+    );
+}
+
+/// The promise where a worker's own timer and backtrace go by signals.
+#[test]
+fn a_script_per_request_leaves_signals_as_they_were() {
+    let folder = Folder::new();
+    folder.write("set.php", "<?php foreach ([SIGVTALRM, SIGTERM, SIGUSR2, SIGALRM] as $s) pcntl_signal($s, fn () => 1); pcntl_alarm(100); echo 'set';");
+    folder.write("show.php", "<?php preg_match('/SigCgt:\\s*(\\w+)/', file_get_contents('/proc/self/status'), $m); echo $m[1], ' ', pcntl_alarm(0);");
+    let mut host = Host::new();
+    let mut worker = host.fork();
+    let before = finished(&worker.ask(&get("show.php").root(&folder.0)));
+    assert_eq!(finished(&worker.ask(&get("set.php").root(&folder.0))), "set");
+    assert_eq!(finished(&worker.ask(&get("show.php").root(&folder.0))), before);
+}
+
+#[test]
+fn what_cannot_be_put_back_is_the_last_request_of_its_worker() {
+    let change = "posix_setrlimit(POSIX_RLIMIT_CORE, 0, 0) && posix_setsid() > 0";
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let change = format!("{change}; chroot('/')");
+    let folder = Folder::new();
+    folder.write("a.php", &format!("<?php {change}; echo 'done';"));
+    let mut host = Host::new();
+    assert!(host.fork().ask(&get("a.php").root(&folder.0)).done.leaving);
+    let mut app = Resident::serving(&format!("if ($at === 'a') {{ {change}; }} return 'done';"));
+    assert!(!app.ask("b").done.leaving);
+    assert!(app.ask("a").done.leaving);
+    assert_eq!(app.left(), Some(0));
 }

@@ -321,3 +321,36 @@ fn a_hundred_requests_wait_in_one_worker() {
         assert_eq!(answer.text(), n.to_string());
     }
 }
+
+/// Through a function of C, so that each level takes of the C stack as well.
+const DEEP: &str =
+    "function deep(int $n) { return $n === 0 ? 0 : 1 + array_map('deep', [$n - 1])[0]; }";
+
+#[test]
+fn recursion_goes_as_deep_as_in_a_script_per_request() {
+    for concurrency in [1, 16] {
+        let mut app = Resident::concurrent(
+            concurrency,
+            &format!(
+                "{DEEP} ini_set('memory_limit', '512M'); {}",
+                serve("return (string) deep(12000);")
+            ),
+        );
+        assert_eq!(app.get("a"), "12000");
+    }
+}
+
+#[test]
+fn a_coroutine_has_memory_for_what_it_uses_alone() {
+    let mut app = Resident::concurrent(
+        16,
+        &serve(
+            "$resident = fn () => (int) explode(' ', file_get_contents('/proc/self/statm'))[1] * 4;
+             $wait = fn () => Outboard\\sleep(0.01);
+             Outboard\\concurrently([$wait]); $before = $resident();
+             Outboard\\concurrently(array_fill(0, 40, $wait)); return (string) ($resident() - $before);",
+        ),
+    );
+    let grown_kib: u32 = app.get("a").parse().unwrap();
+    assert!(grown_kib < 40 * 128, "{grown_kib} KiB for 40 coroutines");
+}

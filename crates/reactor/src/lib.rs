@@ -28,4 +28,6 @@ pub use reactor::{MemorySource, now_ms, run, spawn, wake, wake_all, watch_memory
 pub use signal::{Signals, signals};
 pub use source::{Interest, Source};
 pub use stream::{Accepted, Listener, Peer, Stream};
-pub use timer::{Elapsed, clear_deadline, deadline_passed, set_deadline, sleep, with_deadline};
+pub use timer::{
+    Elapsed, clear_deadline, deadline_ms, deadline_passed, set_deadline, sleep, with_deadline,
+};

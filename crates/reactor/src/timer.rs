@@ -90,10 +90,14 @@ pub fn clear_deadline() {
     set_deadline(u64::MAX);
 }
 
+/// The current task's deadline; `u64::MAX` when it has none.
+pub fn deadline_ms() -> u64 {
+    with(|reactor| reactor.executor.borrow_mut().deadline(current_task()))
+}
+
 /// Whether the current task's deadline has passed.
 pub fn deadline_passed() -> bool {
-    let deadline_ms = with(|reactor| reactor.executor.borrow_mut().deadline(current_task()));
-    deadline_ms <= now_ms()
+    deadline_ms() <= now_ms()
 }
 
 /// Runs `future` until `at_ms` at most. Deadlines do not nest: the innermost one counts.

@@ -17,6 +17,8 @@ pub struct Grants {
     pub files: Vec<PathBuf>,
     /// Files that are appended to, and made anew after a rotation.
     pub logs: Vec<PathBuf>,
+    /// Sockets and the pid file, in folders of root's: they go when the server stops.
+    pub leftovers: Vec<PathBuf>,
 }
 
 impl Grants {
@@ -40,6 +42,10 @@ impl Grants {
 
     pub(crate) fn check_log(&self, path: &Path) -> Result<(), String> {
         Self::check(&self.logs, path, "log")
+    }
+
+    pub(crate) fn check_leftover(&self, path: &Path) -> Result<(), String> {
+        Self::check(&self.leftovers, path, "leftover")
     }
 
     fn check(granted: &[PathBuf], path: &Path, what: &str) -> Result<(), String> {
@@ -72,5 +78,6 @@ mod tests {
         assert!(grants.check_start(Path::new("/bin/sh"), (33, 33)).is_err());
         assert!(grants.check_file(&host).is_err());
         assert!(grants.check_log(&host).is_err());
+        assert!(grants.check_leftover(&host).is_err());
     }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Order {
     Read(PathBuf),
     /// Open a log for appending.
     Append(PathBuf),
+    /// Remove what the server leaves behind.
+    Remove(PathBuf),
 }
 
 /// Spawner → gateway.

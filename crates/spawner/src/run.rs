@@ -116,6 +116,11 @@ impl Server {
             }
             Order::Read(path) => self.read(&path),
             Order::Append(path) => self.append(&path),
+            Order::Remove(path) => {
+                self.grants.check_leftover(&path).map_err(refused)?;
+                std::fs::remove_file(path).map_err(failed)?;
+                Ok((Answer::Done, None))
+            }
         }
     }
 

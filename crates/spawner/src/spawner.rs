@@ -91,6 +91,14 @@ impl Spawner {
         self.open(&Order::Append(path.to_owned()))
     }
 
+    /// Removes a file that was granted as one that the server leaves behind.
+    ///
+    /// # Errors
+    /// It was not granted, or what `unlink(2)` reports.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        self.ask(&Order::Remove(path.to_owned()), &[]).map(drop)
+    }
+
     fn open(&self, order: &Order) -> io::Result<File> {
         match self.ask(order, &[])? {
             (Answer::Opened, mut opened) => opened.pop().map(File::from).ok_or_else(misunderstood),

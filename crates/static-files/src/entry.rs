@@ -21,7 +21,7 @@ use crate::conditions::Validators;
 use crate::head::{self, Line, Lines};
 use crate::mime;
 use crate::resolve::{ForbiddenReason, READ, Refusal, Resolver, errno_of};
-use crate::source::{NameKind, SourceNames};
+use crate::source::SourceNames;
 use crate::stamp::Stamp;
 
 /// The last second that an HTTP-date can name: the end of the year 9999.
@@ -341,7 +341,7 @@ fn is_php_by_its_own_name(file: &File, names: &SourceNames) -> bool {
     let place = format!("/proc/self/fd/{}", file.as_raw_fd());
     let path = std::fs::read_link(place).ok();
     let name = path.as_deref().and_then(Path::file_name);
-    name.is_some_and(|name| names.classify(name.as_bytes()) != NameKind::Plain)
+    name.is_some_and(|name| names.is_php(name.as_bytes()))
 }
 
 fn stamp_of(file: &File) -> Result<Stamp, Refusal> {

@@ -2,7 +2,7 @@
 //! parts comes out.
 //!
 //! The gateway's I/O thread asks [`Root::lookup`] what a request path names (a file, a directory,
-//! a script, nothing, or something it must not touch), hands the [`Entry`] and the request's
+//! a script, nothing, something private, or something it must not touch), hands the [`Entry`] and the request's
 //! conditional headers to [`plan`], and writes what the [`Plan`] says: small bodies from memory
 //! together with the head, larger ones by sendfile(2).
 //!
@@ -19,6 +19,7 @@ mod head;
 mod mime;
 mod options;
 mod plan;
+mod private;
 mod ranges;
 mod resolve;
 mod root;

@@ -40,6 +40,9 @@ pub struct RootOptions {
     /// names it in `php_suffixes`. Copies of a source that editors and archivers leave behind
     /// (`config.php~`, `config.php.bak`, `index.php.gz`) are refused with it.
     pub source_suffixes: Vec<String>,
+    /// Whether names of databases, dumps, backups, logs and keys are told apart
+    /// ([`crate::Lookup::Private`]).
+    pub private_names: bool,
     /// Whether `.br`, `.zst` and `.gz` siblings are offered to clients that accept them. Only text
     /// and similar compressible types are looked at.
     pub precompressed: bool,
@@ -74,6 +77,7 @@ impl Default for RootOptions {
                 ".phtml", ".phar", ".phps", ".pht", ".php3", ".php4", ".php5", ".php7", ".php8",
                 ".inc",
             ]),
+            private_names: true,
             precompressed: true,
             mime_overrides: BTreeMap::new(),
             cache_control: None,
@@ -87,14 +91,15 @@ impl Default for RootOptions {
 
 impl RootOptions {
     /// Options for a folder that an application hands files out of by X-Sendfile or
-    /// X-Accel-Redirect: the application has already decided, so dot files and sources are
-    /// ordinary files, and it may just have written the file, so what is remembered is compared
-    /// with the file system each time. Symbolic links still must not leave the folder.
+    /// X-Accel-Redirect: the application has already decided, so dot files, sources and private
+    /// names are ordinary files, and it may just have written the file, so what is remembered is
+    /// compared with the file system each time. Symbolic links still must not leave the folder.
     pub fn for_sendfile() -> Self {
         Self {
             dot_files: true,
             php_suffixes: Vec::new(),
             source_suffixes: Vec::new(),
+            private_names: false,
             cache_valid_ms: 0,
             negative_valid_ms: 0,
             ..Self::default()

@@ -63,10 +63,10 @@ impl ForbiddenReason {
         }
     }
 
-    /// What the operator can do about it, in the words of the configuration's `static_files`.
+    /// What the operator can do about it, in the words of the configuration.
     pub fn hint(self) -> Option<&'static str> {
         Some(match self {
-            Self::DotFile => "name it in `static_files.dot_names` to serve it",
+            Self::DotFile => "name it in `static.dot_names` to serve it",
             Self::Symlink | Self::SymlinkEscape => {
                 "set `static.symlinks = \"owner\"` to follow links whose target has the same \
                  owner, or \"always\" to follow all"

@@ -96,6 +96,9 @@ impl std::error::Error for LookupError {}
 pub enum Lookup {
     /// A regular file to be served.
     File(Rc<Entry>),
+    /// A regular file whose name says that visitors are not meant to have it: a database, a backup,
+    /// a log, a key.
+    Private(Rc<Entry>),
     /// A folder. If the path does not end in a slash, the client is to be sent to where it does.
     Directory,
     /// A PHP script to be run. It need not be readable for the gateway.
@@ -163,7 +166,11 @@ impl Root {
                 mime_overrides: mime_overrides.collect(),
                 cache_control: options.cache_control.map(Rc::from),
                 small_file_bytes: options.small_file_bytes,
-                names: SourceNames::new(&options.php_suffixes, &options.source_suffixes),
+                names: SourceNames::new(
+                    &options.php_suffixes,
+                    &options.source_suffixes,
+                    options.private_names,
+                ),
                 boundary_key: RandomState::new(),
             },
             dot_files: options.dot_files,
@@ -187,8 +194,8 @@ impl Root {
         let memory = self.cache.borrow_mut().get(path, now_ms);
         match memory {
             Memory::Fresh(found) => return found,
-            Memory::Stale(Lookup::File(entry)) if self.is_current(&entry, path) => {
-                return self.remember(path, Lookup::File(entry), now_ms);
+            Memory::Stale(found) if self.is_current(&found, path) => {
+                return self.remember(path, found, now_ms);
             }
             Memory::Stale(_) | Memory::Unknown => {}
         }
@@ -247,13 +254,20 @@ impl Root {
         }
     }
 
-    fn is_current(&self, entry: &Entry, path: &[u8]) -> bool {
-        entry.is_current(&self.resolver.borrow(), relative(path))
+    fn is_current(&self, found: &Lookup, path: &[u8]) -> bool {
+        match found {
+            Lookup::File(entry) | Lookup::Private(entry) => {
+                entry.is_current(&self.resolver.borrow(), relative(path))
+            }
+            _ => false,
+        }
     }
 
     fn remember(&self, path: &[u8], found: Lookup, now_ms: u64) -> Lookup {
         let valid_ms = match found {
-            Lookup::File(_) | Lookup::Directory | Lookup::Script => self.cache_valid_ms,
+            Lookup::File(_) | Lookup::Private(_) | Lookup::Directory | Lookup::Script => {
+                self.cache_valid_ms
+            }
             Lookup::NotFound | Lookup::Forbidden(_) => self.negative_valid_ms,
             Lookup::Error(_) => return found,
         };
@@ -293,14 +307,14 @@ impl Root {
             Err(refusal) => refusal.into(),
             Ok(FileType::Directory) => Lookup::Directory,
             Ok(FileType::RegularFile) => {
-                match self.entry_rules.names.classify(last_component(relative)) {
-                    NameKind::Script => Lookup::Script,
-                    NameKind::Source => Lookup::Forbidden(ForbiddenReason::PhpSource),
-                    NameKind::Plain => match Entry::open(&resolver, relative, &self.entry_rules) {
-                        Ok(entry) => Lookup::File(Rc::new(entry)),
-                        Err(refusal) => refusal.into(),
-                    },
-                }
+                let open = || Entry::open(&resolver, relative, &self.entry_rules).map(Rc::new);
+                let found = match self.entry_rules.names.classify(last_component(relative)) {
+                    NameKind::Script => Ok(Lookup::Script),
+                    NameKind::Source => Ok(Lookup::Forbidden(ForbiddenReason::PhpSource)),
+                    NameKind::Private => open().map(Lookup::Private),
+                    NameKind::Plain => open().map(Lookup::File),
+                };
+                found.unwrap_or_else(Lookup::from)
             }
             Ok(_) => Lookup::Forbidden(ForbiddenReason::NotRegular),
         }

@@ -1,7 +1,7 @@
-//! Which file names are PHP: scripts to run, sources never to show, or plain files. Lexical only;
-//! asked by [`crate::Root`] about regular files it has already found.
+//! What a file is by its name: a script to run, a source never to show, private, or plain. Lexical
+//! only; asked by [`crate::Root`] about regular files it has already found.
 
-use crate::mime;
+use crate::{mime, private};
 
 /// Suffixes that archivers and pre-compression add behind a name without hiding what it is.
 const WRAPPERS: [&[u8]; 5] = [b".gz", b".br", b".zst", b".bz2", b".xz"];
@@ -13,20 +13,28 @@ pub(crate) enum NameKind {
     Script,
     /// PHP, or a left-over copy of it: neither run nor served.
     Source,
+    /// A database, a backup, a log, a key, a source under the name of a text or an archive: served
+    /// only if somebody says so.
+    Private,
     /// Anything else.
     Plain,
 }
+
+/// Endings under which `config.php.txt` is a copy to look at. As a page or an image
+/// (`Foo.php.html`, `Foo.php.png`) it is somebody's choice.
+const SHOWN_AS: [&[u8]; 7] = [b"txt", b"text", b"zip", b"tar", b"tgz", b"rar", b"7z"];
 
 /// The root's suffix lists, in lower case.
 #[derive(Debug)]
 pub(crate) struct SourceNames {
     scripts: Vec<Box<[u8]>>,
     sources: Vec<Box<[u8]>>,
+    knows_private: bool,
 }
 
 impl SourceNames {
     /// Suffixes are given with or without their leading dot, in any case.
-    pub(crate) fn new(scripts: &[String], sources: &[String]) -> Self {
+    pub(crate) fn new(scripts: &[String], sources: &[String], knows_private: bool) -> Self {
         let lower = |suffixes: &[String]| {
             suffixes
                 .iter()
@@ -35,12 +43,17 @@ impl SourceNames {
                 .map(|suffix| format!(".{}", suffix.to_ascii_lowercase()).into_bytes().into())
                 .collect()
         };
-        Self { scripts: lower(scripts), sources: lower(sources) }
+        Self { scripts: lower(scripts), sources: lower(sources), knows_private }
     }
 
-    /// Whether no name is anything but plain.
+    /// Whether no name is one of PHP.
     pub(crate) fn is_empty(&self) -> bool {
         self.scripts.is_empty() && self.sources.is_empty()
+    }
+
+    /// Whether the name is of PHP, to be run or not.
+    pub(crate) fn is_php(&self, name: &[u8]) -> bool {
+        matches!(self.classify(name), NameKind::Script | NameKind::Source)
     }
 
     /// Whether the name ends in a suffix that is run.
@@ -57,6 +70,10 @@ impl SourceNames {
         if self.is_source(bare) || self.is_copy_of_source(bare) {
             return NameKind::Source;
         }
+        let is_private = || private::is_private(name) || private::is_private(bare);
+        if self.knows_private && (is_private() || self.is_shown_source(bare)) {
+            return NameKind::Private;
+        }
         NameKind::Plain
     }
 
@@ -65,16 +82,24 @@ impl SourceNames {
     }
 
     /// `config.php.bak`, `config.php.2024`: a source suffix inside of the name and an ending that
-    /// no table knows. `notes.php.txt` is somebody's choice and stays plain.
+    /// no table knows.
     fn is_copy_of_source(&self, name: &[u8]) -> bool {
+        mime::built_in(name).is_none() && self.has_source_suffix_within(name)
+    }
+
+    /// `config.php.txt`, `config.php.zip`.
+    fn is_shown_source(&self, name: &[u8]) -> bool {
+        let ending = memchr::memrchr(b'.', name).map_or(&b""[..], |dot| &name[dot + 1..]);
+        SHOWN_AS.iter().any(|shown| ending.eq_ignore_ascii_case(shown))
+            && self.has_source_suffix_within(name)
+    }
+
+    fn has_source_suffix_within(&self, name: &[u8]) -> bool {
         let Some(dot) = memchr::memrchr(b'.', name) else { return false };
-        mime::built_in(name).is_none()
-            && name[..dot].split(|&byte| byte == b'.').skip(1).any(|part| {
-                self.scripts
-                    .iter()
-                    .chain(&self.sources)
-                    .any(|suffix| suffix[1..].eq_ignore_ascii_case(part))
-            })
+        name[..dot].split(|&byte| byte == b'.').skip(1).any(|part| {
+            let mut suffixes = self.scripts.iter().chain(&self.sources);
+            suffixes.any(|suffix| suffix[1..].eq_ignore_ascii_case(part))
+        })
     }
 }
 
@@ -102,7 +127,8 @@ mod tests {
 
     fn classify(name: &str) -> NameKind {
         let options = RootOptions::default();
-        SourceNames::new(&options.php_suffixes, &options.source_suffixes).classify(name.as_bytes())
+        SourceNames::new(&options.php_suffixes, &options.source_suffixes, true)
+            .classify(name.as_bytes())
     }
 
     #[test]
@@ -138,7 +164,7 @@ mod tests {
     #[test]
     fn other_names_are_plain() {
         for name in
-            ["a.txt", "php", "aphp", ".php", "a.phpx", "a.php.txt", "a.php.png", "a.tar.gz", "inc"]
+            ["a.txt", "php", "aphp", ".php", "a.phpx", "a.php.html", "a.php.png", "a.tar.gz", "inc"]
         {
             assert_eq!(classify(name), NameKind::Plain, "{name}");
         }
@@ -146,8 +172,24 @@ mod tests {
 
     #[test]
     fn empty_lists_make_everything_plain() {
-        let none = SourceNames::new(&[], &[]);
+        let none = SourceNames::new(&[], &[], false);
         assert_eq!(none.classify(b"index.php"), NameKind::Plain);
         assert_eq!(none.classify(b"index.php.bak"), NameKind::Plain);
+        assert_eq!(none.classify(b"db.sqlite"), NameKind::Plain);
+    }
+
+    #[test]
+    fn private_names_are_known_compressed_and_sources_as_texts_too() {
+        for name in [
+            "dump.sql",
+            "dump.sql.gz",
+            "db.sqlite.bz2",
+            "a.log.2.gz",
+            "a.php.txt",
+            "a.inc.ZIP",
+            "a~",
+        ] {
+            assert_eq!(classify(name), NameKind::Private, "{name}");
+        }
     }
 }

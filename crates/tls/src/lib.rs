@@ -20,6 +20,5 @@ mod session;
 
 pub use client::{Trust, client_settings};
 pub use io::Io;
-pub use rustls::ServerConfig;
-pub use server::{CertificateFiles, Open, server_settings};
+pub use server::{CertificateFiles, Chosen, Open, ServerSettings};
 pub use session::Session;

@@ -2,11 +2,12 @@
 //!
 //! Owned by one connection; everything polls the socket for the current task. Invariants: an end of
 //! the stream without the peer's `close_notify` is an error and never an end of data (RFC 8446
-//! 6.1); between two requests a session keeps no buffers.
+//! 6.1); after an error nothing is sent but the alert; between two requests a session keeps no buffers.
 
+use crate::server::ServerSettings;
 use outboard_reactor::Stream;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConnection};
 use std::io::{self, BufRead, IoSlice, Write};
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -24,6 +25,8 @@ pub struct Session {
     /// Records that the socket has not taken yet.
     outgoing: Vec<u8>,
     is_abandoned: bool,
+    /// Whether the peer broke the protocol.
+    has_failed: bool,
 }
 
 impl Session {
@@ -44,14 +47,15 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::connect`].
-    pub async fn accept(stream: Stream, settings: Arc<ServerConfig>) -> io::Result<Self> {
-        let session = ServerConnection::new(settings).map_err(io::Error::other)?;
+    pub async fn accept(stream: Stream, settings: &ServerSettings) -> io::Result<Self> {
+        let session = ServerConnection::new(settings.rustls.clone()).map_err(io::Error::other)?;
         Self::begin(stream, session.into()).await
     }
 
     async fn begin(stream: Stream, session: Connection) -> io::Result<Self> {
         let (incoming, outgoing) = (Vec::new(), Vec::new());
-        let mut one = Self { stream, session, incoming, outgoing, is_abandoned: false };
+        let mut one =
+            Self { stream, session, incoming, outgoing, is_abandoned: false, has_failed: false };
         std::future::poll_fn(|_| one.poll_handshake()).await?;
         Ok(one)
     }
@@ -59,6 +63,14 @@ impl Session {
     /// What is below.
     pub fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// The name that the client asked for (RFC 6066 3).
+    pub fn server_name(&self) -> Option<&str> {
+        match &self.session {
+            Connection::Server(session) => session.server_name(),
+            Connection::Client(_) => None,
+        }
     }
 
     /// Whether both sides chose HTTP/2 (RFC 7301).
@@ -94,10 +106,21 @@ impl Session {
         }
         let taken = self.session.read_tls(&mut &self.incoming[..])?;
         self.incoming.drain(..taken);
-        self.session
-            .process_new_packets()
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if let Err(error) = self.session.process_new_packets() {
+            return Poll::Ready(Err(self.fail(error)));
+        }
         Poll::Ready(Ok(taken))
+    }
+
+    /// Ends a session in which nothing can be believed any more: the alert that says why is the last
+    /// that is sent, and no `close_notify` follows it (RFC 8446 6.2).
+    fn fail(&mut self, error: rustls::Error) -> io::Error {
+        let _ = self.poll_flush();
+        // What is left unread when the socket is closed would destroy the alert on its way.
+        let mut unread = Vec::with_capacity(READ_BYTES);
+        let _ = self.stream.try_read(&mut unread);
+        self.has_failed = true;
+        io::Error::new(io::ErrorKind::InvalidData, error)
     }
 
     /// Whether a read would not wait.
@@ -132,6 +155,9 @@ impl Session {
 
     /// Takes data to send, as much as there is room for.
     pub fn poll_write(&mut self, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if self.has_failed {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         // What was taken before goes first, so that the session's buffer stays bounded.
         ready!(self.poll_flush())?;
         let taken = self.session.writer().write_vectored(slices)?;
@@ -158,7 +184,9 @@ impl Session {
 
     /// Says that nothing more will be sent, as far as the socket takes it at once.
     pub fn close(&mut self) {
-        self.session.send_close_notify();
+        if !self.has_failed {
+            self.session.send_close_notify();
+        }
         let _ = self.poll_flush();
     }
 

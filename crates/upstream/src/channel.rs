@@ -3,6 +3,7 @@
 //! Given by [`crate::Client::dial`], and by a [`crate::Response`] that switched protocols; whoever has
 //! it owns what is said.
 
+use crate::account::Share;
 use crate::transport::Transport;
 use std::io;
 use std::task::Poll;
@@ -24,11 +25,13 @@ pub struct Channel {
     transport: Transport,
     /// What came before it was one.
     ahead: Vec<u8>,
+    /// Counts it.
+    _share: Option<Share>,
 }
 
 impl Channel {
-    pub(crate) fn new(transport: Transport, ahead: Vec<u8>) -> Self {
-        Self { transport, ahead }
+    pub(crate) fn new(transport: Transport, ahead: Vec<u8>, share: Option<Share>) -> Self {
+        Self { transport, ahead, _share: share }
     }
 
     /// Appends what has come; 0 at the end of the stream. The current task is woken for more.

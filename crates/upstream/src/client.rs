@@ -13,6 +13,7 @@ use crate::http2::{self, Multiplexed};
 use crate::names::Names;
 use crate::request::Request;
 use crate::response::{Body, Deadline, Response, ResponseFacts};
+use crate::sockets::{Socket, Sockets};
 use crate::tcp;
 use crate::tls::{Sessions, Wish};
 use crate::transport::Transport;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub waiting_per_host: usize,
     /// How long they wait.
     pub wait_ms: u64,
+    /// Connections to all hosts.
+    pub connections: usize,
     /// Idle connections that are kept to one host.
     pub idle_per_host: usize,
     /// How long they are kept.
@@ -53,6 +56,7 @@ impl Default for Settings {
             requests_per_host: 1024,
             waiting_per_host: 1024,
             wait_ms: 1_000,
+            connections: 16_384,
             idle_per_host: 512,
             idle_timeout_ms: 30_000,
             ca_file: None,
@@ -66,6 +70,7 @@ pub struct Client {
     settings: Settings,
     hosts: RefCell<HashMap<Box<str>, Rc<Host>>>,
     names: Names,
+    sockets: Rc<Sockets>,
     sessions: Sessions,
     counters: RefCell<Counters>,
     sweeping: Cell<bool>,
@@ -90,6 +95,7 @@ impl Client {
     pub fn new(settings: Settings) -> Rc<Self> {
         Rc::new(Self {
             sessions: Sessions::new(settings.ca_file.clone()),
+            sockets: Sockets::new(settings.connections),
             settings,
             hosts: RefCell::default(),
             names: Names::default(),
@@ -139,7 +145,8 @@ impl Client {
         deadline: Deadline,
     ) -> Result<Upload, Error> {
         let host = self.host(&request.url);
-        let permit = host.enter(self.host_limits(), deadline.at_ms).await?;
+        let limits = self.host_limits();
+        let permit = host.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
         let wish = request.url.is_https().then_some(Wish { verify: request.verify, http2: false });
         let connection = match host.take_idle(wish) {
             Some(connection) => connection,
@@ -204,7 +211,8 @@ impl Client {
         deadline: Deadline,
     ) -> Result<Response, Error> {
         let host = self.host(&request.url);
-        let permit = host.enter(self.host_limits(), deadline.at_ms).await?;
+        let limits = self.host_limits();
+        let permit = host.enter(limits, request.account.as_ref(), deadline.at_ms).await?;
         let most = if request.is_idempotent() { request.retries } else { 0 };
         let mut retries = 0;
         let mut may_pool = true;
@@ -293,16 +301,17 @@ impl Client {
         if let Some(way) = self.known_way(host, Some(wish), may_pool) {
             return Ok(way);
         }
-        match self.connect(request, Some(wish), deadline).await? {
-            Transport::Tls(tls) if tls.is_http2() => {
-                let shared = with_deadline(deadline.at_ms, Multiplexed::begin(tls)).await;
+        match self.connect(request, Some(wish), deadline).await?.into_http2() {
+            Ok((tls, socket)) => {
+                let begun = Multiplexed::begin(tls, socket);
+                let shared = with_deadline(deadline.at_ms, begun).await;
                 let shared = shared
                     .map_err(|Elapsed| Failed::Finally(deadline.error(&request.url)))?
                     .map_err(Failed::Finally)?;
                 host.share(wish, shared.clone());
                 Ok(Way::Http2(shared))
             }
-            transport => {
+            Err(transport) => {
                 turn.is_http1();
                 Ok(Way::Http1(Box::new(Connection::new(transport, Some(wish)))))
             }
@@ -354,7 +363,7 @@ impl Client {
         let wish = to.tls_verified.map(|verify| Wish { verify, http2: false });
         let name = format!("{}:{}", to.host, to.port);
         match self.reach(&to.host, to.port, &name, wish, until_ms).await {
-            Ok(transport) => Ok(Channel::new(transport, Vec::new())),
+            Ok(transport) => Ok(Channel::new(transport, Vec::new(), None)),
             Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
         }
     }
@@ -374,6 +383,7 @@ impl Client {
         };
         let addresses = with_deadline(until_ms, self.names.resolve(host)).await;
         let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
+        let socket = self.socket(name).map_err(Failed::Finally)?;
         let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
             if error.kind() == io::ErrorKind::TimedOut {
                 return late();
@@ -384,13 +394,34 @@ impl Client {
         })?;
         self.count(|counters| counters.connections += 1);
         match wish {
-            None => Ok(Transport::Plain(stream)),
+            None => Ok(Transport::plain(stream, socket)),
             Some(wish) => {
                 let session = self.sessions.connect(stream, host, wish);
                 let tls = with_deadline(until_ms, session).await;
                 let tls = tls.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
-                Ok(Transport::Tls(Box::new(tls)))
+                Ok(Transport::tls(tls, socket))
             }
+        }
+    }
+
+    /// The right to one more connection; the longest idle one is closed for it if need be.
+    fn socket(&self, name: &str) -> Result<Socket, Error> {
+        loop {
+            if let Some(socket) = self.sockets.take() {
+                return Ok(socket);
+            }
+            let hosts = self.hosts.borrow();
+            let idle = hosts.values().filter_map(|host| Some((host.idle_since_ms()?, host)));
+            let longest = idle.min_by_key(|(since_ms, _)| *since_ms);
+            let Some((_, host)) = longest.map(|(since_ms, host)| (since_ms, host.clone())) else {
+                let most = self.sockets.most();
+                let message = format!(
+                    "no connection to {name}: {most} are open to other servers, as many as may be"
+                );
+                return Err(Error::new(Kind::Busy, message));
+            };
+            drop(hosts);
+            host.close_longest_idle();
         }
     }
 

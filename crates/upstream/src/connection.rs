@@ -5,9 +5,11 @@
 //! never used again; what could be read in two ways is refused (RFC 9112 6.3, 11.2), because it
 //! would let one answer be taken for another's.
 
+use crate::account::Share;
 use crate::channel::Channel;
 use crate::error::{Error, Kind};
 use crate::request::Request;
+use crate::response::ResponseFacts;
 use crate::tls::Wish;
 use crate::transport::{READ_BYTES, Transport};
 use outboard_http1::{
@@ -17,7 +19,7 @@ use std::io;
 
 /// Bodies up to this go out in one write with their head.
 const COPY_BYTES: usize = 16 * 1024;
-/// Interim answers (RFC 9110 15.2) that are passed over before one.
+/// Interim answers (RFC 9110 15.2) that there may be before one.
 const INTERIM_MAX: u32 = 16;
 const LIMITS: HeadLimits =
     HeadLimits { request_line_bytes: 8 * 1024, header_bytes: 256 * 1024, header_count: 256 };
@@ -119,7 +121,7 @@ impl Connection {
         self.transport.write_all(bytes, b"").await
     }
 
-    /// Waits for the head of the answer, past interim ones.
+    /// Waits for the head of the answer, past interim ones, which go to who wants them.
     pub(crate) async fn read_head(&mut self, request: &Request) -> Result<Head, Broken> {
         self.was_used = true;
         let broken = |why: &str| {
@@ -156,6 +158,12 @@ impl Connection {
             interim += 1;
             if interim > INTERIM_MAX {
                 return Err(broken("too many interim answers"));
+            }
+            if let Some(interims) = &request.interims {
+                let fields: Vec<_> = self.parser.headers(&self.input).collect();
+                let status = self.parser.status();
+                let facts = ResponseFacts::new(request, status, 1, fields.iter().copied());
+                interims.add(status, facts.headers);
             }
             self.input.drain(..head_len);
             self.parser.reset();
@@ -252,10 +260,10 @@ impl Body {
     }
 
     /// The connection and what came behind the head, when it speaks something else from now on.
-    pub(crate) fn into_channel(self) -> Channel {
+    pub(crate) fn into_channel(self, share: Option<Share>) -> Channel {
         let Connection { transport, mut input, .. } = *self.connection;
         input.drain(..self.at);
-        Channel::new(transport, input)
+        Channel::new(transport, input, share)
     }
 
     /// Waits for more of it and appends that to `out`.

@@ -4,6 +4,7 @@
 //! from before its connection to the end of its answer; permits are given in the order in which
 //! they were asked for; an idle connection was read to the end of its last answer.
 
+use crate::account::{Account, Share};
 use crate::connection::Connection;
 use crate::error::{Error, Kind};
 use crate::http2::{Multiplexed, Opening};
@@ -72,11 +73,13 @@ impl Host {
     pub(crate) async fn enter(
         self: &Rc<Self>,
         limits: HostLimits,
+        account: Option<&Rc<Account>>,
         until_ms: u64,
     ) -> Result<Permit, Error> {
+        let share = account.map(Account::enter).transpose()?;
         if self.under_way.get() < limits.under_way {
             self.under_way.set(self.under_way.get() + 1);
-            return Ok(Permit { host: self.clone() });
+            return Ok(Permit { host: self.clone(), share });
         }
         let busy = |what: &str| {
             let most = limits.under_way;
@@ -98,7 +101,7 @@ impl Host {
             }),
         );
         match granted.await {
-            Ok(()) => Ok(queued.into_permit()),
+            Ok(()) => Ok(queued.into_permit(share)),
             Err(Elapsed) => Err(busy(", and none ended in time")),
         }
     }
@@ -126,6 +129,18 @@ impl Host {
                 return Some(connection);
             }
         }
+    }
+
+    /// Since when its longest idle connection is.
+    pub(crate) fn idle_since_ms(&self) -> Option<u64> {
+        self.idle.borrow().first().map(|idle| idle.since_ms)
+    }
+
+    pub(crate) fn close_longest_idle(&self) {
+        let mut idle = self.idle.borrow_mut();
+        let closed = (!idle.is_empty()).then(|| idle.remove(0));
+        drop(idle);
+        drop(closed);
     }
 
     /// Keeps a connection for the next request, unless enough are kept.
@@ -193,11 +208,17 @@ impl Host {
 #[derive(Debug)]
 pub(crate) struct Permit {
     host: Rc<Host>,
+    share: Option<Share>,
 }
 
 impl Permit {
     pub(crate) fn host(&self) -> &Rc<Host> {
         &self.host
+    }
+
+    /// What is left of it when the connection speaks something else from now on.
+    pub(crate) fn into_channel(mut self) -> Option<Share> {
+        self.share.take().map(Share::into_channel)
     }
 }
 
@@ -214,9 +235,9 @@ struct Queued {
 }
 
 impl Queued {
-    fn into_permit(self) -> Permit {
+    fn into_permit(self, share: Option<Share>) -> Permit {
         self.ticket.state.set(Place::GaveUp);
-        Permit { host: self.host.clone() }
+        Permit { host: self.host.clone(), share }
     }
 }
 
@@ -240,20 +261,20 @@ mod tests {
     fn permits_go_round_in_order_and_those_who_give_up_are_passed_over() {
         run(async {
             let host = Rc::new(Host::new("http://a"));
-            let first = host.enter(LIMITS, u64::MAX).await.unwrap();
+            let first = host.enter(LIMITS, None, u64::MAX).await.unwrap();
             let order = Rc::new(RefCell::new(Vec::new()));
             for name in ["gives up", "second"] {
                 let (host, order) = (host.clone(), order.clone());
                 let until_ms = if name == "second" { u64::MAX } else { now_ms() + 30 };
                 spawn(async move {
-                    let entered = host.enter(LIMITS, until_ms).await;
+                    let entered = host.enter(LIMITS, None, until_ms).await;
                     order.borrow_mut().push((name, entered.map(drop).map_err(|e| e.kind)));
                 });
             }
             while host.waiting.borrow().len() < 2 {
                 sleep(1).await;
             }
-            let full = host.enter(LIMITS, u64::MAX).await.unwrap_err();
+            let full = host.enter(LIMITS, None, u64::MAX).await.unwrap_err();
             assert_eq!(full.kind, Kind::Busy);
             while order.borrow().is_empty() {
                 sleep(1).await;

@@ -8,6 +8,7 @@
 use crate::error::{Error, Kind};
 use crate::request::Request;
 use crate::response::ResponseFacts;
+use crate::sockets::Socket;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
@@ -16,6 +17,7 @@ use outboard_reactor::{TaskId, current_task, now_ms, spawn, wake};
 use outboard_tls::{Io, Session};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -52,7 +54,7 @@ pub(crate) enum Broken {
 
 impl Multiplexed {
     /// Speaks the preface; the connection then lives as long as somebody holds on to it.
-    pub(crate) async fn begin(tls: Box<Session>) -> Result<Self, Error> {
+    pub(crate) async fn begin(tls: Box<Session>, socket: Socket) -> Result<Self, Error> {
         let handshake = h2::client::Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -61,7 +63,10 @@ impl Multiplexed {
             .handshake(Io::new(tls));
         let (sender, connection) = handshake.await.map_err(|error| broken(&error))?;
         // How it ends is told to those who wait for their streams.
-        spawn(async move { drop(connection.await) });
+        spawn(async move {
+            drop(connection.await);
+            drop(socket);
+        });
         let state = Rc::new(State { used_ms: Cell::new(now_ms()) });
         Ok(Self { sender, state })
     }
@@ -94,12 +99,19 @@ impl Multiplexed {
             let body = Bytes::copy_from_slice(&request.body);
             stream.send_data(body, true).map_err(sort)?;
         }
+        let mut answer = answer;
+        let answer = poll_fn(|context| {
+            while let Some(interims) = &request.interims
+                && let Poll::Ready(Some(Ok(head))) = answer.poll_informational(context)
+            {
+                let (fields, status) = (fields_of(head.headers()), head.status().as_u16());
+                let facts = ResponseFacts::new(request, status, 2, fields.iter().copied());
+                interims.add(status, facts.headers);
+            }
+            Pin::new(&mut answer).poll(context)
+        });
         let (head, received) = answer.await.map_err(sort)?.into_parts();
-        let fields: Vec<(&[u8], &[u8])> = head
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
-            .collect();
+        let fields = fields_of(&head.headers);
         let facts = ResponseFacts::new(request, head.status.as_u16(), 2, fields.iter().copied());
         let length = fields.iter().find(|(name, _)| *name == b"content-length");
         let length = length.and_then(|(_, value)| str::from_utf8(value).ok()?.parse().ok());
@@ -107,6 +119,10 @@ impl Multiplexed {
         let over = received.is_end_stream();
         Ok((facts, Body { received, length, over }))
     }
+}
+
+fn fields_of(headers: &http::HeaderMap) -> Vec<(&[u8], &[u8])> {
+    headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 
 /// The request's head without what HTTP/2 says otherwise (RFC 9113 8.2.2, 8.3.1).

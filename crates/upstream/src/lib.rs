@@ -16,10 +16,13 @@
 //! | `host` | what is under way to one origin, and what is idle |
 //! | `names`, `tcp`, `tls`, `transport` | from a name to bytes |
 //! | `decode` | content codings |
+//! | `account`, `sockets` | what one caller, and all together, may have open |
+//! | `interim` | [`Interims`]: answers before the answer |
 //! | `job` | work that may be given up |
 //! | `url`, `error`, `counters` | what their names say |
 #![forbid(unsafe_code)]
 
+mod account;
 mod channel;
 mod client;
 mod connection;
@@ -30,20 +33,24 @@ mod error;
 pub mod fuzzing;
 mod host;
 mod http2;
+mod interim;
 mod job;
 mod names;
 mod request;
 mod response;
+mod sockets;
 mod tcp;
 mod tls;
 mod transport;
 mod upload;
 mod url;
 
+pub use account::Account;
 pub use channel::{Channel, Destination};
 pub use client::{Client, Settings};
 pub use counters::Counters;
 pub use error::{Error, Kind};
+pub use interim::{Interim, Interims};
 pub use job::Job;
 pub use request::{Request, RequestHeaders};
 pub use response::Response;

@@ -4,12 +4,15 @@
 //! redirect. Invariant: framing and the connection are the client's own, whatever headers the
 //! caller gives (RFC 9110 7.6.1); nothing in a header can end a line.
 
+use crate::account::Account;
 use crate::error::{Error, Kind};
+use crate::interim::Interims;
 use crate::upload::BodyLength;
 use crate::url::Url;
 use outboard_http1::{
     Method, write_content_length, write_head_end, write_header, write_request_line,
 };
+use std::rc::Rc;
 
 /// A request and its bounds.
 #[derive(Debug, Clone)]
@@ -41,6 +44,12 @@ pub struct Request {
     pub http2: bool,
     /// The protocol that the connection is to be switched to (RFC 9110 7.8); `101` is an answer then.
     pub switch_to: Option<Vec<u8>>,
+    /// Add `User-Agent` and `Accept` where the caller gives none.
+    pub introduces_itself: bool,
+    /// Where answers before the answer go; `None`: nowhere.
+    pub interims: Option<Rc<Interims>>,
+    /// Whose request it is.
+    pub account: Option<Rc<Account>>,
 }
 
 impl Request {
@@ -60,6 +69,9 @@ impl Request {
             decompress: true,
             http2: true,
             switch_to: None,
+            introduces_itself: true,
+            interims: None,
+            account: None,
         }
     }
 
@@ -120,7 +132,8 @@ impl Request {
         const AGENT: &[u8] = concat!("outboard/", env!("CARGO_PKG_VERSION")).as_bytes();
         const CODINGS: &[u8] = b"gzip, deflate, br, zstd";
         let fields: [(&[u8], &[u8]); 2] = [(b"User-Agent", AGENT), (b"Accept", b"*/*")];
-        let own = fields.into_iter().filter(|(name, _)| !self.headers.has(name));
+        let own = fields.into_iter();
+        let own = own.filter(|(name, _)| self.introduces_itself && !self.headers.has(name));
         let codings: (&[u8], &[u8]) = (b"Accept-Encoding", CODINGS);
         own.chain(self.decodes().then_some(codings))
     }

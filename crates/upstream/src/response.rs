@@ -135,7 +135,9 @@ impl Response {
     /// The connection, if it was switched to another protocol.
     pub fn into_channel(self) -> Option<Channel> {
         match self.content.under_way {
-            Some((Body::Http1(body), _)) if self.status == 101 => Some(body.into_channel()),
+            Some((Body::Http1(body), permit)) if self.status == 101 => {
+                Some(body.into_channel(permit.into_channel()))
+            }
             _ => None,
         }
     }

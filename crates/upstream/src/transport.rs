@@ -2,6 +2,7 @@
 //!
 //! Owned by one connection. Everything polls the socket for the current task of the loop.
 
+use crate::sockets::Socket;
 use outboard_reactor::Stream;
 use outboard_tls::Session;
 use std::future::poll_fn;
@@ -13,21 +14,46 @@ pub(crate) const READ_BYTES: usize = 16 * 1024;
 
 /// A connected peer.
 #[derive(Debug)]
-pub(crate) enum Transport {
+pub(crate) struct Transport {
+    bytes: Bytes,
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Bytes {
     Plain(Stream),
     Tls(Box<Session>),
 }
 
 impl Transport {
+    pub(crate) fn plain(stream: Stream, socket: Socket) -> Self {
+        Self { bytes: Bytes::Plain(stream), socket }
+    }
+
+    pub(crate) fn tls(session: Session, socket: Socket) -> Self {
+        Self { bytes: Bytes::Tls(Box::new(session)), socket }
+    }
+
+    /// The session of a peer that has chosen HTTP/2.
+    ///
+    /// # Errors
+    /// It has not.
+    pub(crate) fn into_http2(self) -> Result<(Box<Session>, Socket), Self> {
+        match self.bytes {
+            Bytes::Tls(session) if session.is_http2() => Ok((session, self.socket)),
+            bytes => Err(Self { bytes, ..self }),
+        }
+    }
+
     /// Waits for data and appends what there is; 0 at the end of the stream.
     pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         poll_fn(|_| self.poll_read(out)).await
     }
 
     pub(crate) fn poll_read(&mut self, out: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Tls(tls) => tls.poll_read(out),
-            Self::Plain(stream) => loop {
+        match &mut self.bytes {
+            Bytes::Tls(tls) => tls.poll_read(out),
+            Bytes::Plain(stream) => loop {
                 ready!(stream.source().poll_readable());
                 if out.capacity() - out.len() < READ_BYTES / 4 {
                     out.reserve(READ_BYTES);
@@ -41,14 +67,14 @@ impl Transport {
 
     /// Writes all of both pieces.
     pub(crate) async fn write_all(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Plain(stream) if body.is_empty() => {
+        match &mut self.bytes {
+            Bytes::Plain(stream) if body.is_empty() => {
                 stream.write_all(&mut [IoSlice::new(head)]).await
             }
-            Self::Plain(stream) => {
+            Bytes::Plain(stream) => {
                 stream.write_all(&mut [IoSlice::new(head), IoSlice::new(body)]).await
             }
-            Self::Tls(tls) => {
+            Bytes::Tls(tls) => {
                 for mut piece in [head, body] {
                     while !piece.is_empty() {
                         let slices = [IoSlice::new(piece)];
@@ -63,9 +89,9 @@ impl Transport {
 
     /// Takes bytes to send, as many as there is room for.
     pub(crate) fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Tls(tls) => tls.poll_write(&[IoSlice::new(bytes)]),
-            Self::Plain(stream) => loop {
+        match &mut self.bytes {
+            Bytes::Tls(tls) => tls.poll_write(&[IoSlice::new(bytes)]),
+            Bytes::Plain(stream) => loop {
                 if let Some(count) = stream.try_write(&[IoSlice::new(bytes)])? {
                     return Poll::Ready(Ok(count));
                 }
@@ -76,37 +102,37 @@ impl Transport {
 
     /// Hands over what [`Self::poll_write`] took.
     pub(crate) fn poll_flush(&mut self) -> Poll<io::Result<()>> {
-        match self {
-            Self::Tls(tls) => tls.poll_flush(),
-            Self::Plain(_) => Poll::Ready(Ok(())),
+        match &mut self.bytes {
+            Bytes::Tls(tls) => tls.poll_flush(),
+            Bytes::Plain(_) => Poll::Ready(Ok(())),
         }
     }
 
     /// Ends the sending side, as far as the socket takes that at once.
     pub(crate) fn end(&mut self) {
-        match self {
-            Self::Tls(tls) => tls.close(),
-            Self::Plain(stream) => stream.shutdown_write(),
+        match &mut self.bytes {
+            Bytes::Tls(tls) => tls.close(),
+            Bytes::Plain(stream) => stream.shutdown_write(),
         }
     }
 
     /// Whether an idle connection can take a request: the peer has neither closed it nor sent
     /// anything that nobody asked for.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        let stream = match self {
-            Self::Plain(stream) => stream,
-            Self::Tls(tls) => tls.stream(),
+        let stream = match &mut self.bytes {
+            Bytes::Plain(stream) => stream,
+            Bytes::Tls(tls) => tls.stream(),
         };
         if stream.source().poll_readable().is_pending() {
             return true;
         }
-        match self {
+        match &mut self.bytes {
             // News of TLS need not be data (session tickets), so the session has to look.
-            Self::Tls(tls) => {
+            Bytes::Tls(tls) => {
                 let mut nothing = Vec::new();
                 tls.poll_read(&mut nothing).is_pending()
             }
-            Self::Plain(stream) => {
+            Bytes::Plain(stream) => {
                 let mut byte = Vec::with_capacity(1);
                 matches!(stream.try_read(&mut byte), Ok(None))
             }

@@ -8,19 +8,27 @@ const NAMES: &str = "REMOTE_ADDR,HTTPS,REQUEST_SCHEME,HTTP_HOST,SERVER_NAME";
 const FIELDS: &str = "X-Forwarded-For: 203.0.113.9, 198.51.100.7\r\nX-Forwarded-Proto: https\r\n\
                       X-Forwarded-Host: shop.example\r\n";
 
-/// Two listeners: the first one trusts this machine, the second one nobody, the third one half.
+/// Four listeners: the first one trusts this machine in everything, the second one nobody, the
+/// third one half, the fourth one as far as is usual.
 fn proxied() -> &'static Configured {
     static PROXIED: LazyLock<Configured> = LazyLock::new(|| {
         let text = "
             [[listen]]
             address = \"127.0.0.1:0\"
             trusted_proxies = [\"127.0.0.0/8\", \"198.51.100.0/24\"]
+            forwarded_headers = [\"for\", \"proto\", \"host\"]
             [[listen]]
             address = \"127.0.0.2:0\"
             [[listen]]
             address = \"127.0.0.3:0\"
             trusted_proxies = [\"127.0.0.0/8\"]
             forwarded_headers = [\"proto\"]
+            [[listen]]
+            address = \"127.0.0.4:0\"
+            trusted_proxies = [\"127.0.0.0/8\"]
+            [[listen]]
+            address = \"127.0.0.5:0\"
+            trusted_proxies = [\"192.0.2.1\"]
             [app.site]
             root = \"www\"
             [php.ini]
@@ -77,6 +85,69 @@ fn only_the_named_headers_are_believed() {
         FIELDS,
         "REMOTE_ADDR=127.0.0.1\nHTTPS=on\nREQUEST_SCHEME=https\nHTTP_HOST=a\nSERVER_NAME=a\n",
     );
+}
+
+/// A proxy that says nothing of the host hands through what a visitor says.
+#[test]
+fn the_forwarded_host_is_believed_only_if_that_is_asked_for() {
+    let seen = "REMOTE_ADDR=127.0.0.1\nHTTPS=(none)\nREQUEST_SCHEME=http\nHTTP_HOST=a\n\
+                SERVER_NAME=a\n";
+    sees(3, "X-Forwarded-Host: evil.test\r\nForwarded: host=evil.test\r\n", seen);
+}
+
+#[test]
+fn of_several_forwarded_hosts_and_schemes_the_nearest_proxys_counts() {
+    let seen = "REMOTE_ADDR=127.0.0.1\nHTTPS=on\nREQUEST_SCHEME=https\nHTTP_HOST=b.test:81\n\
+                SERVER_NAME=b.test\n";
+    sees(
+        0,
+        "X-Forwarded-Host: evil.test\r\nX-Forwarded-Host: evil.test, b.test:81\r\n\
+         X-Forwarded-Proto: http\r\nX-Forwarded-Proto: http, https\r\n",
+        seen,
+    );
+}
+
+#[test]
+fn a_forwarded_host_that_is_none_is_400_as_such_a_host_is() {
+    for host in ["a@evil.test/x", "evil.test/", "a b", "[::1", "a:b", "<script>", "é.test"] {
+        let mut wire = Wire::open(proxied().address_of(0));
+        wire.send(format!(
+            "GET /server.php?names={NAMES} HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: {host}\r\n\
+             Connection: close\r\n\r\n"
+        ));
+        let transcript = wire.to_end();
+        assert!(transcript.starts_with("HTTP/1.1 400 "), "{host}: {transcript}");
+    }
+}
+
+const CLAIMS: &str = "HTTP_X_REAL_IP,HTTP_X_FORWARDED_FOR,HTTP_X_FORWARDED_PREFIX,\
+                      HTTP_X_ORIGINAL_URL,HTTP_FORWARDED,HTTP_FRONT_END_HTTPS";
+const CLAIMING: &str = "X-Real-IP: 6.6.6.6\r\nX-Forwarded-For: 6.6.6.6\r\n\
+                        X-Forwarded-Prefix: /evil\r\nX-Original-URL: /admin\r\n\
+                        Forwarded: for=6.6.6.6\r\nFront-End-Https: on\r\n\
+                        X_Real_IP: 6.6.6.6\r\n";
+
+fn claimed(listener: usize) -> String {
+    let mut wire = Wire::open(proxied().address_of(listener));
+    wire.send(format!(
+        "GET /server.php?names={CLAIMS} HTTP/1.1\r\nHost: a\r\n{CLAIMING}Connection: close\r\n\r\n"
+    ));
+    let transcript = wire.to_end();
+    transcript.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
+}
+
+#[test]
+fn who_comes_past_the_proxy_tells_scripts_nothing_of_forwarding() {
+    let nothing: String = CLAIMS.split(',').map(|name| format!("{name}=(none)\n")).collect();
+    assert_eq!(claimed(4), nothing);
+}
+
+/// As behind nginx: without a proxy a script knows them for the client's own words.
+#[test]
+fn without_a_proxy_scripts_have_what_the_client_said() {
+    let claimed = claimed(1);
+    assert!(claimed.contains("HTTP_X_REAL_IP=6.6.6.6\n"), "{claimed}");
+    assert!(claimed.contains("HTTP_X_FORWARDED_PREFIX=/evil\n"), "{claimed}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::Rewrite;
 use super::{
-    Compose, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Proxy, Tasks,
+    Compose, Deny, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Proxy,
+    Tasks,
 };
 use super::{compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker};
 use crate::diagnostic::Kind;
@@ -46,8 +47,8 @@ pub struct App {
     pub proxies: Vec<Proxy>,
     /// How its answers are kept; `None`: not at all.
     pub page_cache: Option<PageCache>,
-    /// Paths that are answered with 404.
-    pub deny: Vec<PathPattern>,
+    /// What no client gets, and where nothing is run.
+    pub deny: Deny,
     /// Files to send for errors that the server itself answers, by status.
     pub error_pages: BTreeMap<u16, PathBuf>,
     /// How files are served.
@@ -71,7 +72,7 @@ pub struct App {
 }
 
 /// How files are served.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StaticFiles {
     /// Which symbolic links are followed.
     pub symlinks: Symlinks,
@@ -86,6 +87,8 @@ pub struct StaticFiles {
     pub cache_control: Option<String>,
     /// Names with a leading dot that are served all the same.
     pub dot_names: Vec<String>,
+    /// Files that are served although their names are private ones.
+    pub allow_private: Vec<PathPattern>,
     /// Whether each file is looked at anew for every request, instead of once in a while.
     pub always_fresh: bool,
 }
@@ -150,7 +153,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         rewrites: rewrites(raw, &at("rewrite"), desk),
         headers: raw.headers.iter().map(headers::rule).collect(),
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), desk),
-        deny: raw.deny.clone(),
+        deny: deny(raw, &base, desk),
         error_pages: error_pages(raw, &root, &at("error_pages"), desk),
         static_files: static_files(&raw.static_files, &at("static"), desk),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), desk),
@@ -209,6 +212,13 @@ fn front_controller(
     }
 }
 
+fn deny(raw: &raw::App, base: &[&str], desk: &mut Desk<'_>) -> Deny {
+    Deny::new(&raw.deny, &raw.no_php_in).unwrap_or_else(|fault| {
+        desk.value(&[base, &["deny"]].concat(), Kind::BadValue, fault);
+        Deny::default()
+    })
+}
+
 fn rewrites(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Vec<Rewrite> {
     let one = |(index, rule): (usize, &raw::Rewrite)| {
         let step = index.to_string();
@@ -265,6 +275,7 @@ fn static_files(raw: &raw::StaticFiles, place: &[&str], desk: &mut Desk<'_>) -> 
         mime: raw.mime.iter().map(mime).collect(),
         cache_control: raw.cache_control.as_ref().map(|value| value.0.clone()),
         dot_names: raw.dot_names.iter().map(|name| name.0.clone()).collect(),
+        allow_private: raw.allow_private.clone(),
         always_fresh: false,
     }
 }

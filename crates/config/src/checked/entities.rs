@@ -97,6 +97,8 @@ pub(super) fn entities(raw: &raw::Entities, apps: usize, desk: &mut Desk<'_>) ->
     let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
     let trusted = match (&raw.trusted, &raw.listen) {
         (Some(trusted), _) => trusted.clone(),
+        // Who sets a token wants it to be asked for.
+        (None, Some(_)) if raw.token.is_some() => Vec::new(),
         // The PHP of several apps is on this machine, too, and not to see what is another's.
         (None, Some(_)) if raw.path.is_none() && apps <= 1 => on_this_machine,
         (None, _) => Vec::new(),

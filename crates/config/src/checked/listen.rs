@@ -64,6 +64,11 @@ pub struct Forwarding {
 pub(super) const DEFAULT_SOCKET_MODE: u32 = 0o660;
 
 impl Forwarding {
+    /// Whether there is anybody to believe.
+    pub fn has_proxies(&self) -> bool {
+        !self.trusted_proxies.is_empty() || self.trust_unix_peers
+    }
+
     /// Whether the peer is a trusted proxy; a peer on a Unix socket has no address.
     pub fn trusts(&self, peer: Option<IpAddr>) -> bool {
         match peer {

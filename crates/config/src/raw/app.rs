@@ -67,9 +67,15 @@ pub(crate) struct App {
     /// Answers that are kept: `"off"`, `"auto"`, `"on"`, or a table.
     #[schemars(extend("x-alias" = ["fastcgi_cache", "proxy_cache", "cache"]))]
     pub(crate) page_cache: PageCacheEntry,
-    /// Paths that are answered with 404.
+    /// Paths that are answered with 404, with everything below them, in every case of letters. A
+    /// pattern holds against the path of the request, the path after rewrites, and the file or
+    /// script that is found, an index among them.
     #[schemars(extend("x-alias" = ["Deny", "Require", "allow"]))]
     pub(crate) deny: Vec<PathPattern>,
+    /// Folders in which, and below which, no script is run: those that visitors upload to. Requests
+    /// for one are answered with 404.
+    #[schemars(extend("x-alias" = ["engine", "RemoveHandler", "php_flag"]))]
+    pub(crate) no_php_in: Vec<PathPattern>,
     /// Pages for errors that the server itself answers, by status or class (`404`, `5xx`): files,
     /// relative to the root.
     #[schemars(extend("propertyNames" = { "format": StatusClass::NAME }, "x-alias" = ["error_page", "ErrorDocument"]))]
@@ -173,6 +179,9 @@ pub(crate) struct StaticFiles {
     pub(crate) cache_control: Option<HeaderValue>,
     /// Names with a leading dot that are served; every other one is answered with 404.
     pub(crate) dot_names: Vec<FileName>,
+    /// Files that are served although their names are those of databases, dumps, backups, logs,
+    /// keys or sources; every other such file is answered with 404.
+    pub(crate) allow_private: Vec<PathPattern>,
 }
 
 /// Which symbolic links are followed.
@@ -221,6 +230,7 @@ impl Default for App {
             proxy: Vec::new(),
             page_cache: PageCacheEntry::default(),
             deny: Vec::new(),
+            no_php_in: Vec::new(),
             error_pages: BTreeMap::new(),
             static_files: StaticFiles::default(),
             sendfile: Sendfile::default(),
@@ -244,6 +254,7 @@ impl Default for StaticFiles {
             mime: BTreeMap::new(),
             cache_control: None,
             dot_names: vec![FileName(".well-known".to_owned())],
+            allow_private: Vec::new(),
         }
     }
 }

@@ -152,7 +152,7 @@ impl Default for Upstream {
             queue_length: 1024,
             queue_timeout: Period(1_000),
             requests_per_app: 2048,
-            connections: 8192,
+            connections: 16_384,
             idle_connections: 512,
             idle_timeout: Period(30_000),
             ca: None,

@@ -22,7 +22,7 @@ pub(crate) struct Entities {
     /// Who sends `Authorization: Bearer` with this may read and write.
     pub(crate) token: Option<PlainText>,
     /// Peers that may read and write without a token; absent: those on this machine, over `listen`
-    /// alone and if there is but one app; PHP of several apps is on this machine, too.
+    /// alone and if there are no token and but one app; PHP of several apps is on this machine, too.
     pub(crate) trusted: Option<Vec<Peer>>,
     /// What an answer to a write promises in the namespace `default`.
     #[schemars(extend("x-alias" = ["appendfsync", "fsync"]))]

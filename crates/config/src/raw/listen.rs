@@ -72,8 +72,8 @@ pub(crate) enum ForwardedHeader {
 }
 
 impl ForwardedHeader {
-    pub(crate) const ALL: [ForwardedHeader; 3] =
-        [ForwardedHeader::For, ForwardedHeader::Proto, ForwardedHeader::Host];
+    /// Those that a proxy sets as a rule.
+    pub(crate) const USUAL: [ForwardedHeader; 2] = [ForwardedHeader::For, ForwardedHeader::Proto];
 }
 
 impl Default for ListenEntry {

@@ -20,6 +20,18 @@ impl PathPattern {
         self.regex.is_match(path)
     }
 
+    /// A regular expression of what the pattern means with everything below it, and with
+    /// compressed copies of it.
+    pub(crate) fn covering(&self) -> String {
+        let end = r"(?:\.(?:gz|br|zst|bz2|xz))?(?:/|\z)";
+        translate(&self.text) + if self.text.ends_with('/') { "" } else { end }
+    }
+
+    /// A regular expression of what is below the folder that the pattern means.
+    pub(crate) fn below(&self) -> String {
+        translate(self.text.trim_end_matches('/')) + "/"
+    }
+
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -35,9 +47,9 @@ impl Scalar for PathPattern {
         if text.is_empty() {
             return Err(Self::unexpected());
         }
-        let regex = RegexBuilder::new(&translate(text))
+        let end = if text.ends_with('/') { "" } else { r"\z" };
+        let regex = RegexBuilder::new(&(translate(text) + end))
             .unicode(false)
-            .dot_matches_new_line(true)
             .size_limit(super::expression::REGEX_MAX_BYTES)
             .build()
             .map_err(|_| Fault::new("the pattern is too long"))?;
@@ -49,23 +61,23 @@ impl Scalar for PathPattern {
     }
 }
 
+/// All but the end. Wildcards mean bytes, whether or not they are text.
 fn translate(pattern: &str) -> String {
     let mut regex = String::from(if pattern.starts_with('/') { r"\A" } else { r"(?:\A|/)" });
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
         let (token, piece) = if rest.starts_with("**") {
-            ("**", ".*".to_owned())
+            ("**", "(?s-u:.)*".to_owned())
         } else {
             let token = &rest[..c.len_utf8()];
             match c {
-                '*' => (token, "[^/]*".to_owned()),
-                '?' => (token, "[^/]".to_owned()),
+                '*' => (token, "(?-u:[^/])*".to_owned()),
+                '?' => (token, "(?-u:[^/])".to_owned()),
                 _ => (token, regex::escape(token)),
             }
         };
         regex.push_str(&piece);
         rest = &rest[token.len()..];
     }
-    regex.push_str(if pattern.ends_with('/') { "" } else { r"\z" });
     regex
 }

@@ -4,6 +4,7 @@
 //! a status other than 200 to 299 is no part of a page; whoever wants such answers asks for the
 //! status instead.
 
+use crate::app::App;
 use outboard_config::FetchSource;
 use outboard_reactor::{Event, TaskId, current_task, wake};
 use outboard_upstream::{Client, Error, Job, Request, RequestHeaders, Url};
@@ -31,7 +32,7 @@ struct Shared {
 impl Fetching {
     /// Begins to fetch for the current task.
     pub(crate) fn start(
-        client: &Rc<Client>,
+        app: &App,
         source: &FetchSource,
         timeout_ms: u64,
         buffer_bytes: usize,
@@ -46,8 +47,11 @@ impl Fetching {
             buffer_bytes,
             room: Event::default(),
         });
-        let request = request(source, timeout_ms, path, query);
-        let (client, theirs) = (client.clone(), shared.clone());
+        let request = request(source, timeout_ms, path, query).map(|mut request| {
+            request.account = Some(app.upstream_account.clone());
+            request
+        });
+        let (client, theirs) = (app.upstream.clone(), shared.clone());
         let job = Job::spawn(async move {
             let outcome = match request {
                 Ok(request) => theirs.fetch(&client, request).await,

@@ -23,7 +23,7 @@ use std::rc::Rc;
 pub(crate) struct Kit {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: Rc<Identity>,
     pub(crate) load: Load,
 }
 
@@ -65,12 +65,13 @@ impl Kit {
             };
             let pool = started.start(settings, &logs)?;
             let is_first = predecessor.is_none();
-            let opened =
-                App::open(app.clone(), pool, tasks.clone(), logs, upstream.clone(), is_first);
+            let account = super::upstream_account(&config, &app.name);
+            let theirs = (upstream.clone(), account.clone());
+            let opened = App::open(app.clone(), pool, tasks.clone(), logs, theirs, is_first);
             let opened =
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
-            let operations =
-                Fetches::new(upstream.clone(), entities.clone(), Owner::of(app, &config));
+            let owner = Owner::of(app, &config);
+            let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
             let operations = Purges::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| pool.set_operations(operations.clone()));

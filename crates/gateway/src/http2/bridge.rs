@@ -62,11 +62,12 @@ impl Bridge {
         let Self { common, head, body, mut respond } = self;
         let (pipe, far) = Pipe::pair();
         let wire = Wire::http2(far, common.local);
-        let ends = Ends::new(common.ends.peer);
+        let mut ends = Ends::new(common.ends.peer);
+        ends.chosen = common.ends.chosen;
         let connection =
             Connection::new(common.gateway.clone(), common.facts.clone(), wire, ends, entry);
         spawn(connection.serve());
-        let Ok(written) = written(&head, body.is_end_stream()) else {
+        let Some(written) = written(&head, body.is_end_stream()) else {
             return respond.send_reset(Reason::PROTOCOL_ERROR);
         };
         let pipe = Rc::new(pipe);
@@ -86,16 +87,35 @@ impl Bridge {
     }
 }
 
-/// The request's head in HTTP/1.1 (RFC 9113 8.3.1).
-fn written(head: &Request<()>, is_whole: bool) -> Result<Vec<u8>, outboard_http1::InvalidHeader> {
+/// The host of a request; `None` where two are named (RFC 9113 8.3.1), or the same one twice
+/// (RFC 9112 3.2).
+fn host(head: &Request<()>) -> Option<&[u8]> {
+    let mut lines = head.headers().get_all("host").iter().map(|host| host.as_bytes());
+    let (host, second) = (lines.next(), lines.next());
+    let authority = head.uri().authority().map(|authority| authority.as_str().as_bytes());
+    // The scheme's own port need not be written (RFC 3986 6.2.3).
+    let bare = |host: &'_ [u8]| host.strip_suffix(b":443").unwrap_or(host).to_ascii_lowercase();
+    let agree = authority.zip(host).is_none_or(|(authority, host)| bare(authority) == bare(host));
+    (second.is_none() && agree).then_some(authority.or(host).unwrap_or_default())
+}
+
+/// The request's head in HTTP/1.1 (RFC 9113 8.3.1); `None` for one that is malformed.
+fn written(head: &Request<()>, is_whole: bool) -> Option<Vec<u8>> {
+    let host = host(head)?;
+    in_http1(head, host, is_whole).ok()
+}
+
+fn in_http1(
+    head: &Request<()>,
+    host: &[u8],
+    is_whole: bool,
+) -> Result<Vec<u8>, outboard_http1::InvalidHeader> {
     let mut bytes = Vec::with_capacity(1024);
     let target = head.uri().path_and_query().map_or("*", |target| target.as_str());
     let target =
         if head.method() == http::Method::OPTIONS && target == "/*" { "*" } else { target };
     write_request_line(&mut bytes, head.method().as_str().as_bytes(), target.as_bytes())?;
-    let authority = head.uri().authority().map(|authority| authority.as_str().as_bytes());
-    let host = head.headers().get("host").map(|host| host.as_bytes());
-    write_header(&mut bytes, b"Host", authority.or(host).unwrap_or_default())?;
+    write_header(&mut bytes, b"Host", host)?;
     let mut cookies: Vec<u8> = Vec::new();
     for (name, value) in head.headers() {
         match name.as_str() {
@@ -328,5 +348,34 @@ impl Answer {
             stream.send_data(Bytes::new(), true)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_one_host() {
+        for (authority, hosts, expected) in [
+            ("https://a.test/", &[][..], Some("a.test")),
+            ("https://a.test/", &["a.test"], Some("a.test")),
+            ("https://a.test/", &["A.TEST:443"], Some("a.test")),
+            ("https://a.test:8443/", &["a.test:8443"], Some("a.test:8443")),
+            ("https://a.test:8443/", &["a.test"], None),
+            ("https://a.test/", &["b.test"], None),
+            ("https://a.test/", &[""], None),
+            ("https://a.test/", &["a.test", "a.test"], None),
+            ("/", &["a.test"], Some("a.test")),
+            ("/", &["a.test", "a.test"], None),
+            ("/", &["a.test", "b.test"], None),
+            ("/", &[], Some("")),
+        ] {
+            let request = Request::get(authority);
+            let head = hosts.iter().fold(request, |head, host| head.header("host", *host));
+            let head = head.body(()).unwrap();
+            let found = host(&head);
+            assert_eq!(found, expected.map(str::as_bytes), "{authority} {hosts:?}");
+        }
     }
 }

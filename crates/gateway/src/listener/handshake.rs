@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use crate::pace::Pace;
 use crate::wire::Wire;
 use outboard_reactor::{Stream, now_ms, with_deadline};
-use outboard_tls::{ServerConfig, Session};
+use outboard_tls::{Chosen, ServerSettings, Session};
 use rustix::fd::AsFd;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice};
@@ -30,8 +30,8 @@ pub(super) enum Spoken {
 pub(super) async fn of(
     gateway: &Gateway,
     stream: Stream,
-    settings: Arc<ServerConfig>,
-) -> Result<Spoken, String> {
+    settings: Arc<ServerSettings>,
+) -> Result<(Spoken, Option<Chosen>), String> {
     let timeout_ms = gateway.limits().header_timeout_ms;
     let until_ms = now_ms() + timeout_ms;
     let too_long = |_| format!("not within {timeout_ms} ms");
@@ -43,12 +43,14 @@ pub(super) async fn of(
         let _ = write_within(&Wire::Plain(stream), slices, &mut pace).await;
         return Err("it speaks something else".to_owned());
     }
-    let session = with_deadline(until_ms, Session::accept(stream, settings)).await;
+    let session = with_deadline(until_ms, Session::accept(stream, &settings)).await;
     let session = session.map_err(too_long)?.map_err(|error| error.to_string())?;
-    Ok(match session.is_http2() {
+    let chosen = settings.chosen(session.server_name());
+    let spoken = match session.is_http2() {
         true => Spoken::Http2(Box::new(session)),
         false => Spoken::Http1(Wire::encrypted(session)),
-    })
+    };
+    Ok((spoken, chosen))
 }
 
 /// Looks at what comes without taking it.

@@ -10,7 +10,7 @@ use crate::opener::Opener;
 use crate::server::{AdminSocket, ServerError};
 use crate::users;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
-use outboard_tls::{CertificateFiles, ServerConfig, server_settings};
+use outboard_tls::{CertificateFiles, ServerSettings};
 use rustix::fs::chown;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -55,7 +55,7 @@ impl Wanted {
     }
 }
 
-fn tls(listener: &Listener, opener: &Opener) -> Result<Option<Arc<ServerConfig>>, String> {
+fn tls(listener: &Listener, opener: &Opener) -> Result<Option<Arc<ServerSettings>>, String> {
     if listener.certificates.is_empty() {
         return Ok(None);
     }
@@ -64,7 +64,8 @@ fn tls(listener: &Listener, opener: &Opener) -> Result<Option<Arc<ServerConfig>>
         key: certificate.key.clone(),
     });
     let files: Vec<CertificateFiles> = files.collect();
-    Ok(Some(Arc::new(server_settings(&files, &[b"h2", b"http/1.1"], &|path| opener.read(path))?)))
+    let open = |path: &Path| opener.read(path);
+    Ok(Some(Arc::new(ServerSettings::read(&files, &[b"h2", b"http/1.1"], &open)?)))
 }
 
 fn beside_apps(config: &Config) -> Vec<(ListenAddress, Serves)> {

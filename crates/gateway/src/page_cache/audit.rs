@@ -17,7 +17,8 @@ use crate::origin::{Origin, Prepared};
 use crate::php_head::PhpHead;
 use crate::turn::Turn;
 use outboard_page_cache::{
-    Difference, Entry, Field, Fields, OVERRIDES, Purge, Response, Selector, may_be_kept,
+    Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, Response, SILENT_MARKS, Selector,
+    may_be_kept,
 };
 use outboard_reactor::spawn;
 use serde_json::{Value, json};
@@ -134,7 +135,7 @@ impl PageCache {
             raw_path,
             url: entry.key().bytes().to_vec(),
             prepared,
-            varies_by: entry.variant().names().map(str::to_owned).collect(),
+            varies_by: varies_by(entry),
         };
         if is_wanted {
             self.audit.remember(&sample);
@@ -256,6 +257,15 @@ impl Sample {
         });
         suspects
     }
+}
+
+/// The fields that a page is told apart by beside [`OVERRIDES`].
+fn varies_by(entry: &Entry) -> Vec<String> {
+    let marks: &[&str] = match entry.audience() {
+        Audience::Anonymous => &SILENT_MARKS,
+        _ => &[],
+    };
+    entry.variant().names().chain(marks.iter().copied()).map(str::to_owned).collect()
 }
 
 /// A URL without its query.

@@ -12,16 +12,20 @@
 mod folder;
 
 use super::{PageCache, now_s};
+use crate::generation::Logs;
+use crate::log::{Event, Level};
 use folder::{Folder, Job};
 use outboard_config as config;
 use outboard_page_cache::{Entry, Key, Selector, Shared, Shelf, decoded, encoded};
-use outboard_reactor::{blocking, spawn};
+use outboard_reactor::{blocking, now_ms, spawn};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
 /// A page that lives more shortly is not worth a file.
 const USEFUL_MIN_S: u64 = 10;
+/// What is wrong with the disk is said once in this time.
+const TELL_EACH_MS: u64 = 60_000;
 /// Most bytes that wait to be written; beyond, pages stay in memory alone.
 const WAITING_MAX_BYTES: usize = 32 << 20;
 
@@ -31,6 +35,10 @@ pub(super) struct Disk {
     shelf: RefCell<Shelf>,
     folder: Folder,
     next_file: Cell<u64>,
+    app: Box<str>,
+    logs: Rc<Logs>,
+    /// When it was last told that pages cannot be written.
+    told_ms: Cell<Option<u64>>,
 }
 
 impl Disk {
@@ -38,7 +46,11 @@ impl Disk {
     ///
     /// # Errors
     /// It cannot be made or written to, or another server has it.
-    pub(super) fn open(app: &config::App, is_first: bool) -> io::Result<Option<Self>> {
+    pub(super) fn open(
+        app: &config::App,
+        is_first: bool,
+        logs: &Rc<Logs>,
+    ) -> io::Result<Option<Self>> {
         let Some(disk) = app.page_cache.as_ref().and_then(|cache| cache.disk.as_ref()) else {
             return Ok(None);
         };
@@ -47,7 +59,24 @@ impl Disk {
             shelf: RefCell::new(Shelf::new(disk.budget_bytes)),
             next_file: Cell::new(folder.first_file()),
             folder,
+            app: app.name.as_str().into(),
+            logs: logs.clone(),
+            told_ms: Cell::new(None),
         }))
+    }
+
+    /// Says that the disk is full, or what else it is, once in a while: pages are kept in memory alone
+    /// then, which nobody would notice.
+    fn tell_fault(&self) {
+        let Some(fault) = self.folder.take_fault() else { return };
+        let now_ms = now_ms();
+        if self.told_ms.get().is_some_and(|told_ms| now_ms < told_ms + TELL_EACH_MS) {
+            return;
+        }
+        self.told_ms.set(Some(now_ms));
+        let text = format!("pages cannot be kept on disk, see page_cache.disk: {fault}");
+        let event = Event { app: Some(&self.app), text: &text, ..Event::default() };
+        self.logs.error.write(Level::Warn, event);
     }
 
     /// How many pages lie there, and what they take in bytes.
@@ -58,6 +87,7 @@ impl Disk {
 
     /// Writes an entry down, behind; unless it is not worth it or too much waits already.
     fn put(&self, entry: &Shared) {
+        self.tell_fault();
         if self.shelf.borrow().has_newer(entry) {
             return;
         }

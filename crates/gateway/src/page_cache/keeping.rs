@@ -50,7 +50,10 @@ impl PageCache {
         let mut store = self.store.borrow_mut();
         let tags = store.tags_of(response.fields);
         let (key, body) = (asked.key.clone(), body.into());
-        let entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
+        let mut entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
+        if head.headers.owns_server {
+            entry = entry.with_own_server();
+        }
         store.insert(entry, began, now_s)
     }
 

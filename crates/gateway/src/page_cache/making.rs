@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::origin::{Begun, Origin};
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn, label, refuse};
+use crate::turn::{Answered, Turn, refuse, told};
 use outboard_page_cache::{
     self as rules, Entry, Field, Fields, Key, Outcome, Response, Shared, Stamp, Validators,
 };
@@ -176,8 +176,8 @@ impl<'a> Making<'a> {
 
     /// Logs and counts a failure that the client does not see.
     fn note(&self, connection: &mut Connection, reason: Reason) {
-        let label = label(connection);
-        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &label);
+        let text = told(connection, self.turn);
+        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &text);
         connection.gateway.counters.borrow_mut().refused(reason);
     }
 

@@ -26,6 +26,16 @@ pub(crate) fn is_purge(connection: &mut Connection, turn: &Turn) -> bool {
         && buffers.head.method(&buffers.input) == b"PURGE"
 }
 
+/// Whether the peer says that it asks for somebody else, and is nobody whose word on that is believed:
+/// then its address is not that of whoever wants the purge.
+fn comes_through_an_unknown_proxy(connection: &mut Connection, turn: &Turn) -> bool {
+    const TRACES: [&[u8]; 4] = [b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"];
+    let buffers = connection.buffers();
+    let mut names = buffers.head.headers(&buffers.input).map(|(name, _)| name);
+    turn.forwarded.client.is_none()
+        && names.any(|name| TRACES.iter().any(|known| name.eq_ignore_ascii_case(known)))
+}
+
 /// Answers `PURGE`: the URL that it is for, or the tags that it names in Cache-Tag, Surrogate-Key
 /// or xkey. `Soft-Purge: 1` makes it soft.
 pub(crate) async fn purge(
@@ -34,7 +44,8 @@ pub(crate) async fn purge(
     app: &Rc<App>,
     cache: &PageCache,
 ) -> Answered {
-    if !cache.purge_from.trusts(turn.client_ip(connection)) {
+    let is_for_others = comes_through_an_unknown_proxy(connection, turn);
+    if is_for_others || !cache.purge_from.trusts(turn.client_ip(connection)) {
         return refuse(connection, turn, Some(app), Reason::PurgeRefused).await;
     }
     let buffers = connection.buffers();

@@ -1,5 +1,6 @@
 //! The header fields that an upstream gets.
 
+use crate::client;
 use crate::connection::Connection;
 use crate::script::{OwnField, concerns_whole_answer};
 use crate::turn::{Turn, protocol};
@@ -10,6 +11,9 @@ use outboard_upstream::{Error, RequestHeaders};
 /// Who the client is and how it came here: said anew, whatever the client said.
 const ABOUT_THE_CLIENT: [&[u8]; 5] =
     [b"forwarded", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"via"];
+
+/// No field of clients: CGI programs would take it for `HTTP_PROXY` (httpoxy).
+const OF_NOBODY: &[u8] = b"proxy";
 
 /// The fields of the present request, fit for an upstream; for a cache, with its own conditions.
 ///
@@ -31,10 +35,11 @@ pub(super) fn of(
     let mut headers = RequestHeaders::default();
     for (name, value) in head.headers(input) {
         let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
-        let is_ours = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]);
+        let is_ours = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]) || is(&OF_NOBODY);
+        let is_claim = client::is_ambiguous(name) || (!is_trusted && client::is_claim(name));
         let is_for_cache = for_cache.is_some() && concerns_whole_answer(name);
         let is_nominated = connection_fields.iter().any(|names| names_field(names, name));
-        if !is_ours && !is_for_cache && !is_nominated {
+        if !is_ours && !is_claim && !is_for_cache && !is_nominated {
             headers.add(name, value)?;
         }
     }

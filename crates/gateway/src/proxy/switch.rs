@@ -13,6 +13,7 @@ use crate::reason::Reason;
 use crate::turn::{Answered, Turn, refuse};
 use crate::upgrade::{Speak, Upgraded};
 use outboard_http1::{BodyFraming, Method};
+use outboard_reactor::{deadline_passed, now_ms, set_deadline};
 use outboard_upstream::{Channel, Response};
 use std::future::poll_fn;
 use std::io;
@@ -57,16 +58,22 @@ async fn hand_through(
     let mut response =
         until_hangup(connection, app.upstream.send(request)).await?.map_err(failed)?;
     if response.status == 101 {
-        return Ok(switch(connection, turn, response).await);
+        let idle_ms = app.config.proxies[proxied.number].tunnel_timeout_ms;
+        return Ok(switch(connection, turn, response, idle_ms).await);
     }
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
-    let begun = Begun { head, body: Vec::new(), response, timeout_ms };
+    let begun = Begun::new(app, proxied, head, response, timeout_ms);
     Ok(begun.send(connection, turn, app).await)
 }
 
-async fn switch(connection: &mut Connection, turn: &Turn, response: Response) -> Answered {
+async fn switch(
+    connection: &mut Connection,
+    turn: &Turn,
+    response: Response,
+    idle_ms: u64,
+) -> Answered {
     let mut lines = HeaderBlock::default();
     lines.add(b"Connection", b"upgrade").expect("a constant header");
     lines.add(b"Upgrade", WEBSOCKET).expect("a constant header");
@@ -82,17 +89,20 @@ async fn switch(connection: &mut Connection, turn: &Turn, response: Response) ->
     if !connection.flush(b"").await {
         return Answered::broken(101, 0);
     }
-    let speak: Speak = Box::new(move |client| Box::pin(relay(client, channel)));
+    let speak: Speak = Box::new(move |client| Box::pin(relay(client, channel, idle_ms)));
     connection.switched = Some(speak);
     Answered { sent: Sent::Switched, status: 101, body_bytes: 0 }
 }
 
-/// Carries bytes both ways until both sides have said all, one of them is gone, or the server stops.
-async fn relay(mut client: Upgraded, mut upstream: Channel) {
+/// Carries bytes both ways until both sides have said all, one of them is gone, nothing was said for
+/// `idle_ms`, or the server stops.
+async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
     client.keep_alive();
     let (mut up, mut down) = (Way::default(), Way::default());
+    let mut carried_bytes = 0;
+    set_deadline(now_ms() + idle_ms);
     poll_fn(|_| {
-        if client.is_draining() {
+        if client.is_draining() || deadline_passed() {
             return Poll::Ready(());
         }
         let sent = up.carry(
@@ -110,6 +120,10 @@ async fn relay(mut client: Upgraded, mut upstream: Channel) {
                 Upgraded::end,
             )
         });
+        let now_carried_bytes = up.carried_bytes + down.carried_bytes;
+        if std::mem::replace(&mut carried_bytes, now_carried_bytes) != now_carried_bytes {
+            set_deadline(now_ms() + idle_ms);
+        }
         match got {
             Ok(()) if up.is_over && down.is_over => Poll::Ready(()),
             Ok(()) => Poll::Pending,
@@ -124,6 +138,8 @@ async fn relay(mut client: Upgraded, mut upstream: Channel) {
 struct Way {
     bytes: Vec<u8>,
     written: usize,
+    /// In all.
+    carried_bytes: u64,
     is_read: bool,
     is_over: bool,
 }
@@ -140,7 +156,10 @@ impl Way {
         loop {
             while self.written < self.bytes.len() {
                 match write(to, &self.bytes[self.written..])? {
-                    Poll::Ready(count) => self.written += count,
+                    Poll::Ready(count) => {
+                        self.written += count;
+                        self.carried_bytes += count as u64;
+                    }
                     Poll::Pending => return Ok(()),
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::{OwnField, SubRequest};
 use crate::app::App;
+use crate::client;
 use crate::connection::Connection;
 use crate::route::Script;
 use crate::turn::{Turn, protocol};
@@ -45,7 +46,7 @@ pub(super) fn request(
     };
     let name = joined(prefix, &script.path);
     let request_id = hex(turn.request_id);
-    let client = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
+    let client_ip = turn.forwarded.client.as_deref().unwrap_or(&connection.ends.peer_text);
     let query = script.query.as_deref().or(head.query(input)).unwrap_or_default();
 
     // The script that stays in worker mode knows a part by its target alone.
@@ -70,7 +71,7 @@ pub(super) fn request(
     set(Field::DocumentUri, &name);
     set(Field::Protocol, protocol(connection, turn).as_bytes());
     set(Field::ContentType, head.header(input, b"content-type").unwrap_or_default());
-    set(Field::RemoteAddr, client.as_bytes());
+    set(Field::RemoteAddr, client_ip.as_bytes());
     set(Field::ServerAddr, server_addr.as_bytes());
     set(Field::ServerName, server_name);
     set(Field::Scheme, if turn.forwarded.https { b"https" } else { b"http" });
@@ -87,8 +88,12 @@ pub(super) fn request(
         app.config.php.params.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let params = params.chain(extra.params.iter().map(|(name, value)| (&name[..], &value[..])));
     let mut frame = Vec::with_capacity(connection.head_len + 512);
-    // A name with an underscore would pass for another header in HTTP_*; nginx drops it as well.
-    let headers = head.headers(input).filter(|(name, _)| !name.contains(&b'_'));
+    let headers = head.headers(input).filter(|(name, _)| !client::is_ambiguous(name));
+    // Behind a proxy only the proxy speaks of clients; who comes past it lies. Without one, scripts
+    // get what php-fpm's get, and know that it is the client's own word.
+    let forwarding = &connection.listener.forwarding;
+    let is_past_proxy = forwarding.has_proxies() && !connection.ends.is_trusted(forwarding);
+    let headers = headers.filter(|(name, _)| !(is_past_proxy && client::is_claim(name)));
     let headers =
         headers.filter(|(name, _)| !(extra.part.is_some() && concerns_whole_answer(name)));
     let headers = headers

@@ -183,10 +183,21 @@ async fn collect(
 
 /// Writes an interim answer, which clients of HTTP/1.0 do not know (RFC 9110 15.2).
 async fn send_interim(connection: &mut Connection, turn: &Turn, payload: &[u8]) -> BeforeHead<()> {
+    match PhpHead::read_interim(payload) {
+        Some(head) => write_interim(connection, turn, &head).await,
+        None => Ok(()),
+    }
+}
+
+/// Writes one whose head is there.
+pub(crate) async fn write_interim(
+    connection: &mut Connection,
+    turn: &Turn,
+    head: &PhpHead,
+) -> BeforeHead<()> {
     if turn.asked.version != Version::Http11 {
         return Ok(());
     }
-    let Some(head) = PhpHead::read_interim(payload) else { return Ok(()) };
     let mut bytes = Vec::with_capacity(64 + head.headers.bytes.len());
     write_status_line(&mut bytes, head.status);
     bytes.extend_from_slice(&head.headers.bytes);

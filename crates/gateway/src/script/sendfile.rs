@@ -1,8 +1,9 @@
 //! `X-Sendfile` and `X-Accel-Redirect`: PHP decides, the gateway sends.
 //!
-//! Invariant: only files below the app's root or its configured sendfile folders are sent,
-//! whatever PHP says. Headers that PHP set (type, disposition, cookies) stay; validators and
-//! ranges are the file's own.
+//! Invariants: only files below the app's root or its configured sendfile folders are sent,
+//! whatever PHP says. What clients may not ask for (`deny`, private names) a script may have sent to
+//! them, as behind nginx's `internal`, but not run. Headers that PHP set (type, disposition,
+//! cookies) stay; validators and ranges are the file's own.
 
 use super::BeforeHead;
 use crate::app::App;
@@ -32,30 +33,38 @@ pub(super) async fn answer(
     head: PhpHead,
     order: SendfileOrder,
 ) -> BeforeHead<Answered> {
-    let entry = match find(app, &order) {
-        Found::File(entry) => entry,
-        Found::Missing => return Err(Reason::NotFound),
-        Found::Page(path) if !script.internal => {
-            return page(connection, turn, app, &path, &head).await;
-        }
+    match find(app, &order) {
+        Found::File(entry) => send(connection, turn, app, head, &entry).await,
+        Found::Missing => Err(Reason::NotFound),
+        Found::Page(path) if !script.internal => page(connection, turn, app, &path, head).await,
         Found::Page(_) | Found::Outside => {
             let (SendfileOrder::Disk(path) | SendfileOrder::Accel(path)) = &order;
             let text = format!("cannot send {}", String::from_utf8_lossy(path));
             app.log_text(Level::Error, turn.request_id, &text);
-            return Err(Reason::BadSendfile);
+            Err(Reason::BadSendfile)
         }
-    };
+    }
+}
+
+/// Sends a file under the headers of the script.
+async fn send(
+    connection: &mut Connection,
+    turn: &Turn,
+    app: &Rc<App>,
+    head: PhpHead,
+    entry: &Entry,
+) -> BeforeHead<Answered> {
     let given_type =
         head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
     let given_type = given_type.map(|(_, value)| value.to_vec());
-    let mut plan = files::plan_for(connection, turn, &entry, given_type.as_deref());
+    let mut plan = files::plan_for(connection, turn, entry, given_type.as_deref());
     if plan.status == 200 {
         plan.status = head.status;
     }
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
     headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
-    Ok(files::send(connection, turn, &plan, &headers.bytes).await)
+    Ok(files::send(connection, turn, &plan, &headers.bytes, headers.owns_server).await)
 }
 
 /// The plan's lines replace those of PHP with the same name: its Content-Type is PHP's own where
@@ -123,7 +132,7 @@ async fn page(
     turn: &Turn,
     app: &Rc<App>,
     target: &[u8],
-    said: &PhpHead,
+    said: PhpHead,
 ) -> BeforeHead<Answered> {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
@@ -137,10 +146,10 @@ async fn page(
     let below = app.below_prefix(&normalised);
     if let Some(number) = app.config.proxies.iter().position(|to| to.path.matches(below)) {
         let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_ordered: true };
-        return Box::pin(fetched(connection, turn, app, &proxied, said)).await;
+        return Box::pin(fetched(connection, turn, app, &proxied, &said)).await;
     }
     match route::find(app, &normalised, query, now_ms()) {
-        Route::File(entry) => Ok(files::answer(connection, turn, app, &entry).await),
+        Route::File(entry) => send(connection, turn, app, said, &entry).await,
         Route::Script(mut script) => {
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
@@ -149,6 +158,14 @@ async fn page(
         Route::Page(mut composed) => {
             composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
             Ok(compose::answer(connection, turn, app, composed).await)
+        }
+        Route::Refuse(reason @ (Reason::Denied | Reason::PrivateFile), _) => {
+            match app.files.lookup(below, now_ms()) {
+                Lookup::File(entry) | Lookup::Private(entry) => {
+                    send(connection, turn, app, said, &entry).await
+                }
+                _ => Err(reason),
+            }
         }
         Route::Refuse(reason, _) => Err(reason),
         // What the client sent is not what the script wants sent there.

@@ -10,7 +10,7 @@ use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
 use crate::php_head::PhpHead;
 use crate::reason::Reason;
-use crate::turn::{Answered, Turn};
+use crate::turn::{Answered, Turn, told};
 use std::io;
 
 /// An answer that comes in pieces.
@@ -51,8 +51,8 @@ impl Stream<'_> {
                 Some(End::Complete) => return finish(connection, facts, sent_bytes).await,
                 Some(End::Failed(reason)) => {
                     connection.gateway.counters.borrow_mut().refused(reason);
-                    let label = self.exchange.label();
-                    connection.gateway.log_refusal(Some(self.app), turn.request_id, reason, &label);
+                    let text = told(connection, turn);
+                    connection.gateway.log_refusal(Some(self.app), turn.request_id, reason, &text);
                     return Answered::broken(head.status, sent_bytes);
                 }
                 None => {}

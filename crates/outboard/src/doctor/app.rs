@@ -193,6 +193,7 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             admin_socket: Some(AdminSocket::IfFree(admin)),
             host_binary,
             spawner: None,
+            pid_file: None,
             sockets: Vec::new(),
             tell: Rc::new(move |moment| {
                 if let Life::Ready(facts) = moment {

@@ -54,6 +54,7 @@ fn options(
     let sockets = notify::handed_over()?;
     let manager = ServiceManager::of_environment();
     let (name, admin_socket) = (server.name.clone(), server.admin_socket());
+    let pid_file = server.pid_file();
     let (detach, told, log) = (arguments.detach, *terminal, server.log.clone());
     Ok(Options {
         load: with_user(Arc::new(move |open| load(&server, detach, open)), arguments.user.clone()),
@@ -61,6 +62,7 @@ fn options(
         admin_socket: Some(AdminSocket::Always(admin_socket)),
         host_binary: host_binary(arguments),
         spawner: std::env::current_exe().ok(),
+        pid_file: Some(pid_file),
         sockets,
         tell: Rc::new(move |life| {
             manager.hear(life);

@@ -22,6 +22,7 @@ fn look(root: &Root, path: &str, now_ms: u64) -> String {
             let body = entry.body().expect("test files are small");
             format!("file {}", String::from_utf8_lossy(body))
         }
+        Lookup::Private(_) => "private".to_owned(),
         Lookup::Directory => "folder".to_owned(),
         Lookup::Script => "script".to_owned(),
         Lookup::NotFound => "nothing".to_owned(),
@@ -46,7 +47,9 @@ fn paths_name_files_folders_scripts_or_nothing() {
     scratch.file("index.php", "<?php");
     scratch.file("wp-config.php.bak", "secret");
     scratch.file("lib.inc", "secret");
+    scratch.file("folder/wiki.sqlite", "secret");
     scratch.folder("folder.php");
+    scratch.folder("folder/app.log");
     let root = open(&scratch);
     for (path, expected) in [
         ("/a.txt", "file A"),
@@ -57,6 +60,8 @@ fn paths_name_files_folders_scripts_or_nothing() {
         ("/folder", "folder"),
         ("/folder/", "folder"),
         ("/folder.php", "folder"),
+        ("/folder/wiki.sqlite", "private"),
+        ("/folder/app.log", "folder"),
         ("/index.php", "script"),
         ("/wp-config.php.bak", "php_source"),
         ("/lib.inc", "php_source"),

@@ -4,6 +4,7 @@
 //! `/proc/net/tcp` takes 200 ms and more. Invariant: whatever the kernel says is checked for its
 //! length before it is read.
 
+use super::Socket;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,24 +26,24 @@ const QUESTION_BYTES: usize = HEADER_BYTES + 56;
 /// The kernel fills at most so many at a time (netlink_dump in net/netlink/af_netlink.c).
 const ANSWER_BYTES: usize = 32 * 1024;
 
-/// The inode of the established socket whose own address is `peer`; `None` when there is none.
+/// The established socket whose own address is `peer`; `None` when there is none.
 ///
 /// # Errors
 /// What `socket(2)`, `write(2)` or `read(2)` report, or the kernel in its answer.
-pub(super) fn inode(peer: SocketAddr) -> io::Result<Option<u64>> {
+pub(super) fn socket(peer: SocketAddr) -> io::Result<Option<Socket>> {
     let flags = SocketFlags::CLOEXEC;
     let protocol = Some(netlink::SOCK_DIAG);
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
     if peer.ip().to_canonical().is_ipv4()
-        && let Some(inode) = ask(&socket, AF_INET, peer)?
+        && let Some(found) = ask(&socket, AF_INET, peer)?
     {
-        return Ok(Some(inode));
+        return Ok(Some(found));
     }
     // A client may speak IPv4 through an IPv6 socket.
     ask(&socket, AF_INET6, peer)
 }
 
-fn ask(socket: &OwnedFd, family: u8, peer: SocketAddr) -> io::Result<Option<u64>> {
+fn ask(socket: &OwnedFd, family: u8, peer: SocketAddr) -> io::Result<Option<Socket>> {
     rustix::io::write(socket, &question(family, peer.port()))?;
     let mut answer = vec![0; ANSWER_BYTES];
     let mut found = None;
@@ -80,11 +81,11 @@ enum Progress {
     Complete,
 }
 
-/// Reads the messages of one answer; `found` becomes the inode of the socket at `peer`.
+/// Reads the messages of one answer; `found` becomes the socket at `peer`.
 fn read_answer(
     mut answer: &[u8],
     peer: SocketAddr,
-    found: &mut Option<u64>,
+    found: &mut Option<Socket>,
 ) -> io::Result<Progress> {
     while let Some(len) = word(answer, 0) {
         let len = len as usize;
@@ -94,7 +95,7 @@ fn read_answer(
         match kind {
             NLMSG_DONE => return Ok(Progress::Complete),
             NLMSG_ERROR => return Err(kernel_error(message)),
-            _ => *found = found.or_else(|| inode_at(message, peer)),
+            _ => *found = found.or_else(|| socket_at(message, peer)),
         }
         answer = answer.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
@@ -107,8 +108,8 @@ fn kernel_error(message: &[u8]) -> io::Error {
     io::Error::from_raw_os_error(code.saturating_neg())
 }
 
-/// `struct inet_diag_msg`: family, …, own port at 4, own address at 8, …, inode at 68.
-fn inode_at(message: &[u8], peer: SocketAddr) -> Option<u64> {
+/// `struct inet_diag_msg`: family, …, own port at 4, own address at 8, …, uid at 64, inode at 68.
+fn socket_at(message: &[u8], peer: SocketAddr) -> Option<Socket> {
     let port = u16::from_be_bytes([*message.get(4)?, *message.get(5)?]);
     let address = message.get(8..24)?;
     let ip = match *message.first()? {
@@ -116,9 +117,9 @@ fn inode_at(message: &[u8], peer: SocketAddr) -> Option<u64> {
         AF_INET6 => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?)),
         _ => return None,
     };
-    let inode = word(message, 68)?;
+    let (uid, inode) = (word(message, 64)?, word(message, 68)?);
     let is_peer = (ip.to_canonical(), port) == (peer.ip().to_canonical(), peer.port());
-    (is_peer && inode != 0).then_some(inode.into())
+    (is_peer && inode != 0).then_some(Socket { inode: inode.into(), uid })
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {

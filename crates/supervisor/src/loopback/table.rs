@@ -3,21 +3,22 @@
 //! Called by [`super`] where the kernel is not to be asked for a single connection. Writing the
 //! text takes the kernel up to seconds on a machine with many connections.
 
+use super::Socket;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The state `TCP_ESTABLISHED` (include/net/tcp_states.h of Linux).
 const ESTABLISHED: &str = "01";
 
-/// The inode of the established socket whose own address is `peer`; `None` when there is none.
-pub(super) fn inode(peer: SocketAddr) -> Option<u64> {
+/// The established socket whose own address is `peer`; `None` when there is none.
+pub(super) fn socket(peer: SocketAddr) -> Option<Socket> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
-        .find_map(|table| inode_in(&fs::read_to_string(table).ok()?, peer))
+        .find_map(|table| socket_in(&fs::read_to_string(table).ok()?, peer))
 }
 
-/// [`inode`] by the text of one table.
-fn inode_in(table: &str, peer: SocketAddr) -> Option<u64> {
+/// [`socket`] by the text of one table.
+fn socket_in(table: &str, peer: SocketAddr) -> Option<Socket> {
     let wanted = (peer.ip().to_canonical(), peer.port());
     table.lines().skip(1).find_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
@@ -26,7 +27,9 @@ fn inode_in(table: &str, peer: SocketAddr) -> Option<u64> {
             return None;
         }
         // tx:rx queues, timer, retransmits, uid, time-out, inode.
-        fields.nth(5)?.parse().ok().filter(|inode| *inode != 0)
+        let uid = fields.nth(3)?.parse().ok()?;
+        let inode = fields.nth(1)?.parse().ok().filter(|inode| *inode != 0)?;
+        Some(Socket { inode, uid })
     })
 }
 

@@ -46,7 +46,7 @@ fn finds_the_owner_on(listen: &str) {
     let (_server, peer) = listener.accept().unwrap();
     let (owner, bystander) = (Bystander::with(&client), Bystander::new());
     drop(client);
-    assert_eq!(diag::inode(peer).unwrap(), table::inode(peer), "two ways to the same answer");
+    assert_eq!(diag::socket(peer).unwrap(), table::socket(peer), "two ways to the same answer");
     assert!(is_owned_by(peer, &[bystander.pid(), owner.pid()]));
     assert!(!is_owned_by(peer, &[bystander.pid()]));
     assert!(!is_owned_by(peer, &[i32::MAX]));

@@ -352,6 +352,44 @@ fn what_is_too_much_for_a_host_is_refused() {
 }
 
 #[test]
+fn idle_connections_make_room_and_busy_ones_do_not() {
+    run(async {
+        let client = Client::new(Settings { connections: 2, ..Settings::default() });
+        let peers = [(); 4].map(|()| Peer::saying(&[&[OK, OK]]));
+        for peer in &peers {
+            assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
+        }
+        assert_eq!(client.gauges().0, 2, "two of four are kept");
+        let busy = [
+            client.send(peers[3].get("/")).await.unwrap(),
+            client.send(peers[2].get("/")).await.unwrap(),
+        ];
+        let other = Peer::saying(&[&[OK]]);
+        assert_eq!(failure(&client, other.get("/")).await, Kind::Busy);
+        drop(busy);
+        assert_eq!(fetch(&client, other.get("/")).await.unwrap().0, 200);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_caller_with_an_account_has_what_is_in_it() {
+    on_loop(|client| async move {
+        let account = crate::Account::new("a", 1, 10);
+        let peer = Peer::saying(&[&[OK], &[OK], &[OK, OK]]);
+        let asking = |account: Option<&Rc<crate::Account>>| Request {
+            account: account.cloned(),
+            ..peer.get("/")
+        };
+        let first = client.send(asking(Some(&account))).await.unwrap();
+        assert_eq!(failure(&client, asking(Some(&account))).await, Kind::Busy);
+        assert_eq!(fetch(&client, asking(None)).await.unwrap().0, 200, "others have their own");
+        drop(first);
+        assert_eq!(fetch(&client, asking(Some(&account))).await.unwrap().0, 200);
+    });
+}
+
+#[test]
 fn an_answer_that_nobody_reads_closes_its_connection() {
     on_loop(|client| async move {
         let peer = Peer::saying(&[&[OK], &[OK]]);

@@ -46,6 +46,7 @@ pub(super) struct Folder {
     log: Arc<Mutex<Log>>,
     jobs: Sender<Job>,
     waiting_bytes: Arc<AtomicUsize>,
+    fault: Arc<Mutex<Option<io::Error>>>,
     first_file: u64,
     _lock: File,
 }
@@ -90,12 +91,17 @@ impl Folder {
         let (jobs, todo) = channel();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let path: Arc<Path> = path.into();
-        let worker =
-            Worker { path: path.clone(), log: log.clone(), waiting_bytes: waiting_bytes.clone() };
+        let fault = Arc::default();
+        let worker = Worker {
+            path: path.clone(),
+            log: log.clone(),
+            waiting_bytes: waiting_bytes.clone(),
+            fault: Arc::clone(&fault),
+        };
         std::thread::Builder::new()
             .name("page-cache-disk".to_owned())
             .spawn(move || worker.work(&todo))?;
-        Ok(Self { path, log, jobs, waiting_bytes, first_file: begun_us, _lock: lock })
+        Ok(Self { path, log, jobs, waiting_bytes, fault, first_file: begun_us, _lock: lock })
     }
 
     /// A number that no file of a predecessor has.
@@ -106,6 +112,11 @@ impl Folder {
     /// What waits to be written.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Why a page could not be written, unless that has been told already.
+    pub(super) fn take_fault(&self) -> Option<io::Error> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(super) fn send(&self, job: Job) {
@@ -216,6 +227,7 @@ struct Worker {
     path: Arc<Path>,
     log: Arc<Mutex<Log>>,
     waiting_bytes: Arc<AtomicUsize>,
+    fault: Arc<Mutex<Option<io::Error>>>,
 }
 
 impl Worker {
@@ -242,8 +254,9 @@ impl Worker {
         let written = opened
             .and_then(|mut file| file.write_all(bytes))
             .and_then(|()| fs::rename(&new, &path));
-        if written.is_err() {
+        if let Err(error) = written {
             let _ = fs::remove_file(&new);
+            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     }
 }

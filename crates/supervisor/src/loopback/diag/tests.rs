@@ -27,13 +27,15 @@ fn socket(at: &str, inode: u32) -> Vec<u8> {
             body[8..24].copy_from_slice(&ip.octets());
         }
     }
+    body[64..68].copy_from_slice(&33_u32.to_ne_bytes());
     body[68..72].copy_from_slice(&inode.to_ne_bytes());
     message(SOCK_DIAG_BY_FAMILY, &body)
 }
 
 fn read(answer: &[u8], at: &str) -> (Progress, Option<u64>) {
     let mut found = None;
-    (read_answer(answer, peer(at), &mut found).unwrap(), found)
+    let progress = read_answer(answer, peer(at), &mut found).unwrap();
+    (progress, found.map(|socket| socket.inode))
 }
 
 #[test]

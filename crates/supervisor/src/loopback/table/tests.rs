@@ -33,23 +33,24 @@ fn the_clients_end_is_found_by_its_own_address() {
         ("[::1]:50003", TABLE6, None),
     ];
     for (peer, text, inode) in table {
-        assert_eq!(inode_in(text, address(peer)), inode, "{peer}");
+        let found = socket_in(text, address(peer));
+        assert_eq!(found, inode.map(|inode| Socket { inode, uid: 33 }), "{peer}");
     }
 }
 
 #[cfg(target_endian = "little")]
 #[test]
 fn a_socket_that_is_closed_or_belongs_to_nobody_is_not_found() {
-    assert_eq!(inode_in(TABLE, address("127.0.0.1:50001")), None);
-    assert_eq!(inode_in(TABLE, address("127.0.0.1:50002")), None);
-    assert_eq!(inode_in(TABLE, address("0.0.0.0:8080")), None, "it listens");
+    assert_eq!(socket_in(TABLE, address("127.0.0.1:50001")), None);
+    assert_eq!(socket_in(TABLE, address("127.0.0.1:50002")), None);
+    assert_eq!(socket_in(TABLE, address("0.0.0.0:8080")), None, "it listens");
 }
 
 proptest! {
     #[test]
     fn no_text_makes_the_parser_fail(text in "\\PC*", line in "[0-9A-F: \n]{0,200}") {
         let peer = address("127.0.0.1:80");
-        let _ = inode_in(&text, peer);
-        let _ = inode_in(&format!("head\n{line}"), peer);
+        let _ = socket_in(&text, peer);
+        let _ = socket_in(&format!("head\n{line}"), peer);
     }
 }

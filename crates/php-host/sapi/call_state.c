@@ -1,0 +1,43 @@
+/*
+ * What the engine keeps once a process for a call that is under way, which calls PHP in turn: the
+ * comparison of a sort, the objects of an unserialize(). PHP puts back what was there before when such a
+ * call ends, in the order of a stack; a coroutine that waits within one ends it in another order.
+ *
+ * Called by coroutine.c around each wait. Invariant: what is in the engine is the running coroutine's.
+ */
+#include "coroutine.h"
+#include "ext/standard/basic_functions.h"
+#include "ext/standard/file.h"
+
+/* Takes it out; another coroutine finds nothing under way. */
+void outboard_call_state_take(outboard_call_state *state)
+{
+	state->compare = BG(user_compare_fci);
+	state->compare_cache = BG(user_compare_fci_cache);
+	state->serialize_lock = BG(serialize_lock);
+	state->serialize_data = BG(serialize).data;
+	state->serialize_level = BG(serialize).level;
+	state->unserialize_data = BG(unserialize).data;
+	state->unserialize_level = BG(unserialize).level;
+	state->opening = FG(user_stream_current_filename);
+	memset(&BG(user_compare_fci), 0, sizeof(BG(user_compare_fci)));
+	memset(&BG(user_compare_fci_cache), 0, sizeof(BG(user_compare_fci_cache)));
+	BG(serialize_lock) = 0;
+	BG(serialize).data = NULL;
+	BG(serialize).level = 0;
+	BG(unserialize).data = NULL;
+	BG(unserialize).level = 0;
+	FG(user_stream_current_filename) = NULL;
+}
+
+void outboard_call_state_put(const outboard_call_state *state)
+{
+	BG(user_compare_fci) = state->compare;
+	BG(user_compare_fci_cache) = state->compare_cache;
+	BG(serialize_lock) = state->serialize_lock;
+	BG(serialize).data = state->serialize_data;
+	BG(serialize).level = state->serialize_level;
+	BG(unserialize).data = state->unserialize_data;
+	BG(unserialize).level = state->unserialize_level;
+	FG(user_stream_current_filename) = state->opening;
+}

@@ -1,0 +1,22 @@
+/*
+ * What ext/zlib has agreed with a client (zlib_coding.c).
+ */
+#ifndef OUTBOARD_ZLIB_CODING_H
+#define OUTBOARD_ZLIB_CODING_H
+
+#include <stdbool.h>
+
+typedef struct {
+	void *context;   /* of a call of ob_gzhandler() */
+	bool registered; /* zlib.output_compression has its handler */
+	int coding;
+} outboard_zlib_coding;
+
+/* All of these do nothing without the extension. */
+void outboard_zlib_startup(void);
+void outboard_zlib_take(outboard_zlib_coding *coding);
+void outboard_zlib_put(const outboard_zlib_coding *coding);
+void outboard_zlib_begin(void);
+void outboard_zlib_end(void);
+
+#endif
