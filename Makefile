@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-php84 loom miri fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-php84 loom miri hostile flooders fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -49,6 +49,14 @@ loom: ## Model-check the ring's memory orderings.
 
 miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly component).
 	$(CARGO) +nightly miri test -p outboard-ring --lib -- request response frame heap_only
+
+hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), beside one that is well.
+	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
+		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
+
+flooders: ## What a flood from within PHP or from outside costs another app, as a table.
+	OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
+		--test-threads 1 | grep -o '[^.]*probes.*'
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
 	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)
