@@ -283,7 +283,7 @@ fn a_head_that_was_cut_is_in_the_log_with_its_reason() {
     wire.send("GET / HTTP/1.1\r\n");
     wire.finish_sending();
     wire.to_end();
-    site.logs(&["reason=bad_request ", "status=400 ", "head_cut from 127.0.0.1"]);
+    site.logs(&["reason=bad_request ", "status=400 ", "client=127.0.0.1 head_cut"]);
 }
 
 #[test]
