@@ -167,7 +167,6 @@ fn every_example_is_started_and_asked_as_its_readme_says() {
             serve.push_str(&format!(" --listen 127.0.0.1:{}", typist.port));
         }
         let line = format!("cd {} && exec env {serve}", typist.folder.path().display());
-        let line = line.replace("exec env APP_ENV", "exec env APP_ENV");
         let admin = typist.folder.path().join(format!("{name}.sock"));
         let child = Launch::new("bash")
             .args(["-c", &format!("{line} --admin {}", admin.display())])
