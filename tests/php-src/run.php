@@ -180,14 +180,17 @@ final class Server
 
 function is_crash(array $answer): bool
 {
-    return in_array($answer['reason'], ['worker_crashed', 'worker_broke']) || $answer['status'] === 0
-        || ($answer['status'] === 502 && $answer['reason'] !== '');
+    return in_array($answer['reason'], ['worker_crashed', 'worker_broke']) || $answer['status'] === 0;
 }
 
 /* Resources are numbered by the process, addresses are the machine's. */
 function compared(array $answer): string
 {
-    $text = preg_replace(['/resource\(\d+\)/', '/Resource id #\d+/', '/0x[0-9a-f]{6,}/'], ['resource(N)', 'Resource id #N', '0xN'], $answer['body']);
+    $text = preg_replace(
+        ['/resource\(\d+\)/', '/Resource id #\d+/', '/0x[0-9a-f]{6,}/', '/(@anonymous.*:\d+\$)[0-9a-f]+/'],
+        ['resource(N)', 'Resource id #N', '0xN', '$1N'],
+        $answer['body'],
+    );
     return "{$answer['status']} $text";
 }
 
