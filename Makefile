@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-php84 loom miri hostile flooders fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-php84 test-php-src loom miri hostile flooders fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -43,6 +43,9 @@ results: ## RESULTS.md from the newest run of `make bench`.
 
 test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
 	ci/php84 $(PHP84_ROOT)
+
+test-php-src: build ## PHP's own tests, a sample of them served in every mode; PHP_SRC='--all' for each.
+	ci/php-src-tests $(PHP_SRC)
 
 loom: ## Model-check the ring's memory orderings.
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p outboard-ring --lib spsc

@@ -69,6 +69,9 @@ void outboard_one_shot_begin(void);
 void outboard_one_shot_keep_open(void);
 void outboard_one_shot_end(void);
 
+/* reopen.c */
+void outboard_reopen_files(void);
+
 /* serve.c */
 void outboard_serve_startup(void);
 void outboard_serve(zval *handler, outboard_visit *visit);

@@ -132,6 +132,7 @@ void outboard_forked(void)
 {
 	one_shot = true;
 	outboard_one_shot_begin();
+	outboard_reopen_files();
 	outboard_reset_forked();
 }
 

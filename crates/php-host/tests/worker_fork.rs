@@ -219,3 +219,23 @@ fn what_the_boot_prints_is_told_once() {
     host.event();
     assert_eq!(worker.output(), "");
 }
+
+#[test]
+fn a_file_of_the_boot_has_a_position_and_locks_for_each_request() {
+    let mut app = Forking::new(
+        "file_put_contents(__DIR__ . '/data', 'abcdef'); $file = fopen(__DIR__ . '/data', 'r+'); $log = fopen(__DIR__ . '/log', 'a'); fread($file, 1);
+         Outboard\\snapshot();
+         fwrite($log, '.'); echo fread($file, 2), (int) flock($file, LOCK_EX | LOCK_NB);
+         if ($_SERVER['QUERY_STRING'] === 'hold') { touch(__DIR__ . '/held'); while (!is_file(__DIR__ . '/go')) { usleep(1000); clearstatcache(); } }",
+    );
+    assert_eq!((app.get("a"), app.get("b")), ("bc1".into(), "bc1".into()));
+    let mut holding = app.host.fork();
+    let tag = holding.begin(&get("p").query("hold"));
+    while !app.folder.0.join("held").exists() {
+        std::thread::yield_now();
+    }
+    assert_eq!(finished(&app.host.fork().ask(&get("p"))), "bc0");
+    app.folder.write("go", "");
+    assert_eq!(finished(&holding.finish(tag, b"")), "bc1");
+    assert_eq!(std::fs::read_to_string(app.folder.0.join("log")).unwrap(), "....");
+}

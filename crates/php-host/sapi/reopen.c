@@ -1,0 +1,45 @@
+/*
+ * Files that the boot has open, in a fork: each gets a description of its own, so that the position and
+ * the locks of flock(2) are one request's and not those of all. Called by loop.c just after the fork.
+ *
+ * Only regular files can be opened anew (/proc/self/fd, proc(5)); sockets and pipes stay shared.
+ */
+#include "coroutine.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Takes the place of the descriptor; where it cannot be opened again, the old one stays. */
+static void reopen(int fd)
+{
+	char path[32];
+	struct stat status;
+	const int flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	const int own = open(path, flags | O_CLOEXEC);
+	if (own < 0) {
+		return;
+	}
+	const off_t position = lseek(fd, 0, SEEK_CUR);
+	if (position < 0 || lseek(own, position, SEEK_SET) == position) {
+		dup3(own, fd, fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0);
+	}
+	close(own);
+}
+
+void outboard_reopen_files(void)
+{
+	zend_resource *resource;
+	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
+		php_stream *stream = resource->type == php_file_le_stream() ? resource->ptr : NULL;
+		int fd;
+		if (stream && php_stream_is(stream, PHP_STREAM_IS_STDIO)
+			&& php_stream_cast(stream, PHP_STREAM_AS_FD | PHP_STREAM_CAST_INTERNAL, (void **) &fd, 0)
+				== SUCCESS) {
+			reopen(fd);
+		}
+	} ZEND_HASH_FOREACH_END();
+}
