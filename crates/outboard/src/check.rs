@@ -2,7 +2,7 @@
 
 use crate::cli::CheckArguments;
 use crate::terminal::Terminal;
-use outboard_config::Config;
+use outboard_config::{App, Config, Htaccess};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                     apps.join(", "),
                     listeners.join(", ")
                 );
+                config.apps.iter().for_each(tell_of_htaccess);
             }
             ExitCode::SUCCESS
         }
@@ -32,6 +33,24 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
             }
             ExitCode::from(2)
         }
+    }
+}
+
+/// What Apache would have kept shut.
+fn tell_of_htaccess(app: &App) {
+    let Some(found) = Htaccess::below(&app.root) else { return };
+    let lines = found.lines_beside(&app.deny);
+    if lines.is_empty() && found.look_at.is_empty() {
+        return;
+    }
+    println!("[app.{}]: {} ({})", app.name, found.summary(), app.root.display());
+    if !lines.is_empty() {
+        println!("  what they deny, for this file:");
+        lines.iter().for_each(|line| println!("    {line}"));
+    }
+    if !found.look_at.is_empty() {
+        let files: Vec<&str> = found.look_at.iter().map(String::as_str).collect();
+        println!("  to be looked at by hand: {}", files.join(", "));
     }
 }
 
