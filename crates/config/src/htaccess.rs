@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const ENTRIES_MAX: usize = 50_000;
-const FOLDERS_DEEP_MAX: usize = 16;
+const DEPTH_MAX: usize = 16;
 const FOUND_MAX: usize = 1_000;
 const FILE_MAX_BYTES: u64 = 64 << 10;
 const SEARCH_MAX: Duration = Duration::from_millis(500);
@@ -58,11 +58,8 @@ impl Htaccess {
                         all.files += 1;
                         all.take(&entry.path(), &url);
                     }
-                    Ok(kind) if kind.is_dir() && !name.starts_with('.') => {
-                        if depth < FOLDERS_DEEP_MAX {
-                            let below = format!("{url}/{name}");
-                            folders.push_back((entry.path(), below, depth + 1));
-                        }
+                    Ok(kind) if kind.is_dir() && !name.starts_with('.') && depth < DEPTH_MAX => {
+                        folders.push_back((entry.path(), format!("{url}/{name}"), depth + 1));
                     }
                     _ => {}
                 }
