@@ -247,3 +247,32 @@ fn visitors_are_not_told_what_a_refused_file_is() {
     site.logs(&["reason=php_source", "/wp-config.php~"]);
     site.logs(&["static.allow_private"]);
 }
+
+/// Apache kept them shut, and nobody says so but the server.
+#[test]
+fn what_htaccess_files_deny_is_named_at_start_and_by_check() {
+    let docroot = docroot();
+    docroot.put("data/.htaccess", "Require all denied\n");
+    docroot.put("media/.htaccess", "php_flag engine off\n");
+    docroot.put("members/.htaccess", "AuthType Basic\nRequire valid-user\n");
+    let text = "listen = \"127.0.0.1:0\"\n[app.site]\nroot = \"www\"\n";
+    let site = Configured::start(docroot, text);
+    site.logs(&["warn", "app=site", "3 .htaccess files", "/data/", "no_php_in", "/media"]);
+    let check = || {
+        let file = site.docroot().beside().path().join("outboard.toml");
+        let mut command = std::process::Command::new(outboard_e2e::Server::binary());
+        let output = command.arg("check").arg(file).output().expect("the binary is there");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it is text")
+    };
+    let told = check();
+    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    for line in ["deny = [\"/data/\"]", "no_php_in = [\"/media\"]"] {
+        assert!(lines.contains(&line), "{told}");
+    }
+    assert!(told.contains("/members/.htaccess"), "{told}");
+    // The lines are right as they are.
+    site.rewrite(&format!("{text}deny = [\"/data/\"]\nno_php_in = [\"/media\"]\n"));
+    let told = check();
+    assert!(!told.contains("deny = ") && told.contains("/members/.htaccess"), "{told}");
+}

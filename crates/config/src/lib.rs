@@ -17,6 +17,7 @@ mod checked;
 mod diagnostic;
 mod directory;
 mod disk;
+mod htaccess;
 mod inherit;
 mod places;
 mod raw;
@@ -29,6 +30,7 @@ mod structure;
 
 pub use checked::*;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Position};
+pub use htaccess::Htaccess;
 pub use scalar::{Count, HostPattern, MemoryBudget, Network, PathPattern, Schedule, UrlTemplate};
 pub use shape::schema;
 

@@ -3,6 +3,7 @@
 //! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
+mod htaccess;
 mod orders;
 
 use crate::development;
@@ -155,6 +156,7 @@ async fn serve_on_loop(
     }
     spawn(flush_logs(gateway.clone()));
     spawn(memory::give_back(gateway.clone()));
+    spawn(htaccess::tell(gateway.clone()));
     development::follow(&gateway);
     gateway.ready.set(true);
     (options.tell)(&Life::Ready(ready_facts(&gateway, admin_socket)));

@@ -2,7 +2,7 @@
 
 use crate::cli::CheckArguments;
 use crate::terminal::{Terminal, say};
-use outboard_config::{Config, Diagnostics};
+use outboard_config::{App, Config, Diagnostics, Htaccess};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                     apps.join(", "),
                     listeners.join(", ")
                 );
+                config.apps.iter().for_each(tell_of_htaccess);
             }
             ExitCode::SUCCESS
         }
@@ -42,6 +43,24 @@ fn refuse(diagnostics: &Diagnostics, json: bool, terminal: &Terminal) -> ExitCod
         eprint!("{}", diagnostics.render(terminal.color_err));
     }
     ExitCode::from(2)
+}
+
+/// What Apache would have kept shut.
+fn tell_of_htaccess(app: &App) {
+    let Some(found) = Htaccess::below(&app.root) else { return };
+    let lines = found.lines_beside(&app.deny);
+    if lines.is_empty() && found.look_at.is_empty() {
+        return;
+    }
+    say!("[app.{}]: {} ({})", app.name, found.summary(), app.root.display());
+    if !lines.is_empty() {
+        say!("  what they deny, for this file:");
+        lines.iter().for_each(|line| say!("    {line}"));
+    }
+    if !found.look_at.is_empty() {
+        let files: Vec<&str> = found.look_at.iter().map(String::as_str).collect();
+        say!("  to be looked at by hand: {}", files.join(", "));
+    }
 }
 
 pub(crate) fn print_schema() -> ExitCode {

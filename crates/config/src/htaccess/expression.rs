@@ -1,0 +1,95 @@
+//! From a regular expression, as people write them into `.htaccess`, to path patterns.
+//!
+//! Only what has an exact or a slightly wider counterpart is translated: literals, `.*`, groups of
+//! alternatives, `?` and anchors.
+
+/// More alternatives than anybody writes down.
+const PATTERNS_MAX: usize = 64;
+
+/// The patterns that mean what the expression matches, below a folder (without a slash at its end);
+/// `None` when patterns cannot say it.
+pub(super) fn patterns(expression: &str, folder: &str) -> Option<Vec<String>> {
+    let expression = expression.strip_prefix("(?i)").unwrap_or(expression);
+    let (alternatives, rest) = alternatives(expression)?;
+    if !rest.is_empty() {
+        return None;
+    }
+    alternatives.iter().map(|text| pattern(text, folder)).collect()
+}
+
+/// An alternative with `*`, `?` and anchors (`^`, `$`) in it.
+fn pattern(text: &str, folder: &str) -> Option<String> {
+    let (is_begun, text) = match text.strip_prefix('^') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (is_ended, text) = match text.strip_suffix('$') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    // In the middle an anchor matches nothing.
+    if text.contains(['^', '$']) {
+        return None;
+    }
+    let text = text.trim_start_matches('/');
+    let end = if is_ended || text.ends_with('/') || text.ends_with("**") { "" } else { "*" };
+    let text = format!("{text}{end}");
+    Some(match (is_begun, folder) {
+        (true, _) => format!("{folder}/{text}"),
+        (false, "") if text.starts_with('*') => text,
+        (false, "") => format!("*{text}"),
+        (false, _) => format!("{folder}/**{}", text.trim_start_matches('*')),
+    })
+}
+
+/// What stands up to the end or a closing parenthesis, written out, and what follows.
+fn alternatives(mut rest: &str) -> Option<(Vec<String>, &str)> {
+    let mut all = Vec::new();
+    let mut present = vec![String::new()];
+    while let Some(c) = rest.chars().next() {
+        let mut after = &rest[c.len_utf8()..];
+        let piece = match c {
+            ')' => break,
+            '|' => {
+                all.append(&mut present);
+                present.push(String::new());
+                rest = after;
+                continue;
+            }
+            '(' => {
+                let (inner, closing) = alternatives(after.strip_prefix("?:").unwrap_or(after))?;
+                after = closing.strip_prefix(')')?;
+                inner
+            }
+            '.' if after.starts_with('*') || after.starts_with('+') => {
+                after = &after[1..];
+                vec!["**".to_owned()]
+            }
+            '.' => vec!["?".to_owned()],
+            '\\' => {
+                let escaped = after.chars().next().filter(|c| !c.is_alphanumeric())?;
+                after = &after[escaped.len_utf8()..];
+                vec![escaped.to_string()]
+            }
+            '[' | ']' | '{' | '}' | '*' | '+' | '?' => return None,
+            _ => vec![c.to_string()],
+        };
+        let is_optional = after.starts_with('?');
+        after = after.strip_prefix('?').unwrap_or(after);
+        if after.starts_with(['*', '+', '?', '{']) {
+            return None;
+        }
+        let mut next = Vec::new();
+        for before in &present {
+            next.extend(piece.iter().map(|piece| format!("{before}{piece}")));
+            next.extend(is_optional.then(|| before.clone()));
+        }
+        if next.len() + all.len() > PATTERNS_MAX {
+            return None;
+        }
+        present = next;
+        rest = after;
+    }
+    all.append(&mut present);
+    Some((all, rest))
+}

@@ -1,0 +1,35 @@
+//! Names the `.htaccess` files of the apps' roots, once, when the server has started.
+//!
+//! Nothing here reads them, so what they deny is open. They are looked for on a thread, since a root
+//! may be large.
+
+use crate::gateway::Gateway;
+use crate::log::{Event, Level};
+use outboard_config::Htaccess;
+use outboard_reactor::blocking;
+use std::rc::Rc;
+
+pub(super) async fn tell(gateway: Rc<Gateway>) {
+    let generation = gateway.generation();
+    for app in &generation.apps {
+        let root = app.config.root.clone();
+        let Some(found) = blocking(move || Htaccess::below(&root)).await else { continue };
+        let lines = found.lines_beside(&app.config.deny);
+        let (level, text) = match (lines.is_empty(), found.look_at.is_empty()) {
+            (true, true) => (Level::Info, found.summary()),
+            (false, _) => {
+                let lines = lines.join("; ");
+                (Level::Warn, format!("{}; what they deny is open; write {lines}", found.summary()))
+            }
+            (true, false) => (
+                Level::Warn,
+                format!(
+                    "{}, and some restrict access; `outboard check` names them",
+                    found.summary()
+                ),
+            ),
+        };
+        let event = Event { app: Some(&app.config.name), text: &text, ..Event::default() };
+        app.logs.error.write(level, event);
+    }
+}
