@@ -252,7 +252,7 @@ fn a_reload_reads_and_a_rotation_makes_what_is_roots_alone() {
     let reload = site.command("reload", &[]);
     assert!(reload.status.success(), "{reload:?}");
     let connect =
-        format!("{}", site.listeners()[0].trim_start_matches("https://").trim_end_matches('/'));
+        site.listeners()[0].trim_start_matches("https://").trim_end_matches('/').to_owned();
     let shown = std::process::Command::new("sh")
         .arg("-c")
         .arg(format!("openssl s_client -connect {connect} </dev/null | openssl x509 -noout -ext subjectAltName"))
