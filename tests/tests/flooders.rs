@@ -40,7 +40,7 @@ fn serving(site: &str) -> Configured {
          [entities.namespace.flood]\ndurability = \"memory\"\n\
          [app.canary]\nroot = \"www\"\nhosts = [\"canary\"]\n\
          [app.canary.pool]\nmin = 2\nmax = 2\n\
-         [app.site]\nroot = \"www\"\n{site}\n",
+         [app.site]\nroot = \"www\"\nnamespaces = [\"flood\"]\n{site}\n",
         DEADLINE.as_millis()
     );
     Configured::start(docroot, &text)

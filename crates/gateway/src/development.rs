@@ -18,7 +18,9 @@ pub(crate) mod tree;
 use crate::gateway::Gateway;
 use crate::log::{Level, Wall};
 use outboard_config as config;
-use outboard_reactor::{Event, TaskId, current_task, now_ms, sleep, spawn, wake, with_deadline};
+use outboard_reactor::{
+    Event, TaskId, current_task, now_ms, sleep, spawn, wake, with_deadline, yield_now,
+};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -131,6 +133,8 @@ impl Development {
             if self.replaced.get() || !self.changes.borrow().is_empty() {
                 return;
             }
+            // What is passed over can come without end.
+            yield_now().await;
             let signal = self.tree.borrow().signal();
             match signal {
                 Some(signal) => {

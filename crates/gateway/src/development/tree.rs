@@ -18,6 +18,8 @@ use std::rc::Rc;
 
 /// More folders are no project, but a disk.
 const FOLDERS_MAX: usize = 10_000;
+/// What the kernel queues (max_queued_events in inotify(7)): all that had happened before the look.
+const EVENTS_A_LOOK: usize = 16 * 1024;
 /// Deeper is a loop of links.
 const DEPTH_MAX: usize = 40;
 
@@ -302,12 +304,13 @@ impl Told {
         changes
     }
 
-    /// What was told, and whether some of it was lost.
+    /// What was told, and whether some of it was lost. What is beyond [`EVENTS_A_LOOK`] is left for
+    /// the next look: a script that writes files without end has no end here.
     fn read(&self) -> (Vec<(i32, PathBuf, ReadFlags)>, bool) {
         let (mut seen, mut lost) = (Vec::new(), false);
         let mut space = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = inotify::Reader::new(self.source.as_fd(), &mut space);
-        loop {
+        while seen.len() < EVENTS_A_LOOK {
             match reader.next() {
                 Ok(event) => {
                     lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
@@ -316,10 +319,12 @@ impl Told {
                     seen.push((event.wd(), PathBuf::from(name), event.events()));
                 }
                 Err(Errno::INTR) => {}
-                Err(_) => break,
+                Err(_) => {
+                    self.source.clear_readable();
+                    break;
+                }
             }
         }
-        self.source.clear_readable();
         (seen, lost)
     }
 }
