@@ -146,6 +146,7 @@ fn configuration(lab: &Lab, setup: &Setup, address: SocketAddr, ini: &Path) -> S
 root = {root:?}
 {app}[limits]
 connections = 30000
+connections_per_ip = 0
 idle_timeout = \"1h\"
 [pool]
 min = {workers}

@@ -60,6 +60,9 @@ impl std::fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// Of what the zygote says while it starts, as much as fits a message.
+const WORDS_BYTES: usize = 2048;
+
 /// What was read of what the zygote has said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
@@ -81,6 +84,9 @@ pub(super) struct Keeping {
     /// Where forks that answer one request print to: what a pipe for each costs would be a good
     /// part of the cost of the request.
     output: Option<OwnedFd>,
+    /// What the zygote prints comes here, and what it printed while it started.
+    printed: Option<OwnedFd>,
+    words: String,
     /// Whether the keeper ticks slowly and wants to be woken by demand.
     pub(super) slow: bool,
     backoff: Backoff,
@@ -98,11 +104,21 @@ impl Keeping {
             failure: None,
             next_worker: 0,
             output: None,
+            printed: None,
+            words: String::new(),
             slow: false,
             backoff: Backoff::new(),
             started_by_ms: None,
             retire_deadline_ms: None,
             sizing: sizing::Sizing::new(settings),
+        }
+    }
+
+    /// Remembers what the zygote says while it starts: why it does not, perhaps.
+    pub(super) fn keep_words(&mut self, line: &str) {
+        if self.started_by_ms.is_some() && self.words.len() + line.len() < WORDS_BYTES {
+            self.words.push_str(line);
+            self.words.push('\n');
         }
     }
 
@@ -259,6 +275,11 @@ impl Pool {
         let (zygote, output) = spawned.map_err(|error| format!("{error}; {}", error.hint()))?;
         let printer =
             Printer { pool: self.clone(), number: None, allowance: self.allowance.clone() };
+        {
+            let mut keeping = self.keeping.borrow_mut();
+            keeping.printed = output.try_clone().ok();
+            keeping.words.clear();
+        }
         spawn(printed::relay(printer.clone(), output));
         if self.settings.forks_per_request() {
             let (output, output_end) = output_pipe().map_err(|error| error.to_string())?;

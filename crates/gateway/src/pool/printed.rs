@@ -99,10 +99,12 @@ impl Printer {
             None if buffer.len() == buffer.capacity() => buffer.len(),
             None => return,
         };
-        if let Some(number) = self.number {
-            self.pool.with_worker(number, |worker| {
-                worker.keep_words(String::from_utf8_lossy(&buffer[..end]).trim_end());
-            });
+        let words = String::from_utf8_lossy(&buffer[..end]);
+        match self.number {
+            Some(number) => {
+                self.pool.with_worker(number, |worker| worker.keep_words(words.trim_end()));
+            }
+            None => self.pool.keeping.borrow_mut().keep_words(words.trim_end()),
         }
         // Empty lines cost as much to read and are not worth writing.
         for line in buffer[..end].split(|&byte| byte == b'\n') {

@@ -107,14 +107,30 @@ impl Pool {
         drop(members);
         if self.phase.get() == Phase::Starting && !self.keeping.borrow().failing() {
             let host = self.settings.host_binary.display();
-            self.start_failed(format!(
-                "{host} left at once; what it said is above, if it said anything: is it outboard-php?"
-            ));
+            let message = match self.last_words_of_zygote() {
+                words if words.is_empty() => {
+                    format!("{host} left at once without a word: is it outboard-php?")
+                }
+                words => format!("{host} left at once: {words}"),
+            };
+            self.start_failed(message);
         }
         if self.phase.get() == Phase::Serving {
             self.say(Level::Error, "the zygote has gone; starting PHP again");
             self.phase.set(Phase::Starting);
         }
+    }
+}
+
+impl Pool {
+    /// What the zygote said while it started, to its end.
+    fn last_words_of_zygote(&self) -> String {
+        let printed = self.keeping.borrow_mut().printed.take();
+        if let (Some(printed), Some(pool)) = (printed, self.me.upgrade()) {
+            let allowance = self.allowance.clone();
+            printed::log_rest(&Printer { pool, number: None, allowance }, &printed);
+        }
+        self.keeping.borrow().words.trim_end().to_owned()
     }
 }
 

@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 use outboard_load::Feed;
 
-use super::{CONNECTIONS, KEYS, VALUE, fill};
+use super::{CONNECTIONS, KEYS, STORE, VALUE, fill};
 use crate::ask::Ask;
 use crate::error::Result;
 use crate::generator::{Mix, Protocol};
@@ -131,7 +131,7 @@ fn mix(stack: &Stack, scripts: Vec<(u32, Vec<Ask>)>) -> Mix {
 
 fn read(protocol: Protocol, key: &str) -> Ask {
     let ask = match protocol {
-        Protocol::Http => Ask::get(&format!("/v0/entity?id=key{key}")),
+        Protocol::Http => Ask::get(&format!("/v0/entity?id=key{key}")).to_host(STORE),
         Protocol::Redis => Ask::command("GET", &format!("/key{key}"), None),
     };
     ask.filled().expecting(VALUE.len())
@@ -139,7 +139,7 @@ fn read(protocol: Protocol, key: &str) -> Ask {
 
 fn write(protocol: Protocol, key: &str) -> Ask {
     let ask = match protocol {
-        Protocol::Http => Ask::put(&format!("/v0/entity?id=key{key}"), VALUE),
+        Protocol::Http => Ask::put(&format!("/v0/entity?id=key{key}"), VALUE).to_host(STORE),
         Protocol::Redis => Ask::command("SET", &format!("/key{key}"), Some(VALUE)),
     };
     ask.filled()
@@ -158,7 +158,7 @@ fn insert(protocol: Protocol, key: &str) -> Ask {
 
 fn scan(protocol: Protocol) -> Ask {
     let ask = match protocol {
-        Protocol::Http => Ask::get("/v0/entities?start={start}&end={end}"),
+        Protocol::Http => Ask::get("/v0/entities?start={start}&end={end}").to_host(STORE),
         Protocol::Redis => {
             Ask::command("EVAL", &format!("/{}/1/names/{{start}}/{{end}}", script(SCAN)), None)
         }
