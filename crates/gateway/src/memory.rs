@@ -118,6 +118,11 @@ impl Memory {
         self.all.held_bytes()
     }
 
+    /// The most that was held since the last call.
+    fn take_recent_peak_bytes(&self) -> usize {
+        self.all.take_recent_peak_bytes()
+    }
+
     /// All accounts but those of connections and workers.
     pub(crate) fn status<'a>(
         &self,

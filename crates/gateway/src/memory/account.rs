@@ -11,6 +11,8 @@ use std::rc::Rc;
 pub(crate) struct Account {
     held_bytes: Cell<usize>,
     peak_bytes: Cell<usize>,
+    /// The most since somebody asked last.
+    recent_peak_bytes: Cell<usize>,
     refused: Cell<u64>,
     /// What all accounts together may hold; one number for all.
     whole_bytes: Rc<Cell<usize>>,
@@ -38,6 +40,7 @@ impl Account {
         Rc::new(Self {
             held_bytes: Cell::new(0),
             peak_bytes: Cell::new(0),
+            recent_peak_bytes: Cell::new(0),
             refused: Cell::new(0),
             whole_bytes,
             eighths,
@@ -56,6 +59,11 @@ impl Account {
 
     pub(super) fn peak_bytes(&self) -> usize {
         self.peak_bytes.get()
+    }
+
+    /// The most that was held since the last call.
+    pub(super) fn take_recent_peak_bytes(&self) -> usize {
+        self.recent_peak_bytes.replace(self.held_bytes())
     }
 
     pub(super) fn refused(&self) -> u64 {
@@ -104,7 +112,10 @@ impl Account {
         for account in self.upwards() {
             let held_bytes = account.held_bytes.get().saturating_add(bytes);
             account.held_bytes.set(held_bytes);
-            account.peak_bytes.set(account.peak_bytes.get().max(held_bytes));
+            if held_bytes > account.recent_peak_bytes.get() {
+                account.recent_peak_bytes.set(held_bytes);
+                account.peak_bytes.set(account.peak_bytes.get().max(held_bytes));
+            }
         }
     }
 
@@ -183,6 +194,18 @@ mod tests {
         assert_eq!((one.held_bytes(), all.held_bytes()), (10, 60));
         drop((first, second));
         assert_eq!((one.held_bytes(), all.held_bytes(), all.peak_bytes()), (0, 0, 350));
+    }
+
+    #[test]
+    fn what_was_held_for_a_moment_is_in_the_peak_since_the_last_look() {
+        let all = Account::whole(800);
+        drop(all.hold(300));
+        let kept = all.hold(10);
+        assert_eq!(all.take_recent_peak_bytes(), 300);
+        assert_eq!(all.take_recent_peak_bytes(), 10);
+        drop(all.hold(100));
+        assert_eq!((all.take_recent_peak_bytes(), all.peak_bytes()), (110, 300));
+        drop(kept);
     }
 
     #[test]

@@ -20,9 +20,10 @@ pub(crate) async fn give_back(gateway: Rc<Gateway>) {
     let mut most_bytes = 0;
     loop {
         sleep(LOOK_MS).await;
-        let connections = gateway.connections.connections() as usize;
-        let used_bytes = gateway.memory.held_bytes() + connections * CONNECTION_BYTES;
-        most_bytes = used_bytes.max(most_bytes);
+        let of_connections = gateway.connections.connections() as usize * CONNECTION_BYTES;
+        let used_bytes = gateway.memory.held_bytes() + of_connections;
+        // What was held for less than a look has grown the heap as well.
+        most_bytes = most_bytes.max(gateway.memory.take_recent_peak_bytes() + of_connections);
         if is_worth_it(most_bytes, used_bytes) {
             heap::trim();
             most_bytes = used_bytes;
