@@ -22,12 +22,12 @@ fn serving(seed: u64) -> Configured {
     let text = format!(
         "listen = \"127.0.0.1:0\"\ndrain_timeout = \"1s\"\n\
          [log.access]\nto = \"off\"\n[log.error]\nlines_per_second = 20\n[log.slow]\nto = \"off\"\n\
-         [limits]\nrequest_deadline = \"500ms\"\n\
          [app.canary]\nroot = \"www\"\nhosts = [\"canary\"]\n\
          [app.canary.pool]\nmin = 2\nmax = 2\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\nworker.script = \"www/worker.php\"\n\
          [app.site.php]\nhost_binary = {host:?}\nenv = {{ HOSTILE_SEED = \"{seed}\" }}\n\
          [app.site.pool]\nmin = 4\nmax = 4\nstart_timeout = \"2s\"\nqueue_timeout = \"500ms\"\n\
+         [app.site.limits]\nrequest_deadline = \"500ms\"\n\
          [app.site.page_cache]\nmode = \"on\"\n\
          [app.site.tasks]\nworkers = 1\nqueue = 100\n",
         host = env!("CARGO_BIN_EXE_hostile_host"),
@@ -49,6 +49,15 @@ fn ask(address: SocketAddr) {
     }
 }
 
+/// Ends those who ask the hostile app, also when a probe of the other one has failed.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_hostile_host_costs_its_own_app_and_nothing_else() {
     let time = Duration::from_secs(variable("OUTBOARD_HOSTILE_SECONDS").unwrap_or(5));
@@ -60,6 +69,7 @@ fn a_hostile_host_costs_its_own_app_and_nothing_else() {
     let over = AtomicBool::new(false);
     let mut times = Vec::new();
     std::thread::scope(|scope| {
+        let _ends = Ends(&over);
         for _ in 0..4 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
@@ -77,7 +87,6 @@ fn a_hostile_host_costs_its_own_app_and_nothing_else() {
             times.push(begun.elapsed());
             std::thread::sleep(Duration::from_millis(2));
         }
-        over.store(true, Ordering::Relaxed);
     });
     let status = site.status();
     let crashes: u64 =
