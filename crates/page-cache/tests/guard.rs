@@ -111,7 +111,7 @@ fn whoever_sends_what_nobody_knows_is_not_nobody() {
     }
 }
 
-/// As they were recorded, behind the usual content delivery networks too.
+/// As browsers, tools and content delivery networks send them, written down from their documentation.
 #[test]
 fn browsers_crawlers_and_what_stands_before_the_server_are_nobody_in_particular() {
     for client in include_str!("support/clients.txt").split("\n\n") {
