@@ -2,7 +2,7 @@
 
 use crate::development::failure;
 use crate::entities::{Batch, Call, Tags};
-use crate::page_cache::commons::{PurgeMessage, read_value};
+use crate::page_cache::commons::PurgeMessage;
 use crate::php_head::PhpHead;
 use crate::tasks::keep;
 
@@ -28,14 +28,6 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
     keep::again(record)
-}
-
-/// How many of the bytes are a value of the Redis that gateways share; `None` while it is not whole.
-///
-/// # Errors
-/// It will never be one.
-pub fn shared_value(bytes: &[u8]) -> Result<Option<usize>, ()> {
-    read_value(bytes).map(|read| read.map(|(_, count)| count)).map_err(|_| ())
 }
 
 /// The number of a purge that another gateway tells of.

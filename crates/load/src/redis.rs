@@ -9,11 +9,10 @@
 use crate::answer::Answer;
 use crate::codec::Malformed;
 use crate::message::Message;
+use outboard_resp::{Decoder, Event, Kind, Limits, bulk};
 
-/// A line longer than this is none: only strings with a length are long.
-const LINE_BYTES_MAX: usize = 64 * 1024;
-/// What Redis takes at most (`proto-max-bulk-len`).
-const STRING_BYTES_MAX: u64 = 512 << 20;
+/// Replies are counted and not stored, so their size is of no concern.
+const LIMITS: Limits = Limits { bytes: 1 << 40, values: 1 << 40 };
 
 /// Appends the command of `message`.
 pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {
@@ -22,25 +21,17 @@ pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {
     let segments = || path.split(|&byte| byte == b'/').filter(|_| has_path);
     let body = (!message.body.is_empty()).then_some(&message.body);
     let count = 1 + segments().count() + usize::from(body.is_some());
-    out.extend_from_slice(format!("*{count}\r\n").as_bytes());
-    string(message.method.as_bytes(), out);
+    outboard_resp::array(out, count);
+    bulk(out, message.method.as_bytes());
     let mut argument = Vec::new();
     for segment in segments() {
         argument.clear();
         decode(segment, &mut argument);
-        string(&argument, out);
+        bulk(out, &argument);
     }
     if let Some(body) = body {
-        string(body, out);
+        bulk(out, body);
     }
-}
-
-fn string(bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(b'$');
-    outboard_http1::write_u64(out, bytes.len() as u64);
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(bytes);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Takes the percent-encoding off (RFC 3986 2.1); what is none stays as it is.
@@ -64,23 +55,25 @@ fn decode(segment: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads the replies of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reader {
-    /// The present line, as far as it has come.
-    line: Vec<u8>,
-    /// What is left of a string, its end of line included.
-    string_left: u64,
-    /// Values that have to come until the reply is whole.
-    values_left: u64,
-    /// Whether the next value is the whole reply or its outermost array.
-    is_outermost: bool,
+    decoder: Decoder,
+    /// A command was sent, and its reply is not complete.
+    is_awaited: bool,
+    /// Nothing of the reply has come.
+    is_first: bool,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { decoder: Decoder::new(LIMITS), is_awaited: false, is_first: false }
+    }
 }
 
 impl Reader {
     /// A command was sent.
     pub(crate) fn begin(&mut self) {
-        self.line.clear();
-        (self.string_left, self.values_left, self.is_outermost) = (0, 1, true);
+        *self = Self { is_awaited: true, is_first: true, ..Self::default() };
     }
 
     /// Takes what came; true when the reply is whole.
@@ -89,88 +82,29 @@ impl Reader {
         mut bytes: &[u8],
         answer: &mut Answer,
     ) -> Result<bool, Malformed> {
-        while !bytes.is_empty() {
-            if self.values_left == 0 {
-                return Err(Malformed);
+        while self.is_awaited {
+            let event = self.decoder.next(&mut bytes).map_err(|_| Malformed)?;
+            let Some(event) = event else { return Ok(false) };
+            let is_first = std::mem::take(&mut self.is_first);
+            if is_first {
+                (answer.status, answer.keep_alive) = (200, true);
             }
-            bytes = match self.string_left {
-                0 => self.take_line(bytes, answer)?,
-                _ => self.take_string(bytes, answer),
-            };
-        }
-        Ok(self.values_left == 0)
-    }
-
-    fn take_string<'b>(&mut self, bytes: &'b [u8], answer: &mut Answer) -> &'b [u8] {
-        let taken = (bytes.len() as u64).min(self.string_left) as usize;
-        let (piece, rest) = bytes.split_at(taken);
-        // The last two bytes end the line.
-        let content = self.string_left.saturating_sub(2).min(taken as u64) as usize;
-        answer.take_body(&piece[..content]);
-        self.string_left -= taken as u64;
-        if self.string_left == 0 {
-            self.values_left -= 1;
-        }
-        rest
-    }
-
-    fn take_line<'b>(
-        &mut self,
-        bytes: &'b [u8],
-        answer: &mut Answer,
-    ) -> Result<&'b [u8], Malformed> {
-        let end = memchr::memchr(b'\n', bytes);
-        let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
-        if self.line.len() + piece.len() > LINE_BYTES_MAX {
-            return Err(Malformed);
-        }
-        self.line.extend_from_slice(piece);
-        if end.is_some() {
-            let line = std::mem::take(&mut self.line);
-            self.take_value(line.strip_suffix(b"\r\n").ok_or(Malformed)?, answer)?;
-            self.line = line;
-            self.line.clear();
-        }
-        Ok(rest)
-    }
-
-    fn take_value(&mut self, line: &[u8], answer: &mut Answer) -> Result<(), Malformed> {
-        let (kind, text) = line.split_first().ok_or(Malformed)?;
-        let is_outermost = std::mem::take(&mut self.is_outermost);
-        if is_outermost {
-            (answer.status, answer.keep_alive) = (200, true);
-        }
-        self.values_left -= 1;
-        match kind {
-            b'+' | b':' => answer.take_body(text),
-            b'-' => {
-                answer.status = 500;
-                answer.take_body(text);
+            match event {
+                Event::Null if is_first => answer.status = 404,
+                Event::Text { bytes, .. } | Event::Integer { digits: bytes, .. } => {
+                    answer.take_body(bytes);
+                }
+                Event::ErrorText { bytes, .. } => {
+                    answer.status = 500;
+                    answer.take_body(bytes);
+                }
+                Event::Null | Event::Open(Kind::Array) | Event::Close => {}
+                // Only a client that asks for RESP3 gets these.
+                Event::Open(Kind::Push | Kind::Attribute) => return Err(Malformed),
             }
-            b'$' | b'*' => match (length(text)?, kind) {
-                (None, _) if is_outermost => answer.status = 404,
-                (None, _) => {}
-                (Some(bytes), b'$') if bytes <= STRING_BYTES_MAX => {
-                    self.string_left = bytes + 2;
-                    self.values_left += 1;
-                }
-                (Some(count), b'*') => {
-                    self.values_left = self.values_left.checked_add(count).ok_or(Malformed)?;
-                }
-                _ => return Err(Malformed),
-            },
-            _ => return Err(Malformed),
+            self.is_awaited = !self.decoder.is_complete();
         }
-        Ok(())
-    }
-}
-
-/// A length; `None` for nil.
-fn length(text: &[u8]) -> Result<Option<u64>, Malformed> {
-    let text = std::str::from_utf8(text).map_err(|_| Malformed)?;
-    match text {
-        "-1" => Ok(None),
-        _ => text.parse().map(Some).map_err(|_| Malformed),
+        if bytes.is_empty() { Ok(true) } else { Err(Malformed) }
     }
 }
 

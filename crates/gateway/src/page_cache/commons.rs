@@ -13,7 +13,6 @@
 mod commands;
 mod link;
 mod message;
-mod resp;
 mod session;
 
 use super::{PageCache, now_s};
@@ -22,11 +21,13 @@ use crate::log::{Event, Level};
 use commands::Commands;
 use link::{Link, Lost};
 use message::Message;
+#[cfg(fuzzing)]
+pub(crate) use message::Message as PurgeMessage;
 use outboard_config::PageCacheShared;
 use outboard_page_cache::{Entry, Key, Purge, PurgeLog, Selector, Shared, decoded, encoded};
 use outboard_reactor::{TaskId, blocking, current_task, now_ms, spawn, wake, with_deadline};
+use outboard_resp::Value;
 use outboard_upstream::Client;
-use resp::Value;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -34,8 +35,6 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 use std::task::Poll;
-#[cfg(fuzzing)]
-pub(crate) use {message::Message as PurgeMessage, resp::read as read_value};
 
 /// A page that is fresh for less is not worth the way.
 const FRESH_MIN_S: i64 = 5;
@@ -165,7 +164,7 @@ impl Commons {
         let (commons, link) = (self.clone(), Rc::downgrade(link));
         spawn(async move {
             match reply.wait().await {
-                Ok(Value::Number(_)) => commons.confirm(&broadcast),
+                Ok(Value::Integer(_)) => commons.confirm(&broadcast),
                 Ok(other) => {
                     if let Some(link) = link.upgrade() {
                         link.give_up(&format!("it does not take a purge: {}", told(&other)));
@@ -219,7 +218,7 @@ impl Commons {
             self.catch_up(cache, &link).await?;
         }
         let records: Vec<Vec<u8>> =
-            pages.items()?.iter().filter_map(|page| Some(page.bytes()?.to_vec())).collect();
+            pages.as_array()?.iter().filter_map(|page| Some(page.as_bytes()?.to_vec())).collect();
         let is_little = records.iter().map(Vec::len).sum::<usize>() < DECODE_HERE_BYTES;
         let read = move || records.iter().filter_map(|page| stamped(page)).collect::<Vec<_>>();
         let pages = if is_little { read() } else { blocking(read).await };
@@ -251,9 +250,9 @@ impl Commons {
     /// The generation that the server is at, if it is in the epoch that we know.
     fn generation(&self, link: &Link, state: &Value) -> Option<u64> {
         let known = self.epoch.borrow();
-        match state.items() {
-            Some([epoch, generation]) if epoch.bytes() == Some(known.as_bytes()) => {
-                generation.number()
+        match state.as_array() {
+            Some([epoch, generation]) if epoch.as_bytes() == Some(known.as_bytes()) => {
+                generation.as_integer()?.try_into().ok()
             }
             _ => {
                 link.give_up("it has lost what was kept there");
@@ -272,7 +271,7 @@ impl Commons {
         }
         // Some more, since others may come meanwhile.
         let latest = self.commands.latest(link, missing + 64).wait().await.ok()?;
-        self.hear_all(cache, latest.items()?);
+        self.hear_all(cache, latest.as_array()?);
         (self.known.borrow().latest() >= generation).then_some(())
     }
 
@@ -314,7 +313,7 @@ fn stamped(page: &[u8]) -> Option<(u64, Entry)> {
 }
 
 fn messages(texts: &[Value]) -> impl Iterator<Item = Message> {
-    texts.iter().filter_map(|text| Message::decoded(text.bytes()?))
+    texts.iter().filter_map(|text| Message::decoded(text.as_bytes()?))
 }
 
 fn told(value: &Value) -> String {

@@ -73,5 +73,5 @@ fn what_is_no_reply_is_malformed_or_never_whole() {
     for reply in ["*2\r\n:1\r\n", "$5\r\nabc", "+O", "*18446744073709551615\r\n:1\r\n"] {
         assert_eq!(read(reply.as_bytes(), reply.len()), None, "{reply:?}");
     }
-    assert_eq!(read(&[b'+'; LINE_BYTES_MAX + 1], 4096), None);
+    assert_eq!(read(&[b'+'; outboard_resp::LINE_BYTES_MAX + 1], 4096), None);
 }

@@ -4,8 +4,8 @@
 //! connection, only for replies; a reply that does not come in time breaks the connection, and then
 //! each that is awaited is told.
 
-use super::resp::{self, Value};
 use outboard_reactor::{Event, now_ms, with_deadline};
+use outboard_resp::{Error, Limits, Reader, Value, command};
 use outboard_upstream::Channel;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,6 +17,9 @@ use std::task::Poll;
 const QUIET_MS: u64 = 1_000;
 /// With more bytes that wait to be written the peer is behind.
 const BEHIND_BYTES: usize = 8 << 20;
+
+/// The largest reply has all variants of a page, and the longest all purges that the server stores.
+const LIMITS: Limits = Limits { bytes: 256 << 20, values: 1 << 16 };
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -72,13 +75,13 @@ impl Reply {
 
 impl Link {
     /// Sends a command behind those before it.
-    pub(super) fn ask(&self, command: &[&[u8]]) -> Rc<Reply> {
+    pub(super) fn ask(&self, words: &[&[u8]]) -> Rc<Reply> {
         let reply = Rc::new(Reply::default());
         if self.broken.borrow().is_some() {
             reply.settle(Err(Lost));
             return reply;
         }
-        resp::put(&mut self.outgoing.borrow_mut(), command);
+        command(&mut self.outgoing.borrow_mut(), words);
         let expected = Expected { reply: reply.clone(), asked_ms: now_ms() };
         self.expected.borrow_mut().push_back(expected);
         self.news.set();
@@ -86,8 +89,8 @@ impl Link {
     }
 
     /// Sends a command that is answered by a push.
-    pub(super) fn tell(&self, command: &[&[u8]]) {
-        resp::put(&mut self.outgoing.borrow_mut(), command);
+    pub(super) fn tell(&self, words: &[&[u8]]) {
+        command(&mut self.outgoing.borrow_mut(), words);
         self.news.set();
     }
 
@@ -114,7 +117,7 @@ impl Link {
             match self.next(input) {
                 Ok(Some(pushed)) => return News::Pushed(pushed),
                 Ok(None) => {}
-                Err(resp::NoResp) => return News::Broken("it speaks no RESP3".to_owned()),
+                Err(error) => return News::Broken(error.to_string()),
             }
             if let Some(why) = &*self.broken.borrow() {
                 return News::Broken(why.clone());
@@ -148,19 +151,23 @@ impl Link {
         }
     }
 
-    /// Gives what came to whom it is for, up to something that is for nobody.
-    fn next(&self, input: &mut Input) -> Result<Option<Vec<Value>>, resp::NoResp> {
-        while let Some((value, taken)) = resp::read(&input.bytes[input.at..])? {
-            input.at += taken;
+    /// Settles the replies that have arrived, up to the next push.
+    fn next(&self, input: &mut Input) -> Result<Option<Vec<Value>>, Error> {
+        let mut rest = &input.bytes[input.at..];
+        while let Some(value) = input.reader.read(&mut rest)? {
             match value {
-                Value::Push(values) => return Ok(Some(values)),
+                Value::Push(values) => {
+                    input.at = input.bytes.len() - rest.len();
+                    return Ok(Some(values));
+                }
                 value => {
-                    let expected = self.expected.borrow_mut().pop_front().ok_or(resp::NoResp)?;
+                    let expected =
+                        self.expected.borrow_mut().pop_front().ok_or(Error::Malformed)?;
                     expected.reply.settle(Ok(value));
                 }
             }
         }
-        input.bytes.drain(..input.at);
+        input.bytes.clear();
         input.at = 0;
         Ok(None)
     }
@@ -171,9 +178,17 @@ impl Link {
     }
 }
 
-/// What came and was not read yet.
-#[derive(Debug, Default)]
+/// Bytes that have arrived.
+#[derive(Debug)]
 pub(super) struct Input {
+    reader: Reader,
     bytes: Vec<u8>,
+    /// Where what has not been read begins.
     at: usize,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self { reader: Reader::new(LIMITS), bytes: Vec::new(), at: 0 }
+    }
 }

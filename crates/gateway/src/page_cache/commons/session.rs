@@ -6,13 +6,13 @@
 use super::commands::Commands;
 use super::link::{Input, Link, Lost, News, Reply};
 use super::message::Message;
-use super::resp::Value;
 use super::{Commons, messages, some_name};
 use crate::log::Level;
 use crate::page_cache::PageCache;
 use outboard_config::PageCacheShared;
 use outboard_page_cache::PurgeLog;
 use outboard_reactor::{now_ms, sleep, spawn, wake};
+use outboard_resp::Value;
 use outboard_upstream::Destination;
 use std::rc::{Rc, Weak};
 
@@ -34,9 +34,11 @@ impl Commons {
         self.commands.subscribe(link);
         let joined = said(self.commands.join(link, run_of(&info), &some_name())).await?;
         let odd = || "it answers oddly".to_owned();
-        let Some([epoch, generation, latest]) = joined.items() else { return Err(odd()) };
-        let epoch = epoch.bytes().map(String::from_utf8_lossy).ok_or_else(odd)?;
-        let (generation, latest) = generation.number().zip(latest.items()).ok_or_else(odd)?;
+        let Some([epoch, generation, latest]) = joined.as_array() else { return Err(odd()) };
+        let epoch = epoch.as_bytes().map(String::from_utf8_lossy).ok_or_else(odd)?;
+        let (generation, latest) =
+            generation.as_integer().zip(latest.as_array()).ok_or_else(odd)?;
+        let generation = u64::try_from(generation).map_err(|_| odd())?;
         let is_known = *self.epoch.borrow() == *epoch && self.known.borrow().latest() <= generation;
         if is_known {
             self.hear_all(cache, latest);
@@ -103,10 +105,10 @@ impl Commons {
 
     fn pushed(self: &Rc<Self>, cache: &Weak<PageCache>, link: &Rc<Link>, pushed: &[Value]) {
         let [kind, _, text] = pushed else { return };
-        if kind.bytes() != Some(b"message") || !self.is_there() {
+        if kind.as_bytes() != Some(b"message") || !self.is_there() {
             return;
         }
-        let message = text.bytes().and_then(Message::decoded);
+        let message = text.as_bytes().and_then(Message::decoded);
         let Some((message, known)) = message.zip(cache.upgrade()) else { return };
         if !self.hear(&known, message) {
             self.look_after(cache, link);
@@ -143,7 +145,7 @@ async fn said(reply: Rc<Reply>) -> Result<Value, String> {
 
 /// What tells one start of the server from another.
 fn run_of(info: &Value) -> &[u8] {
-    let text = info.bytes().unwrap_or_default();
+    let text = info.as_bytes().unwrap_or_default();
     let mut lines = text.split(|&byte| byte == b'\n');
     lines.find_map(|line| line.strip_prefix(b"run_id:")).unwrap_or_default().trim_ascii()
 }
