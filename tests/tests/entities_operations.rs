@@ -64,7 +64,7 @@ fn a_backup_brings_back_what_was_there_and_a_damaged_one_nothing() {
     std::fs::write(&file, bytes).unwrap();
     kv(&site, &["put", "k7", "other"]);
     let refused = site.command("kv", &["restore", name]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("damaged or cut after"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("damaged or truncated after"));
     assert_eq!(kv(&site, &["get", "k7"]), "other");
 }
 

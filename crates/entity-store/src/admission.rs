@@ -1,32 +1,32 @@
-//! Who may wait, decided by how long waiting takes.
+//! Admission to a queue, by its delay.
 //!
-//! Called for each read and write that has to wait for a disk, and by the gateway for what waits for
-//! its loop. After CoDel (RFC
-//! 8289): a queue that was too long for a whole interval is a standing one, and makes everybody
-//! wait for nothing; then new work is refused until what waits first has waited less than the
-//! target again. A short burst passes. Pure: times come as arguments, in microseconds.
+//! Called for each read and write that has to wait for a disk, and by the gateway for requests that
+//! wait for its loop. It follows CoDel (RFC 8289): a queue whose delay exceeds the target for a
+//! whole interval is a standing queue, which delays everything and gains nothing. New work is
+//! rejected until the first job has waited less than the target again, so a short burst passes.
+//! Pure: times come as arguments, in microseconds.
 
-/// How long a standing queue is borne: long enough for a burst to pass, RFC 8289 4.2.
+/// How long the delay may exceed the target, so that a burst passes (RFC 8289 4.2).
 const INTERVAL_US: u64 = 100_000;
 
 /// The state of one queue.
 #[derive(Debug)]
 pub struct Admission {
     target_us: u64,
-    most: usize,
-    /// Since when what came first has always waited longer than the target.
+    capacity: usize,
+    /// When the delay last rose above the target.
     above_since_us: Option<u64>,
     is_standing: bool,
 }
 
 impl Admission {
-    /// For a queue of at most so many, where nobody should wait longer than the target.
-    pub fn new(target_ms: u64, most: usize) -> Self {
+    /// The state of an empty queue with this capacity and target delay.
+    pub fn new(target_ms: u64, capacity: usize) -> Self {
         let target_us = target_ms.saturating_mul(1000);
-        Self { target_us, most, above_since_us: None, is_standing: false }
+        Self { target_us, capacity, above_since_us: None, is_standing: false }
     }
 
-    /// What has waited longest gets its turn after `waited_us`.
+    /// Notes that the first job waited for `waited_us`.
     pub fn observe(&mut self, now_us: u64, waited_us: u64) {
         if waited_us < self.target_us {
             self.above_since_us = None;
@@ -37,10 +37,11 @@ impl Admission {
         self.is_standing |= now_us.saturating_sub(since) >= INTERVAL_US;
     }
 
-    /// Whether one more may wait, with `waiting` before it, the first since `first_us`.
+    /// Whether one more job is admitted behind `waiting` others, the first of which came at
+    /// `first_us`.
     pub fn admits(&self, now_us: u64, waiting: usize, first_us: Option<u64>) -> bool {
         let waited_us = first_us.map_or(0, |first_us| now_us.saturating_sub(first_us));
-        waiting < self.most && !(self.is_standing && waited_us >= self.target_us)
+        waiting < self.capacity && !(self.is_standing && waited_us >= self.target_us)
     }
 }
 
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_is_drained_to_the_target_and_no_further() {
+    fn a_standing_queue_drains_to_the_target_and_no_further() {
         let mut admission = Admission::new(5, 1000);
         admission.observe(0, 6_000);
         admission.observe(100_000, 6_000);
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_bound_ever_wait() {
+    fn the_capacity_is_never_exceeded() {
         let admission = Admission::new(5, 3);
         assert!(admission.admits(0, 2, Some(0)));
         assert!(!admission.admits(0, 3, Some(0)));

@@ -1,7 +1,7 @@
-//! A backup: records as a stream of bytes that checks itself.
+//! Backups: records as a stream with checksums.
 //!
-//! Written from a scan, read by a restore. Invariant: one flipped or missing byte is noticed, and
-//! nothing behind it is believed.
+//! Written from a scan, read by a restore. Invariant: one flipped or missing byte is detected, and
+//! no record after it is returned.
 //!
 //! ```text
 //!  backup:  "OUTBOARD ENTITIES 1\n" │ record … │ end
@@ -18,12 +18,12 @@ const MAGIC: &[u8] = b"OUTBOARD ENTITIES 1\n";
 const HEAD_BYTES: usize = 16;
 const END: u32 = u32::MAX;
 
-/// Begins a backup.
+/// Appends the head of a backup.
 pub fn write_backup_head(out: &mut Vec<u8>) {
     out.extend_from_slice(MAGIC);
 }
 
-/// Appends a record; without one, the end after `records`.
+/// Appends a record, or the end after `Err(records)`.
 pub fn write_backup_record(out: &mut Vec<u8>, record: Result<(&[u8], &Record), u64>) {
     let from = out.len();
     match record {
@@ -44,14 +44,14 @@ pub fn write_backup_record(out: &mut Vec<u8>, record: Result<(&[u8], &Record), u
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// A record of a backup: its name, its value, and when it ends.
+/// A record of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The name.
+    /// The key.
     pub id: Vec<u8>,
     /// The value.
     pub value: Vec<u8>,
-    /// Milliseconds since 1970 from which on it is no longer there.
+    /// When the record expires, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
 }
 
@@ -59,33 +59,39 @@ pub struct Restored {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BackupError {
-    /// It is no backup.
-    NoBackup,
-    /// It is damaged or cut behind so many records.
+    /// The file is not a backup.
+    NotABackup,
+    /// The backup is damaged or truncated.
     Damaged {
-        /// Records that are whole.
+        /// Records that were read before.
         after_records: u64,
     },
-    /// It cannot be read.
+    /// Reading failed.
     Io(io::Error),
 }
 
 impl fmt::Display for BackupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoBackup => f.write_str("this is no backup of an entity store"),
+            Self::NotABackup => f.write_str("this is not a backup of an entity store"),
             Self::Damaged { after_records } => {
-                write!(f, "the backup is damaged or cut after {after_records} records")
+                write!(f, "the backup is damaged or truncated after {after_records} records")
             }
             Self::Io(error) => write!(f, "the backup cannot be read: {error}"),
         }
     }
 }
 
-impl std::error::Error for BackupError {}
+impl std::error::Error for BackupError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            Self::NotABackup | Self::Damaged { .. } => None,
+        }
+    }
+}
 
-/// Reads a backup, record by record; an error ends it. Only a stream that ends without one was
-/// whole.
+/// Reads a backup, record by record. An error ends the iterator; a backup without one is complete.
 pub fn read_backup(
     mut from: impl Read,
     max_value_bytes: usize,
@@ -98,7 +104,7 @@ pub fn read_backup(
             let mut magic = [0; MAGIC.len()];
             if from.read_exact(&mut magic).is_err() || magic != MAGIC {
                 state = State::Over;
-                return Some(Err(BackupError::NoBackup));
+                return Some(Err(BackupError::NotABackup));
             }
         }
         if let State::Over = state {
@@ -146,8 +152,8 @@ fn next(
     fill(from, &mut bytes[HEAD_BYTES..])?;
     let mut checksum = [0; 8];
     fill(from, &mut checksum)?;
-    let is_false_end = is_end && (value_len != 0 || last != records);
-    if is_false_end || xxh3_64(&bytes) != u64::from_le_bytes(checksum) {
+    let is_wrong_end = is_end && (value_len != 0 || last != records);
+    if is_wrong_end || xxh3_64(&bytes) != u64::from_le_bytes(checksum) {
         return Err(damaged());
     }
     if is_end {

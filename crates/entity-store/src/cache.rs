@@ -1,31 +1,30 @@
-//! Records that were read or written lately, in memory.
+//! The cache of recently read and written records.
 //!
-//! Called by a namespace on disk for every read. What is not there is remembered as well, so that
-//! asking for it again costs no look at the disk. When the budget is used up, whatever was not
-//! asked for since it was last looked at goes, oldest first (a second chance for the rest).
-//! Invariant: an entry is the latest committed state of its record.
+//! Used by a namespace on disk for every read. Absent records are cached as well, so that repeated
+//! lookups need no disk. Eviction is by second chance: the oldest entry goes, unless it was used
+//! since its last turn. Invariant: an entry is the latest committed state of its record.
 
 use crate::record::Record;
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// What an entry takes beside its name and its value: two copies of the shared name, the table's
-/// slot, the record and the allocations' own.
+/// Memory of an entry beside its key and value: two references to the shared key, the slot in the
+/// table, the record and the overhead of the allocations.
 const ENTRY_BYTES: usize = 160;
 
 #[derive(Debug)]
 struct Entry {
-    /// `None`: there is none.
+    /// `None`: the record does not exist.
     record: Option<Record>,
-    was_asked_for: Cell<bool>,
+    was_used: Cell<bool>,
 }
 
 /// A cache within a budget.
 #[derive(Debug)]
 pub(crate) struct Cache {
     entries: HashMap<Arc<[u8]>, Entry>,
-    /// Every name that has an entry, once.
+    /// Each key that has an entry, once.
     order: VecDeque<Arc<[u8]>>,
     used_bytes: usize,
     max_bytes: usize,
@@ -36,20 +35,20 @@ impl Cache {
         Self { entries: HashMap::new(), order: VecDeque::new(), used_bytes: 0, max_bytes }
     }
 
-    /// What is known of a record: `None` for nothing, `Some(None)` that there is none.
+    /// The cached state of a record: `None` if it is unknown, `Some(None)` if it does not exist.
     pub(crate) fn get(&self, id: &[u8]) -> Option<Option<&Record>> {
         let entry = self.entries.get(id)?;
-        // Looked at first: what is written has to be written back.
-        if !entry.was_asked_for.get() {
-            entry.was_asked_for.set(true);
+        // The test saves dirtying the cache line on most reads.
+        if !entry.was_used.get() {
+            entry.was_used.set(true);
         }
         Some(entry.record.as_ref())
     }
 
-    /// Remembers the latest state of a record.
+    /// Caches the latest state of a record.
     pub(crate) fn put(&mut self, id: &[u8], record: Option<Record>) {
         let bytes = entry_bytes(id, record.as_ref());
-        // One record must not push out everything else.
+        // One record must not evict all others.
         if bytes > self.max_bytes / 8 {
             if let Some(entry) = self.entries.remove(id) {
                 self.used_bytes -= entry_bytes(id, entry.record.as_ref());
@@ -62,29 +61,29 @@ impl Cache {
             Some(entry) => {
                 self.used_bytes -= entry_bytes(id, entry.record.as_ref());
                 entry.record = record;
-                entry.was_asked_for.set(true);
+                entry.was_used.set(true);
             }
             None => {
                 let id: Arc<[u8]> = id.into();
                 self.order.push_back(id.clone());
-                self.entries.insert(id, Entry { record, was_asked_for: Cell::new(false) });
+                self.entries.insert(id, Entry { record, was_used: Cell::new(false) });
             }
         }
         while self.used_bytes > self.max_bytes {
-            self.make_room();
+            self.evict_one();
         }
     }
 
-    fn make_room(&mut self) {
+    fn evict_one(&mut self) {
         let Some(id) = self.order.pop_front() else { return };
-        if self.entries.get(&id).is_some_and(|entry| entry.was_asked_for.take()) {
+        if self.entries.get(&id).is_some_and(|entry| entry.was_used.take()) {
             self.order.push_back(id);
         } else if let Some(entry) = self.entries.remove(&id) {
             self.used_bytes -= entry_bytes(&id, entry.record.as_ref());
         }
     }
 
-    /// Entries and bytes.
+    /// The number of entries, and their bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.entries.len(), self.used_bytes)
     }
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_state_is_known_that_there_is_none_included() {
+    fn the_latest_state_is_cached_also_of_absent_records() {
         let mut cache = Cache::new(1 << 20);
         assert_eq!(cache.get(b"a"), None);
         cache.put(b"a", record(1, 10));
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_holds_and_what_is_asked_for_stays() {
+    fn the_budget_holds_and_used_entries_stay() {
         let mut cache = Cache::new(100 * (ENTRY_BYTES + 4));
         for number in 0..1000_u32 {
             cache.put(&number.to_le_bytes(), None);
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_too_large_to_keep_leaves_no_older_state_behind() {
+    fn a_record_too_large_to_cache_removes_its_old_state() {
         let mut cache = Cache::new(8000);
         cache.put(b"a", record(1, 10));
         cache.put(b"a", record(2, 2000));
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_large_now_and_then_has_its_name_here_once() {
+    fn a_record_of_changing_size_is_queued_once() {
         let mut cache = Cache::new(8000);
         for version in 0..10 {
             cache.put(b"a", record(version, 10));

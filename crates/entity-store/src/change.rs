@@ -1,4 +1,4 @@
-//! What a write demands and does, decided without any disk.
+//! Writes: their conditions and effects, without I/O.
 //!
 //! Called by the committer and by namespaces in memory. Pure: the present record and the time come
 //! as arguments.
@@ -10,69 +10,68 @@ use std::sync::Arc;
 /// One write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// The record's name.
+    /// The key of the record.
     pub id: Box<[u8]>,
-    /// What is done.
+    /// The effect.
     pub change: Change,
-    /// What has to hold, or nothing is done.
+    /// The condition without which nothing is changed.
     pub condition: Condition,
 }
 
-/// What is done to a record.
+/// The effect of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It gets this value.
+    /// The record gets this value.
     Put {
         /// The value.
         value: Arc<[u8]>,
-        /// For how long; `None` for good.
+        /// The lifetime; `None` for no expiry.
         ttl_ms: Option<u64>,
     },
-    /// It goes; none being there is fine.
+    /// The record is deleted. It need not exist.
     Delete,
-    /// Its value, a decimal number, grows; none being there counts as 0. It ends when it would
-    /// have ended.
+    /// The value, a decimal number, is incremented; an absent record counts as 0. The expiry stays.
     Increment {
-        /// By this, which may be negative.
+        /// The amount, which may be negative.
         by: i64,
-        /// For how long it is kept if there was none.
+        /// The lifetime if the record is created.
         ttl_ms: Option<u64>,
     },
 }
 
-/// What has to hold of the present record.
+/// A condition on the present record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing.
+    /// None.
     Always,
-    /// There is none.
+    /// The record does not exist.
     Absent,
-    /// There is one.
+    /// The record exists.
     Present,
-    /// It has one of these versions.
+    /// The record has one of these versions.
     VersionIn(Vec<u64>),
-    /// It has none of these versions, or there is none.
+    /// The record has none of these versions, or does not exist.
     VersionNotIn(Vec<u64>),
-    /// It has exactly this value.
+    /// The record has exactly this value.
     Value(Arc<[u8]>),
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// What is there now; `None` after a delete.
+    /// The record afterwards; `None` after a delete.
     pub record: Option<Record>,
-    /// Whether there was one before; told only where the write had to look.
+    /// Whether the record existed before; only known where the write had to look.
     pub existed: Option<bool>,
 }
 
 impl Write {
-    /// Whether what it does depends on the present record.
-    pub(crate) fn looks(&self) -> bool {
+    /// Whether the effect depends on the present record.
+    pub(crate) fn depends_on_present(&self) -> bool {
         self.condition != Condition::Always || matches!(self.change, Change::Increment { .. })
     }
 
-    /// Bytes that it brings.
+    /// Bytes of key and value.
     pub(crate) fn bytes(&self) -> usize {
         let value = match &self.change {
             Change::Put { value, .. } => value.len(),
@@ -81,7 +80,7 @@ impl Write {
         self.id.len() + value
     }
 
-    /// What the record becomes.
+    /// The record after the write.
     pub(crate) fn apply(
         &self,
         present: Option<&Record>,
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_hold_as_rfc_9110_13_1_says_of_if_match_and_if_none_match() {
+    fn conditions_hold_as_rfc_9110_13_1_defines() {
         let there = record(b"old", None);
         let failed = |present| Err(StoreError::ConditionFailed { present });
         let now = Some(record(b"new", None));
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_has_ended_is_not_there() {
+    fn an_expired_record_does_not_exist() {
         let ended = record(b"old", Some(100));
         let write = write(put(Some(50)), Condition::Absent);
         assert!(write.apply(Some(&ended), 9, 99).is_err());
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_begins_at_nothing_keeps_the_end_and_refuses_what_is_no_number() {
+    fn an_increment_starts_at_0_and_keeps_the_expiry() {
         let count = |by| write(Change::Increment { by, ttl_ms: Some(10) }, Condition::Always);
         let first = count(-3).apply(None, 9, 5).unwrap().unwrap();
         assert_eq!((&*first.value, first.expires_ms), (&b"-3"[..], Some(15)));

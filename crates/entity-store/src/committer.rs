@@ -1,15 +1,14 @@
-//! Where writes become lasting: decided, journalled, synced, put into the levels, in this order.
+//! The committer of a namespace: it decides, journals, syncs and applies writes, in this order.
 //!
-//! Runs on the thread of a namespace's write lane, or, when that takes no longer than handing the
-//! batch over would, on the loop's own (in synchronous mode always). A batch
-//! is one frame of the journal and, with durability `always`, one fsync. Invariants: nothing is
-//! visible to readers before it is as durable as promised; when the journal cannot be written,
-//! nothing of the batch has happened.
+//! Runs on a thread of its own; on the loop when a commit takes no longer than handing it over, and
+//! always in synchronous mode. A batch is one frame of the journal and, with durability `always`,
+//! one fsync. Invariants: readers see a write only once it is as durable as promised; if the
+//! journal cannot be written, nothing of the batch is applied.
 
 use crate::change::{Write, Written};
+use crate::compactor::{self, Compactor};
 use crate::error::{OpenError, StoreError};
-use crate::journal::{self, Ahead, Flaw, Frame, Journal, replay, segment_path};
-use crate::keeper::{self, Keeper};
+use crate::journal::{self, Flaw, Frame, Segment, SegmentPreallocator, replay, segment_path};
 use crate::levels::{Blocks, Levels, is_full};
 use crate::record::{Record, unix_ms};
 use crate::settings::Durability;
@@ -20,42 +19,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most bytes of a batch that is committed by whoever asks.
-const QUICK_BYTES: usize = 256 << 10;
-/// A copy into the operating system's memory that takes longer has waited for a disk.
-const COPY_MOST: Duration = Duration::from_millis(1);
+/// The largest batch that is committed on the loop.
+const INLINE_BYTES_MAX: usize = 256 << 10;
+/// A write to the page cache that takes longer has waited for a disk.
+const COPY_MAX: Duration = Duration::from_millis(1);
 
 /// The writing half of a namespace on disk.
 pub(crate) struct Committer {
     levels: Arc<Levels>,
-    journal: Journal,
-    keeper: Option<Keeper>,
+    journal: Segment,
+    compactor: Option<Compactor>,
     syncer: Option<Syncer>,
-    ahead: Option<Ahead>,
+    preallocator: Option<SegmentPreallocator>,
     folder: PathBuf,
     durability: Durability,
     buffer_bytes: u64,
     next_version: u64,
     frame: Frame,
-    /// While files are being written and synced behind, appending waits for that here.
-    is_held_up: bool,
-    /// An fsync failed: what is on the disk is unknown until it is read anew.
-    broken: Option<StoreError>,
+    /// Appending had to wait for the disk during the present flush or sync.
+    is_stalled: bool,
+    /// Set when an fsync has failed: the content of the disk is unknown until the next start.
+    failure: Option<StoreError>,
 }
 
-/// What opening a namespace found.
+/// The result of opening a namespace.
 pub(crate) struct Opened {
     pub(crate) committer: Committer,
     pub(crate) levels: Arc<Levels>,
-    /// Sentences about files that are not as they were written.
+    /// Messages about damaged files.
     pub(crate) findings: Vec<String>,
 }
 
 impl Committer {
-    /// Opens the namespace in `folder`, and brings what its journal has into the levels.
+    /// Opens the namespace in `folder` and applies its journal to the levels.
     ///
     /// # Errors
-    /// The folder cannot be used or is damaged beyond reading.
+    /// The folder cannot be used or is damaged.
     pub(crate) fn open(
         folder: &Path,
         durability: Durability,
@@ -74,67 +73,67 @@ impl Committer {
         let mut highest = levels.persisted_version().unwrap_or(0);
         for number in &segments {
             let path = segment_path(&journals, *number);
-            highest = highest.max(bring_in(&path, &levels, &mut findings).map_err(at(&path))?);
+            highest =
+                highest.max(replay_segment(&path, &levels, &mut findings).map_err(at(&path))?);
         }
         let last = segments.last().copied().unwrap_or(0);
-        let journal = Journal::create(&journals, last + 1, buffer_bytes + (buffer_bytes >> 2));
+        let journal = Segment::create(&journals, last + 1, buffer_bytes + (buffer_bytes >> 2));
         let journal = journal.map_err(at(&journals))?;
         levels.seal();
-        if keeper::flush(&levels, &journals, last).is_err() {
-            findings.push(format!("what is in {} stays there for now", journals.display()));
+        if compactor::flush(&levels, &journals, last).is_err() {
+            findings.push(format!("{} could not be flushed and stays for now", journals.display()));
         }
         let committer = Self {
             levels: levels.clone(),
             journal,
-            keeper: None,
+            compactor: None,
             syncer: None,
-            ahead: None,
+            preallocator: None,
             folder: journals,
             durability,
             buffer_bytes,
             next_version: highest + 1,
             frame: Frame::new(),
-            is_held_up: false,
-            broken: None,
+            is_stalled: false,
+            failure: None,
         };
         Ok(Opened { committer, levels, findings })
     }
 
-    /// Has the keeper, whoever makes the next segment, and with durability `interval` the syncer,
-    /// work beside it.
+    /// Starts the compactor, the preallocator and, with durability `interval`, the syncer.
     ///
     /// # Errors
     /// The system has no room for another thread.
-    pub(crate) fn start_helpers(&mut self) -> io::Result<()> {
-        self.keeper = Some(Keeper::start(self.levels.clone(), &self.folder)?);
-        self.ahead = Some(Ahead::start(&self.journal)?);
+    pub(crate) fn start_threads(&mut self) -> io::Result<()> {
+        self.compactor = Some(Compactor::start(self.levels.clone(), &self.folder)?);
+        self.preallocator = Some(SegmentPreallocator::start(&self.journal)?);
         if let Durability::Interval(every_ms) = self.durability {
             self.syncer = Some(Syncer::start(every_ms, self.journal.file())?);
         }
         Ok(())
     }
 
-    /// Whether committing this batch is a copy into the operating system's memory and no more: no
-    /// fsync is promised, nothing has to be looked up, no buffer is full. While files are written and
-    /// synced behind, that is so until a copy has waited.
-    pub(crate) fn is_quick(&mut self, batch: &[Write]) -> bool {
-        let (Some(syncer), Some(keeper)) = (&self.syncer, &self.keeper) else { return false };
-        self.is_held_up &= syncer.is_syncing() || keeper.is_busy();
-        !self.is_held_up
-            && self.broken.is_none()
+    /// Whether the commit is no more than a copy into the page cache: no fsync is promised, nothing
+    /// is looked up and no buffer is full. During a flush or sync this holds until a copy has
+    /// waited.
+    pub(crate) fn can_commit_inline(&mut self, batch: &[Write]) -> bool {
+        let (Some(syncer), Some(compactor)) = (&self.syncer, &self.compactor) else { return false };
+        self.is_stalled &= syncer.is_syncing() || compactor.is_busy();
+        !self.is_stalled
+            && self.failure.is_none()
             && self.levels.buffered_bytes() < self.buffer_bytes
-            && keeper.has_room(&self.levels)
-            && batch.iter().map(Write::bytes).sum::<usize>() <= QUICK_BYTES
-            && !batch.iter().any(Write::looks)
+            && compactor.has_room(&self.levels)
+            && batch.iter().map(Write::bytes).sum::<usize>() <= INLINE_BYTES_MAX
+            && !batch.iter().any(Write::depends_on_present)
     }
 
     /// Commits a batch; one result for each write, in order.
     pub(crate) fn commit(&mut self, batch: &[Write]) -> Vec<Result<Written, StoreError>> {
-        if let Err(error) = self.make_ready() {
+        if let Err(error) = self.ensure_room() {
             return batch.iter().map(|_| Err(error.clone())).collect();
         }
         let mut decided = self.decide(batch);
-        if let Err(error) = self.make_lasting() {
+        if let Err(error) = self.persist() {
             for result in decided.iter_mut().filter(|result| result.is_ok()) {
                 *result = Err(error.clone());
             }
@@ -150,16 +149,16 @@ impl Committer {
             .collect()
     }
 
-    /// What each write comes to, into the frame.
+    /// Decides the result of each write, and adds it to the frame.
     fn decide(&mut self, batch: &[Write]) -> Vec<Result<(u64, Written), StoreError>> {
         let now_ms = unix_ms();
         self.frame.clear();
-        // What this batch has done so far, which the levels do not know yet.
-        let mut ahead: HashMap<&[u8], Option<Record>> = HashMap::new();
-        let any_looks = batch.iter().any(Write::looks);
+        // Effects of this batch, which are not in the levels yet.
+        let mut decided: HashMap<&[u8], Option<Record>> = HashMap::new();
+        let any_depends = batch.iter().any(Write::depends_on_present);
         let mut results = Vec::with_capacity(batch.len());
         for write in batch {
-            let present = match (write.looks(), ahead.get(&*write.id)) {
+            let present = match (write.depends_on_present(), decided.get(&*write.id)) {
                 (false, _) => Ok(None),
                 (true, Some(record)) => Ok(record.clone()),
                 (true, None) => self.levels.get(&write.id),
@@ -167,14 +166,15 @@ impl Committer {
             let version = self.next_version;
             let result = present.and_then(|present| {
                 let record = write.apply(present.as_ref(), version, now_ms)?;
-                let existed = write.looks().then(|| present.is_some_and(|r| r.is_alive(now_ms)));
+                let existed =
+                    write.depends_on_present().then(|| present.is_some_and(|r| r.is_alive(now_ms)));
                 Ok((version, Written { record, existed }))
             });
             if let Ok((_, written)) = &result {
                 self.next_version += 1;
                 self.frame.push(&write.id, version, written.record.as_ref());
-                if any_looks {
-                    ahead.insert(&write.id, written.record.clone());
+                if any_depends {
+                    decided.insert(&write.id, written.record.clone());
                 }
             }
             results.push(result);
@@ -182,8 +182,8 @@ impl Committer {
         results
     }
 
-    /// Journals the frame and syncs it if that was promised.
-    fn make_lasting(&mut self) -> Result<(), StoreError> {
+    /// Journals the frame, and syncs it if that is promised.
+    fn persist(&mut self) -> Result<(), StoreError> {
         if self.frame.is_empty() {
             return Ok(());
         }
@@ -193,73 +193,73 @@ impl Committer {
             true => StoreError::Full,
             false => StoreError::Failed(format!("{at}: {error}")),
         })?;
-        self.is_held_up |= began.elapsed() > COPY_MOST;
+        self.is_stalled |= began.elapsed() > COPY_MAX;
         match (self.durability, &self.syncer) {
             (Durability::Always, _) => self.journal.sync().map_err(|error| {
-                // fsync(2) reports a failure once; whoever asks again would be told lies.
+                // fsync(2) reports a failure only once, so no later success can be trusted.
                 let error = StoreError::Failed(format!("{at}: {error}; restart the server"));
-                self.broken = Some(error.clone());
+                self.failure = Some(error.clone());
                 error
             }),
             (_, Some(syncer)) => syncer.written(&at).inspect_err(|error| {
-                self.broken = Some(error.clone());
+                self.failure = Some(error.clone());
             }),
             (_, None) => Ok(()),
         }
     }
 
-    /// Seals the buffer when it is full, and waits if the keeper is behind.
-    fn make_ready(&mut self) -> Result<(), StoreError> {
-        if let Some(error) = &self.broken {
+    /// Seals the buffer when it is full, and waits if the compactor is behind.
+    fn ensure_room(&mut self) -> Result<(), StoreError> {
+        if let Some(error) = &self.failure {
             return Err(error.clone());
         }
         if self.levels.buffered_bytes() >= self.buffer_bytes {
             self.seal()?;
         }
-        match &self.keeper {
-            Some(keeper) => keeper.room(&self.levels),
+        match &self.compactor {
+            Some(compactor) => compactor.wait_for_room(&self.levels),
             None => Ok(()),
         }
     }
 
-    /// What is in memory is moved to a sorted file next.
+    /// Seals the buffer, so that it is moved to a sorted file next.
     ///
     /// # Errors
-    /// What the disk says.
+    /// The disk fails.
     pub(crate) fn seal(&mut self) -> Result<(), StoreError> {
         let sealed = self.journal.number();
-        let next = match self.ahead.as_ref().and_then(Ahead::take) {
+        let next = match self.preallocator.as_ref().and_then(SegmentPreallocator::take) {
             Some(next) => Ok(next),
             None => self.journal.next(),
         };
         let next = match next {
             Ok(next) => next,
-            // The present segment goes on while there is no room for another.
+            // The present segment is used until there is room for another.
             Err(error) if is_full(&error) => return Ok(()),
             Err(error) => {
                 return Err(StoreError::Failed(format!("{}: {error}", self.folder.display())));
             }
         };
-        // With durability `always` each frame was synced before it was answered.
+        // With durability `always` each frame is synced already.
         if let Some(syncer) = &self.syncer {
-            syncer.follow(next.file());
+            syncer.add_file(next.file());
         }
         self.journal = next;
-        if let Some(ahead) = &self.ahead {
-            ahead.follow(&self.journal);
+        if let Some(preallocator) = &self.preallocator {
+            preallocator.prepare_after(&self.journal);
         }
         self.levels.seal();
-        match &self.keeper {
-            Some(keeper) => keeper.sealed(sealed),
+        match &self.compactor {
+            Some(compactor) => compactor.sealed(sealed),
             None => {
-                keeper::flush(&self.levels, &self.folder, sealed)?;
+                compactor::flush(&self.levels, &self.folder, sealed)?;
                 self.levels.merge()?;
             }
         }
         Ok(())
     }
 
-    /// Waits until everything is on the disk, whatever was promised.
+    /// Waits until everything is on the disk, whatever the durability.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.journal.sync()
     }
@@ -267,13 +267,13 @@ impl Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        // A failure is nothing new: the operating system has it all the same.
+        // After a failure the data is still in the page cache, as it was before.
         let _ = self.sync();
     }
 }
 
-/// Brings a segment into the levels; the highest version in it.
-fn bring_in(path: &Path, levels: &Levels, findings: &mut Vec<String>) -> io::Result<u64> {
+/// Applies a segment to the levels; returns the highest version in it.
+fn replay_segment(path: &Path, levels: &Levels, findings: &mut Vec<String>) -> io::Result<u64> {
     let mut highest = 0;
     let flaws = replay::<io::Error>(path, |entry| {
         levels.put(entry.id, entry.version, entry.record.as_ref());
@@ -284,7 +284,7 @@ fn bring_in(path: &Path, levels: &Levels, findings: &mut Vec<String>) -> io::Res
     let mut is_damaged = false;
     for flaw in flaws {
         findings.push(match flaw {
-            Flaw::Cut { at } => {
+            Flaw::Truncated { at } => {
                 format!(
                     "{shown} ends in the middle of a write, at byte {at}: that write is dropped"
                 )

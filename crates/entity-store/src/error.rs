@@ -1,35 +1,35 @@
-//! What can go wrong, and whose fault it is.
+//! Errors of the store.
 
 use crate::record::ID_MAX_BYTES;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a store does not open.
+/// Why a store cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has it.
+    /// Another process has the store open.
     Locked {
         /// The folder.
         folder: PathBuf,
     },
     /// The folder or a file in it cannot be used.
     Io {
-        /// What it was done to.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The system has no room for the threads of the store.
+    /// The threads of the store cannot be started.
     Threads {
-        /// What it says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A file is not what this program wrote; nothing of the namespace can be read by it.
+    /// A file has unexpected content; the namespace cannot be read.
     Damaged {
         /// The file, or the folder of the namespace.
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch.
         what: String,
     },
 }
@@ -39,7 +39,7 @@ impl fmt::Display for OpenError {
         match self {
             Self::Locked { folder } => write!(
                 f,
-                "the entity store {} is in use; stop the server that has it, or ask that server",
+                "the entity store {} is in use; stop the server that uses it, or send the request to that server",
                 folder.display()
             ),
             Self::Io { path, source } => {
@@ -57,44 +57,51 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } | Self::Threads { source } => Some(source),
+            Self::Locked { .. } | Self::Damaged { .. } => None,
+        }
+    }
+}
 
-/// Why a record was not read or written.
+/// Why a read or write failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// More was asked for than can be done in time; try again later.
+    /// Too many requests wait; retry later.
     Overloaded,
-    /// No record can have this name: it is empty, or longer than [`crate::ID_MAX_BYTES`].
-    NoName {
-        /// Its length.
+    /// The key is empty, or longer than [`crate::ID_MAX_BYTES`].
+    InvalidKey {
+        /// The length of the key.
         bytes: usize,
     },
-    /// What the write demands of the present record does not hold.
+    /// The condition of the write does not hold.
     ConditionFailed {
-        /// The version that is there.
+        /// The present version.
         present: Option<u64>,
     },
-    /// The value to count on is no whole number, or the sum is too large.
+    /// The value to increment is not an integer, or the sum overflows.
     NotANumber,
     /// The disk, or the memory of a namespace in memory, is full. Nothing was changed.
     Full,
-    /// Fewer nodes than were asked for have said that they have the record. It was written.
+    /// Fewer nodes than requested have confirmed the record. It was written.
     TooFewCopies {
-        /// So many have.
+        /// The nodes that have confirmed.
         answered: u32,
     },
-    /// Redis did not answer in time; a write may or may not have been done.
+    /// Redis did not reply in time. A write may have been done.
     Unreachable(String),
     /// The file that holds the record does not match its checksum.
     Damaged(String),
-    /// The disk failed; what was asked for may or may not have been done.
+    /// The disk failed. A write may have been done.
     Failed(String),
 }
 
 impl StoreError {
-    /// A thread of the store has ended by a bug.
-    pub(crate) fn lost() -> Self {
+    /// A thread of the store has panicked.
+    pub(crate) fn thread_ended() -> Self {
         Self::Failed("a thread of the store has ended; restart the server".to_owned())
     }
 }
@@ -103,19 +110,19 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overloaded => f.write_str("the entity store is overloaded; try again later"),
-            Self::NoName { bytes } => {
-                write!(f, "a name of {bytes} bytes; records have names of 1 to {ID_MAX_BYTES}")
+            Self::InvalidKey { bytes } => {
+                write!(f, "a key of {bytes} bytes; keys have 1 to {ID_MAX_BYTES}")
             }
             Self::ConditionFailed { present: Some(version) } => {
-                write!(f, "the record is there with version {version}")
+                write!(f, "the record has version {version}")
             }
-            Self::ConditionFailed { present: None } => f.write_str("there is no such record"),
-            Self::NotANumber => f.write_str("the value is no whole number of 64 bits"),
-            Self::Full => f.write_str("the entity store has no room left"),
+            Self::ConditionFailed { present: None } => f.write_str("the record does not exist"),
+            Self::NotANumber => f.write_str("the value is not a 64-bit integer"),
+            Self::Full => f.write_str("the entity store is full"),
             Self::TooFewCopies { answered } => {
-                write!(f, "the record was written, and {answered} nodes have it so far")
+                write!(f, "the record was written, and {answered} nodes have confirmed it so far")
             }
-            Self::Unreachable(why) => write!(f, "Redis does not answer: {why}"),
+            Self::Unreachable(why) => write!(f, "Redis does not reply: {why}"),
             Self::Damaged(what) => write!(f, "the entity store is damaged: {what}"),
             Self::Failed(what) => write!(f, "the entity store failed: {what}"),
         }

@@ -1,9 +1,8 @@
 //! The sorted files of a namespace: a log-structured merge tree (the crate `lsm-tree`).
 //!
-//! The committer inserts, readers look up and scan, the keeper moves what is in memory to disk and
-//! merges files. Why this library, and why not the journal that comes with it:
-//! `docs/decisions/0009-storage-engine.md`. Invariant: every block of a file has a checksum, which
-//! is looked at whenever the block is read from the disk.
+//! The committer inserts, readers look up and scan, the compactor flushes and merges. Why this
+//! library, and why not its journal: `docs/decisions/0009-storage-engine.md`. Invariant: the
+//! checksum of a block is verified whenever the block is read from the disk.
 
 use crate::error::{OpenError, StoreError};
 use crate::record::{Record, unix_ms};
@@ -19,10 +18,10 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files above this are split.
+/// Larger files are split.
 const TABLE_BYTES: u64 = 64 << 20;
 
-/// What the namespaces of a store share.
+/// The block cache and open files that all namespaces of a store share.
 #[derive(Clone)]
 pub(crate) struct Blocks {
     cache: Arc<Cache>,
@@ -43,9 +42,9 @@ pub(crate) struct Levels {
     tree: AnyTree,
     folder: PathBuf,
     visible: SequenceNumberCounter,
-    /// Held while a scan takes its snapshot and while what may be forgotten is decided.
+    /// Held while a scan takes its snapshot, and while the oldest needed version is computed.
     snapshots: Mutex<()>,
-    /// Files that did not match their checksums.
+    /// Files with a wrong checksum.
     damaged: Mutex<BTreeSet<String>>,
 }
 
@@ -53,16 +52,16 @@ pub(crate) struct Levels {
 pub(crate) type Snapshot = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>;
 
 impl Levels {
-    /// Opens the tree in `folder`, which is made if it is not there.
+    /// Opens or creates the tree in `folder`.
     ///
     /// # Errors
-    /// The folder cannot be used, or a file in it is not what it was.
+    /// The folder cannot be used, or a file is damaged.
     pub(crate) fn open(folder: &Path, blocks: &Blocks) -> Result<Self, OpenError> {
         let visible = SequenceNumberCounter::default();
         let config = Config::new(folder, SequenceNumberCounter::default(), visible.clone())
             .use_cache(blocks.cache.clone())
             .use_descriptor_table(Some(blocks.files.clone()))
-            .with_compaction_filter_factory(Some(Arc::new(Ended)));
+            .with_compaction_filter_factory(Some(Arc::new(ExpiredFilterFactory)));
         let tree = config.open().map_err(|error| match error {
             lsm_tree::Error::Io(source) => OpenError::Io { path: folder.to_owned(), source },
             other => OpenError::Damaged { path: folder.to_owned(), what: other.to_string() },
@@ -77,12 +76,12 @@ impl Levels {
         })
     }
 
-    /// The highest version that is on the disk.
+    /// The highest version in a sorted file.
     pub(crate) fn persisted_version(&self) -> Option<u64> {
         self.tree.get_highest_persisted_seqno()
     }
 
-    /// Puts what was committed: a record, or that there is none.
+    /// Applies a committed write: a record, or a delete.
     pub(crate) fn put(&self, id: &[u8], version: u64, record: Option<&Record>) {
         match record {
             Some(record) => self.tree.insert(id, record.encode(), version),
@@ -91,12 +90,12 @@ impl Levels {
         self.visible.fetch_max(version + 1);
     }
 
-    /// Looks a record up.
+    /// Looks up a record.
     ///
     /// # Errors
-    /// The file that has it cannot be read, or is damaged.
+    /// The file cannot be read, or is damaged.
     pub(crate) fn get(&self, id: &[u8]) -> Result<Option<Record>, StoreError> {
-        let found = self.tree.get(id, SeqNo::MAX).map_err(|error| self.failed(&error))?;
+        let found = self.tree.get(id, SeqNo::MAX).map_err(|error| self.store_error(&error))?;
         found.map(|bytes| self.decode(&bytes)).transpose()
     }
 
@@ -114,14 +113,14 @@ impl Levels {
     /// The next record of a scan.
     ///
     /// # Errors
-    /// As [`Levels::get`]; the scan goes on behind it.
+    /// As [`Levels::get`]; the scan continues after it.
     pub(crate) fn next(
         &self,
         scan: &mut Snapshot,
     ) -> Option<Result<(Vec<u8>, Record), StoreError>> {
         let (id, bytes) = match scan.next()?.into_inner() {
             Ok(pair) => pair,
-            Err(error) => return Some(Err(self.failed(&error))),
+            Err(error) => return Some(Err(self.store_error(&error))),
         };
         Some(self.decode(&bytes).map(|record| (id.to_vec(), record)))
     }
@@ -131,69 +130,69 @@ impl Levels {
         self.tree.active_memtable().size()
     }
 
-    /// How many sealed buffers wait for the keeper.
+    /// The number of sealed buffers that are not flushed.
     pub(crate) fn sealed(&self) -> usize {
         self.tree.sealed_memtable_count()
     }
 
-    /// What was put from now on goes into another buffer.
+    /// Seals the buffer; later writes go into a new one.
     pub(crate) fn seal(&self) {
         self.tree.rotate_memtable();
     }
 
-    /// Writes all sealed buffers to disk.
+    /// Flushes all sealed buffers.
     ///
     /// # Errors
-    /// What the disk says; the buffers stay.
+    /// The disk fails; the buffers stay.
     pub(crate) fn flush(&self) -> Result<(), StoreError> {
-        let forget_before = self.forget_before();
+        let gc_watermark = self.gc_watermark();
         let lock = self.tree.get_flush_lock();
-        self.tree.flush(&lock, forget_before).map_err(|error| self.failed(&error))?;
+        self.tree.flush(&lock, gc_watermark).map_err(|error| self.store_error(&error))?;
         Ok(())
     }
 
-    /// Merges files until there is nothing to gain by it.
+    /// Merges files until nothing is gained by it.
     ///
     /// # Errors
-    /// What the disk says; the files stay as they were.
+    /// The disk fails; the files stay.
     pub(crate) fn merge(&self) -> Result<(), StoreError> {
         loop {
             let before = self.tree.current_version().id();
             let plan = Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES));
-            let merged = self.tree.compact(plan, self.forget_before());
-            merged.map_err(|error| self.failed(&error))?;
+            let merged = self.tree.compact(plan, self.gc_watermark());
+            merged.map_err(|error| self.store_error(&error))?;
             if self.tree.current_version().id() == before {
                 return Ok(());
             }
         }
     }
 
-    /// Merges everything, so that deleted and ended records take no room.
+    /// Merges all files, so that deleted and expired records take no space.
     ///
     /// # Errors
     /// As [`Levels::merge`].
     pub(crate) fn merge_all(&self) -> Result<(), StoreError> {
-        let merged = self.tree.major_compact(TABLE_BYTES, self.forget_before());
-        merged.map_err(|error| self.failed(&error))
+        let merged = self.tree.major_compact(TABLE_BYTES, self.gc_watermark());
+        merged.map_err(|error| self.store_error(&error))
     }
 
-    /// Older states than this of a record that has a newer one can go.
-    fn forget_before(&self) -> SeqNo {
+    /// States of a record that are older than this may be dropped if there is a newer one.
+    fn gc_watermark(&self) -> SeqNo {
         let _held = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         self.visible.get()
     }
 
-    /// Files, bytes on disk, and records (an estimate).
+    /// The number of files, their bytes, and an estimate of the records.
     pub(crate) fn size(&self) -> (usize, u64, usize) {
         (self.tree.table_count(), self.tree.disk_space(), self.tree.approximate_len())
     }
 
-    /// Names of files that were found damaged.
+    /// The paths of damaged files.
     pub(crate) fn damaged(&self) -> Vec<String> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    fn failed(&self, error: &lsm_tree::Error) -> StoreError {
+    fn store_error(&self, error: &lsm_tree::Error) -> StoreError {
         match error {
             lsm_tree::Error::Io(error) if is_full(error) => StoreError::Full,
             lsm_tree::Error::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
@@ -203,7 +202,7 @@ impl Levels {
         }
     }
 
-    /// Which files it is: reads every block of those that are not known yet.
+    /// Finds the damaged files: reads every block of those that are not known yet.
     fn find_damage(&self) -> String {
         let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         for table in self.tree.current_version().iter_tables() {
@@ -220,29 +219,29 @@ impl Levels {
     }
 }
 
-/// Whether the disk or the quota is used up.
+/// Whether the disk or the quota is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Has ended records left out when files are merged.
-struct Ended;
+/// Drops expired records when files are merged.
+struct ExpiredFilterFactory;
 
-impl Factory for Ended {
+impl Factory for ExpiredFilterFactory {
     fn name(&self) -> &str {
-        "ended"
+        "expired"
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(EndedBy { now_ms: unix_ms() })
+        Box::new(ExpiredFilter { now_ms: unix_ms() })
     }
 }
 
-struct EndedBy {
+struct ExpiredFilter {
     now_ms: u64,
 }
 
-impl CompactionFilter for EndedBy {
+impl CompactionFilter for ExpiredFilter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
         let expires_ms = Record::encoded_expires_ms(&item.value()?);
         Ok(match expires_ms {

@@ -1,16 +1,17 @@
-//! A namespace in memory: gone with the server, never waited for.
+//! A namespace in memory, which is lost when the server stops.
 //!
-//! Invariant: it never takes more than its budget; what has ended makes room first.
+//! Used by [`crate::Namespace`]. Invariant: the memory limit holds; expired records are removed
+//! first.
 
 use crate::change::{Write, Written};
 use crate::error::StoreError;
-use crate::namespace::{Piece, Stats};
 use crate::record::{Record, unix_ms};
+use crate::types::{Piece, Stats};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// What a record takes beside its name and its value.
+/// Memory of a record beside its key and value.
 const RECORD_BYTES: usize = 128;
 
 /// A namespace in memory.
@@ -23,8 +24,8 @@ pub(crate) struct Memory {
 #[derive(Default)]
 struct Inner {
     records: BTreeMap<Box<[u8]>, Record>,
-    /// What ends, soonest first.
-    endings: BTreeSet<(u64, Box<[u8]>)>,
+    /// Records with an expiry, soonest first.
+    expirations: BTreeSet<(u64, Box<[u8]>)>,
     used_bytes: usize,
     next_version: u64,
 }
@@ -53,7 +54,7 @@ impl Memory {
         self.writes.set(self.writes.get() + 1);
         let now_ms = unix_ms();
         let inner = &mut *self.inner.borrow_mut();
-        inner.end(now_ms);
+        inner.remove_expired(now_ms);
         let present = inner.records.get(&write.id);
         let existed = Some(present.is_some());
         let record = write.apply(present, inner.next_version, now_ms)?;
@@ -67,7 +68,7 @@ impl Memory {
         Ok(Written { record, existed })
     }
 
-    /// Records from `start` on, about `piece_bytes` of them, and where to go on.
+    /// Records from `start` on, about `piece_bytes` of them, and the position after them.
     pub(crate) fn scan_on(
         &self,
         start: Bound<Vec<u8>>,
@@ -109,21 +110,21 @@ impl Inner {
         if let Some(old) = self.records.remove(id) {
             self.used_bytes -= bytes(id, &old);
             if let Some(expires_ms) = old.expires_ms {
-                self.endings.remove(&(expires_ms, id.into()));
+                self.expirations.remove(&(expires_ms, id.into()));
             }
         }
         if let Some(record) = record {
             self.used_bytes += bytes(id, &record);
             if let Some(expires_ms) = record.expires_ms {
-                self.endings.insert((expires_ms, id.into()));
+                self.expirations.insert((expires_ms, id.into()));
             }
             self.records.insert(id.into(), record);
         }
     }
 
-    /// Lets go of what has ended.
-    fn end(&mut self, now_ms: u64) {
-        while let Some((expires_ms, id)) = self.endings.first()
+    /// Removes expired records.
+    fn remove_expired(&mut self, now_ms: u64) {
+        while let Some((expires_ms, id)) = self.expirations.first()
             && *expires_ms <= now_ms
         {
             let id = id.clone();
@@ -132,7 +133,7 @@ impl Inner {
     }
 }
 
-/// Whether nothing can be between the two; a map's range must not be asked for that.
+/// Whether the range is empty. `BTreeMap::range` panics for some empty ranges.
 pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     let (Bound::Included(from) | Bound::Excluded(from)) = start else { return false };
     match end {
@@ -143,7 +144,7 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
 }
 
 fn bytes(id: &[u8], record: &Record) -> usize {
-    // The name is there twice when the record ends.
+    // The key is stored twice if the record expires.
     let names = if record.expires_ms.is_some() { 2 } else { 1 };
     RECORD_BYTES + names * id.len() + record.value.len()
 }

@@ -1,25 +1,22 @@
-//! What waits for a thread: in order, within a bound, and no longer than is sensible.
+//! A bounded queue of jobs for threads, with admission by queueing delay.
 //!
-//! Called by whatever hands work to threads: a desk, and the writes of a disk.
-//! Invariant: who is refused is told so at once, and whoever is inside has been admitted by how long
-//! waiting takes.
+//! Used by [`crate::thread_pool`] and by the writes of a disk. Invariant: rejection is immediate, and
+//! every admitted job gets exactly one result.
 
 use crate::admission::Admission;
 use crate::error::StoreError;
-use crate::reply::Reply;
+use crate::oneshot;
 use crate::settings::{Overload, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::time::Instant;
 
-/// What one who waits is told.
-pub(crate) type Answer<A> = Result<A, StoreError>;
+/// Takes the result of a job.
+pub(crate) type ResultSender<A> = oneshot::Sender<Result<A, StoreError>>;
+/// Waits for the result of a job.
+pub(crate) type ResultReceiver<A> = oneshot::Receiver<Result<A, StoreError>>;
 
-/// What one who waits will be told.
-pub(crate) type Owed<A> = Rc<Reply<Answer<A>>>;
-
-/// Jobs `J` that wait for answers `A`.
+/// Jobs `J` that wait for results `A`.
 pub(crate) struct Queue<J, A> {
     waiting: RefCell<VecDeque<Waiting<J, A>>>,
     admission: RefCell<Admission>,
@@ -31,26 +28,26 @@ pub(crate) struct Queue<J, A> {
 /// A job in a queue.
 pub(crate) struct Waiting<J, A> {
     pub(crate) job: J,
-    pub(crate) reply: Owed<A>,
+    pub(crate) reply: ResultSender<A>,
     since_us: u64,
 }
 
 impl<J, A> Queue<J, A> {
-    /// An empty queue with room for `most`.
-    pub(crate) fn new(settings: &Settings, most: usize) -> Self {
+    /// An empty queue with room for `capacity` jobs.
+    pub(crate) fn new(settings: &Settings, capacity: usize) -> Self {
         Self {
             waiting: RefCell::default(),
-            admission: RefCell::new(Admission::new(settings.wait_ms, most)),
+            admission: RefCell::new(Admission::new(settings.wait_ms, capacity)),
             overload: settings.overload,
             began: Instant::now(),
             refused: Cell::new(0),
         }
     }
 
-    /// Makes sure that one more may wait; the job that had to go for it has been answered.
+    /// Admits one more job. Returns the job that was dropped for it, whose caller has its error already.
     ///
     /// # Errors
-    /// It may not.
+    /// The job is not admitted.
     pub(crate) fn make_room(&self) -> Result<Option<J>, StoreError> {
         let now_us = self.now_us();
         let mut waiting = self.waiting.borrow_mut();
@@ -64,40 +61,40 @@ impl<J, A> Queue<J, A> {
             Overload::DropOldest => waiting.pop_front(),
         };
         let Some(oldest) = oldest else { return Err(StoreError::Overloaded) };
-        oldest.reply.give(Err(StoreError::Overloaded));
+        oldest.reply.send(Err(StoreError::Overloaded));
         Ok(Some(oldest.job))
     }
 
-    /// Puts a job at the end, after [`Queue::make_room`].
-    pub(crate) fn push(&self, job: J) -> Owed<A> {
-        let reply = Reply::new();
-        self.push_for(job, reply.clone());
-        reply
+    /// Appends a job, after [`Queue::make_room`].
+    pub(crate) fn push(&self, job: J) -> ResultReceiver<A> {
+        let (reply, receiver) = oneshot::channel();
+        self.push_with(job, reply);
+        receiver
     }
 
-    /// Puts a job at the end for somebody who waits already.
-    pub(crate) fn push_for(&self, job: J, reply: Owed<A>) {
+    /// Appends a job whose caller already waits.
+    pub(crate) fn push_with(&self, job: J, reply: ResultSender<A>) {
         self.waiting.borrow_mut().push_back(Waiting { job, since_us: self.now_us(), reply });
     }
 
-    /// Takes jobs from the front while `more` says so of the next one.
-    pub(crate) fn take_while(&self, mut more: impl FnMut(&J) -> bool) -> Vec<Waiting<J, A>> {
+    /// Removes jobs from the front while `accept` holds for the next one.
+    pub(crate) fn take_while(&self, mut accept: impl FnMut(&J) -> bool) -> Vec<Waiting<J, A>> {
         let mut waiting = self.waiting.borrow_mut();
         if let Some(first) = waiting.front() {
             let now_us = self.now_us();
             let waited_us = now_us.saturating_sub(first.since_us);
             self.admission.borrow_mut().observe(now_us, waited_us);
         }
-        let taken = waiting.iter().take_while(|next| more(&next.job)).count();
+        let taken = waiting.iter().take_while(|next| accept(&next.job)).count();
         waiting.drain(..taken).collect()
     }
 
-    /// How many wait.
+    /// The number of waiting jobs.
     pub(crate) fn len(&self) -> usize {
         self.waiting.borrow().len()
     }
 
-    /// How many were refused.
+    /// The number of jobs that were rejected or dropped.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.get()
     }

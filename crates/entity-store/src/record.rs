@@ -1,4 +1,4 @@
-//! A record: a value, its version, and when it ends.
+//! Records: a value, its version and its expiry.
 //!
 //! In the levels a record is `u64 version │ u64 expires_ms, 0 for never │ value`, little-endian.
 
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 const HEAD_BYTES: usize = 16;
 
-/// Longest name of a record, bytes. Sorted files have room for 65535, as `lsm-tree` writes them.
+/// The longest key, in bytes. The format of `lsm-tree` allows 65535.
 pub const ID_MAX_BYTES: usize = 4096;
 
-/// Whether a record can have this name.
+/// Whether a key is valid.
 pub fn is_id(id: &[u8]) -> bool {
     (1..=ID_MAX_BYTES).contains(&id.len())
 }
 
-/// What is kept under a name.
+/// The value under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Grows with each write to the namespace; no two writes have the same.
+    /// Grows with each write to the namespace, and is unique there.
     pub version: u64,
-    /// Milliseconds since 1970 from which on it is no longer there.
+    /// When the record expires, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
-    /// Any bytes, none as well.
+    /// Any bytes, possibly none.
     pub value: Arc<[u8]>,
 }
 
 impl Record {
-    /// Whether it is still there.
+    /// Whether the record has not expired.
     pub fn is_alive(&self, now_ms: u64) -> bool {
         self.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
     }
@@ -39,7 +39,7 @@ impl Record {
         out
     }
 
-    /// `None` when it is shorter than a record can be.
+    /// `None` if the bytes are too short.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (head, value) = bytes.split_at_checked(HEAD_BYTES)?;
         let (version, expires) = head.split_at(8);
@@ -50,7 +50,7 @@ impl Record {
         })
     }
 
-    /// When an encoded record ends, without reading the rest of it.
+    /// The expiry of an encoded record.
     pub(crate) fn encoded_expires_ms(bytes: &[u8]) -> Option<u64> {
         expires_ms(bytes.get(8..HEAD_BYTES)?.try_into().ok()?)
     }

@@ -1,10 +1,9 @@
-//! Namespaces in Redis, or in a cluster of them: as the loop sees them.
+//! Namespaces in Redis or a Redis cluster, as the loop sees them.
 //!
-//! Called by namespaces. Copies, failover and the moving of keys are Redis's; what is promised by an
-//! answer is what its nodes were told to do (`appendfsync`), times the copies that were asked for.
-//! Invariants: the loop never waits for a socket, threads of this module do; reads, writes and scans
-//! have queues and threads of their own; what a lost node holds up waits elsewhere, on a thread for
-//! that, and holds up nobody else.
+//! Used by [`crate::Namespace`]. Replication, failover and resharding are done by Redis; durability
+//! is that of its nodes (`appendfsync`), times the requested replicas. Invariants: the loop never
+//! waits for a socket; reads, writes and scans have separate queues and threads; requests to a
+//! failing node are retried on a thread of their own and delay no others.
 
 mod cluster;
 mod job;
@@ -13,13 +12,12 @@ mod slots;
 mod wire;
 
 use crate::change::{Write, Written};
-use crate::desk::{Desk, Staff};
 use crate::error::StoreError;
-use crate::namespace::{Piece, Stats};
-use crate::queue::{Owed, Queue};
-pub(crate) use crate::settings::RedisSettings;
-use crate::settings::Settings;
-use job::{Done, Job, NamedWrite, Task};
+use crate::queue::{Queue, ResultSender};
+use crate::settings::{RedisSettings, Settings};
+use crate::thread_pool::{ThreadPool, ThreadPoolConfig};
+use crate::types::{Piece, Stats};
+use job::{Job, JobOutput, TaggedWrite, Task};
 use records::{Outcome, Records};
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -31,43 +29,43 @@ use std::time::{Duration, Instant};
 
 pub(crate) use job::Cursor;
 #[cfg(fuzzing)]
-pub(crate) use records::read_as_everything;
+pub(crate) use records::interpret_reply;
 
-/// Threads, each with a connection to every node.
-const READERS: Staff = Staff { name: "kv-read", threads: 2, batch_jobs: 128 };
-const WRITERS: Staff = Staff { name: "kv-write", ..READERS };
-const SCANNER: Staff = Staff { name: "kv-scan", threads: 1, ..READERS };
-/// What a lost node holds up is tried again by this one.
-const PATIENT: Staff = Staff { name: "kv-again", ..SCANNER };
-/// Pauses before something is tried again: a cluster needs its node timeout to fail over.
+/// Each thread has a connection to every node.
+const READERS: ThreadPoolConfig = ThreadPoolConfig { name: "kv-read", threads: 2, batch_jobs: 128 };
+const WRITERS: ThreadPoolConfig = ThreadPoolConfig { name: "kv-write", ..READERS };
+const SCANNER: ThreadPoolConfig = ThreadPoolConfig { name: "kv-scan", threads: 1, ..READERS };
+/// Retries requests to failing nodes.
+const RETRIER: ThreadPoolConfig = ThreadPoolConfig { name: "kv-retry", ..SCANNER };
+/// Pauses between retries: a cluster needs its node timeout to fail over.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_LAST: Duration = Duration::from_millis(100);
 
-type RedisDesk = Desk<Job, Done>;
+type RedisPool = ThreadPool<Job, JobOutput>;
 
-/// A Redis that is used.
+/// A Redis engine.
 pub(crate) struct Redis {
     settings: Arc<RedisSettings>,
-    reads: RedisDesk,
-    writes: RedisDesk,
-    scans: RedisDesk,
-    next_name: Cell<u64>,
-    written: Cell<u64>,
-    looked_up: Cell<u64>,
+    reads: RedisPool,
+    writes: RedisPool,
+    scans: RedisPool,
+    next_tag: Cell<u64>,
+    writes_sent: Cell<u64>,
+    lookups: Cell<u64>,
 }
 
-/// Asks the nodes whether they let us in; waits for them.
+/// Checks that a node accepts the credentials; blocks.
 ///
 /// # Errors
-/// What the first of those said that do not. Others are found out from any one that does.
+/// The error of the first node, if none of them accepts. The other nodes are discovered later.
 pub fn probe(settings: &RedisSettings) -> Result<(), String> {
     let mut first = None;
     for node in &settings.nodes {
-        let asked = wire::Connection::open(node, settings)
+        let reply = wire::Connection::open(node, settings)
             .and_then(|mut connection| connection.ask(&wire::command(&[b"PING"])));
-        let why = match asked {
-            // Whoever wants a password says so to any command.
-            Ok(wire::Reply::Refused(why)) => why,
+        let why = match reply {
+            // A node that requires a password replies so to any command.
+            Ok(outboard_resp::Value::Error(why)) => why,
             Ok(_) => return Ok(()),
             Err(error) => error.to_string(),
         };
@@ -77,53 +75,53 @@ pub fn probe(settings: &RedisSettings) -> Result<(), String> {
 }
 
 impl Redis {
-    /// Starts the threads; they connect when there is something to do.
+    /// Starts the threads; they connect on the first request.
     ///
     /// # Errors
-    /// The system has no room for another thread.
+    /// A thread cannot be started.
     pub(crate) fn start(settings: &Settings, redis: &RedisSettings) -> io::Result<Rc<Self>> {
         let redis = Arc::new(redis.clone());
         let records = || Records::new(redis.clone());
         let (reads, writes) = (settings.reads_waiting, settings.writes_waiting);
-        let again = Desk::start(
-            PATIENT,
+        let retries = ThreadPool::start(
+            RETRIER,
             Queue::new(settings, reads + writes),
             || {
                 let mut records = records();
-                move |jobs| patiently(&mut records, jobs)
+                move |jobs| retry_until_deadline(&mut records, jobs)
             },
-            |outcome, reply: Owed<_>| match outcome {
-                Outcome::Done(done) => reply.give(done),
-                Outcome::Later(_, why) => reply.give(Err(why)),
+            |outcome, reply: ResultSender<_>| match outcome {
+                Outcome::Done(done) => reply.send(done),
+                Outcome::Retry(_, why) => reply.send(Err(why)),
             },
         )?;
-        let again = Rc::new(again);
-        let start = |staff, most| {
+        let retries = Rc::new(retries);
+        let start = |config, capacity| {
             let work = || {
                 let mut records = records();
                 move |jobs| records.attempt(jobs)
             };
-            let again = again.clone();
-            let settle = move |outcome, reply| settle(outcome, reply, &again);
-            Desk::start(staff, Queue::new(settings, most), work, settle)
+            let retries = retries.clone();
+            let settle = move |outcome, reply| settle(outcome, reply, &retries);
+            ThreadPool::start(config, Queue::new(settings, capacity), work, settle)
         };
         Ok(Rc::new(Self {
             reads: start(READERS, reads)?,
             writes: start(WRITERS, writes)?,
             scans: start(SCANNER, reads)?,
             settings: redis,
-            next_name: Cell::new(RandomState::new().build_hasher().finish()),
-            written: Cell::new(0),
-            looked_up: Cell::new(0),
+            next_tag: Cell::new(RandomState::new().build_hasher().finish()),
+            writes_sent: Cell::new(0),
+            lookups: Cell::new(0),
         }))
     }
 
-    /// What the keys of a namespace begin with.
+    /// The prefix of the keys of a namespace.
     pub(crate) fn prefix(&self, namespace: &str) -> Arc<[u8]> {
         [self.settings.prefix.as_bytes(), namespace.as_bytes(), b":"].concat().into()
     }
 
-    /// How many nodes have a record, as the operator says.
+    /// The number of nodes with each record, as configured.
     pub(crate) fn copies(&self) -> u32 {
         self.settings.copies
     }
@@ -134,10 +132,10 @@ impl Redis {
         prefix: &Arc<[u8]>,
         ids: Vec<Box<[u8]>>,
     ) -> Result<Vec<Option<crate::Record>>, StoreError> {
-        self.looked_up.set(self.looked_up.get() + ids.len() as u64);
+        self.lookups.set(self.lookups.get() + ids.len() as u64);
         match ask(&self.reads, self.job(Task::Get { prefix: prefix.clone(), ids })).await? {
-            Done::Got(found) => Ok(found),
-            _ => Err(StoreError::lost()),
+            JobOutput::Got(found) => Ok(found),
+            _ => Err(StoreError::thread_ended()),
         }
     }
 
@@ -149,16 +147,16 @@ impl Redis {
         copies: u32,
     ) -> Vec<Result<Written, StoreError>> {
         let count = writes.len();
-        self.written.set(self.written.get() + count as u64);
-        let name = |write| {
-            self.next_name.set(self.next_name.get().wrapping_add(1));
-            NamedWrite { write, name: self.next_name.get() }
+        self.writes_sent.set(self.writes_sent.get() + count as u64);
+        let tag = |write| {
+            self.next_tag.set(self.next_tag.get().wrapping_add(1));
+            TaggedWrite { write, tag: self.next_tag.get() }
         };
-        let writes = writes.into_iter().map(name).collect();
+        let writes = writes.into_iter().map(tag).collect();
         let task = Task::Write { prefix: prefix.clone(), writes, copies };
         match ask(&self.writes, self.job(task)).await {
-            Ok(Done::Written(written)) => written,
-            Ok(_) => vec![Err(StoreError::lost()); count],
+            Ok(JobOutput::Written(written)) => written,
+            Ok(_) => vec![Err(StoreError::thread_ended()); count],
             Err(error) => vec![Err(error); count],
         }
     }
@@ -168,7 +166,7 @@ impl Redis {
         Cursor::new(start, end)
     }
 
-    /// The next piece of a scan, and where it goes on; `None` at the end.
+    /// The next piece of a scan, and the position after it; `None` at the end.
     pub(crate) async fn scan_on(
         &self,
         prefix: &Arc<[u8]>,
@@ -177,18 +175,18 @@ impl Redis {
     ) -> Result<(Piece, Option<Cursor>), StoreError> {
         let task = Task::Scan { prefix: prefix.clone(), cursor, most_bytes };
         match ask(&self.scans, self.job(task)).await? {
-            Done::Scanned(piece, rest) => Ok((piece, rest)),
-            _ => Err(StoreError::lost()),
+            JobOutput::Scanned(piece, rest) => Ok((piece, rest)),
+            _ => Err(StoreError::thread_ended()),
         }
     }
 
-    /// What this server had Redis do, over all namespaces.
+    /// Statistics over all namespaces.
     pub(crate) fn stats(&self) -> Stats {
         Stats {
-            writes: self.written.get(),
+            writes: self.writes_sent.get(),
             writes_refused: self.writes.refused(),
             writes_waiting: self.writes.len() as u64,
-            reads_from_disk: self.looked_up.get(),
+            reads_from_disk: self.lookups.get(),
             reads_refused: self.reads.refused(),
             reads_waiting: self.reads.len() as u64,
             ..Stats::default()
@@ -196,29 +194,29 @@ impl Redis {
     }
 
     fn job(&self, task: Task) -> Job {
-        Job { task, until: Instant::now() + Duration::from_millis(self.settings.timeout_ms) }
+        Job { task, deadline: Instant::now() + Duration::from_millis(self.settings.timeout_ms) }
     }
 }
 
-/// Asks a desk, and waits.
-async fn ask(desk: &RedisDesk, job: Job) -> Result<Done, StoreError> {
-    desk.make_room()?;
-    desk.push(job).wait().await
+/// Queues a job and waits for its result.
+async fn ask(pool: &RedisPool, job: Job) -> Result<JobOutput, StoreError> {
+    pool.make_room()?;
+    pool.push(job).receive().await
 }
 
-/// Hands on what came of a job; what is to be done later waits at the desk for that.
-fn settle(outcome: Outcome, reply: Owed<Done>, again: &RedisDesk) {
+/// Sends the result of a job, or queues the job for retries.
+fn settle(outcome: Outcome, reply: ResultSender<JobOutput>, retries: &RedisPool) {
     match outcome {
-        Outcome::Done(done) => reply.give(done),
-        Outcome::Later(job, why) => match again.make_room() {
-            Err(_) => reply.give(Err(why)),
-            Ok(_) => again.push_for(job, reply),
+        Outcome::Done(done) => reply.send(done),
+        Outcome::Retry(job, why) => match retries.make_room() {
+            Err(_) => reply.send(Err(why)),
+            Ok(_) => retries.push_with(job, reply),
         },
     }
 }
 
-/// Does jobs, and tries again what is to be done later until the time for it is over.
-fn patiently(records: &mut Records, jobs: Vec<Job>) -> Vec<Outcome> {
+/// Runs jobs, and retries them until their deadline.
+fn retry_until_deadline(records: &mut Records, jobs: Vec<Job>) -> Vec<Outcome> {
     let mut outcomes: Vec<Option<Outcome>> = jobs.iter().map(|_| None).collect();
     let mut left: Vec<(usize, Job)> = jobs.into_iter().enumerate().collect();
     let mut pause = PAUSE_FIRST;
@@ -228,7 +226,7 @@ fn patiently(records: &mut Records, jobs: Vec<Job>) -> Vec<Outcome> {
         let now = Instant::now();
         for (place, outcome) in places.into_iter().zip(records.attempt(jobs)) {
             match outcome {
-                Outcome::Later(job, _) if job.until > now => left.push((place, job)),
+                Outcome::Retry(job, _) if job.deadline > now => left.push((place, job)),
                 outcome => outcomes[place] = Some(outcome),
             }
         }

@@ -1,35 +1,35 @@
-//! How a store is run.
+//! Settings of a store.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A store: who keeps the records, and what it may use.
+/// Settings of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Who keeps the records.
+    /// Where records are stored.
     pub engine: Engine,
-    /// How disks are waited for.
+    /// Which threads wait for disks.
     pub mode: Mode,
-    /// What is refused when more comes than can be done.
+    /// Which requests are rejected under overload.
     pub overload: Overload,
-    /// Memory for records that were read or written lately, over all namespaces; as much again is
-    /// used for blocks of files. Bytes.
+    /// Size of the record cache over all namespaces, in bytes; the block cache may use as much
+    /// again.
     pub cache_bytes: usize,
-    /// Memory of what was written and is not yet in a sorted file, per namespace and twice that at
-    /// most. Bytes.
+    /// Size at which the write buffer of a namespace is sealed, in bytes; twice that at most is in
+    /// memory.
     pub buffer_bytes: u64,
-    /// Most reads of a namespace that may wait for a disk.
+    /// The most reads of a namespace that wait for a disk.
     pub reads_waiting: usize,
-    /// Most writes of a namespace that may wait for a disk.
+    /// The most writes of a namespace that wait for a disk.
     pub writes_waiting: usize,
-    /// How long a read or write should wait for its turn at most, in milliseconds.
+    /// The target queueing delay, in milliseconds.
     pub wait_ms: u64,
-    /// The namespaces; others do not exist.
+    /// The namespaces.
     pub namespaces: Vec<NamespaceSettings>,
 }
 
 impl Settings {
-    /// What holds unless told otherwise.
+    /// The defaults.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             engine: Engine::Folder(folder),
@@ -45,12 +45,12 @@ impl Settings {
     }
 }
 
-/// Who keeps the records.
+/// Where records are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Engine {
-    /// This store itself, in a folder; made if it is not there.
+    /// Files in this folder, which is created if it does not exist.
     Folder(PathBuf),
-    /// Redis; namespaces have the durability that it gives them.
+    /// Redis, which decides the durability.
     Redis(RedisSettings),
 }
 
@@ -59,21 +59,21 @@ pub enum Engine {
 pub struct RedisSettings {
     /// Some of the nodes, `host:port`; they know the others.
     pub nodes: Vec<String>,
-    /// Who we are there; `None` for `default`.
+    /// The user; `None` for `default`.
     pub user: Option<String>,
-    /// The password, if one is wanted.
+    /// The password, if Redis requires one.
     pub password: Option<String>,
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub prefix: String,
     /// How many nodes have a record: the primary and its replicas.
     pub copies: u32,
-    /// How long a write waits for copies, milliseconds.
+    /// How long a write waits for replicas, in milliseconds.
     pub ack_wait_ms: u64,
-    /// How long something is tried again while nodes do not answer, milliseconds.
+    /// How long requests are retried while nodes do not reply, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// Without the password, which is shown to nobody.
+/// The password is omitted.
 impl fmt::Debug for RedisSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisSettings").field("nodes", &self.nodes).finish_non_exhaustive()
@@ -83,47 +83,47 @@ impl fmt::Debug for RedisSettings {
 /// One namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceSettings {
-    /// Letters, digits, `-` and `_`: it names a folder.
+    /// Letters, digits, `-` and `_`: the name is also that of a folder.
     pub name: String,
-    /// What an answer to a write promises.
+    /// The durability of a write.
     pub durability: Durability,
-    /// Most memory of a namespace in memory, bytes.
+    /// The memory limit of a namespace in memory, in bytes.
     pub memory_max_bytes: usize,
 }
 
 impl NamespaceSettings {
-    /// A namespace with a memory budget of 64 MiB.
+    /// A namespace with a memory limit of 64 MiB.
     pub fn new(name: &str, durability: Durability) -> Self {
         Self { name: name.to_owned(), durability, memory_max_bytes: 64 << 20 }
     }
 }
 
-/// What an answer to a write promises.
+/// The durability of a write when its result is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on the disk: nothing that is answered is ever lost.
+    /// The write is synced to disk: nothing that was confirmed is lost.
     Always,
-    /// It is with the operating system, and on the disk within so many milliseconds: a crash of
-    /// the server loses nothing, one of the machine at most that.
+    /// The write is in the page cache, and synced within this many milliseconds: a crash of the
+    /// server loses nothing, a crash of the machine at most this.
     Interval(u64),
-    /// It is in memory, and gone with the server.
+    /// The write is in memory, and lost when the server stops.
     Memory,
 }
 
-/// How disks are waited for.
+/// Which threads wait for disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// By threads of the store's own; writes that come together are committed together.
+    /// Threads of the store; concurrent writes are committed together.
     Asynchronous,
-    /// By whoever asks, one at a time: for comparison only.
+    /// The calling thread, one request at a time: for comparison only.
     Synchronous,
 }
 
-/// What is refused when more comes than can be done.
+/// Which requests are rejected under overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overload {
-    /// What comes last: what was accepted keeps its speed.
+    /// The newest: accepted requests keep their latency.
     RejectNewest,
-    /// What has waited longest: its client has probably given up.
+    /// The oldest: its client has probably given up.
     DropOldest,
 }

@@ -1,13 +1,13 @@
-//! A store: a folder, or a Redis, and the namespaces in it.
+//! A store: a folder or a Redis, and its namespaces.
 //!
-//! Opened and dropped by the gateway. Invariants: one process at a time has a folder; nobody but its
-//! user reads what is in it.
+//! Opened and dropped by the gateway. Invariants: a folder has one process at a time; only its user
+//! can read its files.
 
 use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::levels::Blocks;
 use crate::memory::Memory;
-use crate::namespace::{Namespace, Place};
+use crate::namespace::{Backend, Namespace};
 use crate::redis::Redis;
 use crate::settings::{Durability, Engine, NamespaceSettings, Settings};
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
@@ -16,23 +16,23 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Most files that are held open; more are opened again when they are read.
+/// The most open files; others are reopened when they are read.
 const OPEN_FILES: usize = 256;
 
-/// A store that is open.
+/// An open store.
 #[derive(Debug)]
 pub struct Store {
     namespaces: Vec<Rc<Namespace>>,
-    /// Dropped last: then another process may open the folder.
+    /// Dropped last, so that no other process opens the folder before.
     _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens a store, within the loop that will use it. Reads the journals of its namespaces,
-    /// which takes a moment after a crash.
+    /// Opens a store, on the loop that will use it. Replays the journals, which takes a moment
+    /// after a crash.
     ///
     /// # Errors
-    /// Another process has it, its folder cannot be used, or a namespace is damaged.
+    /// Another process has the store open, the folder cannot be used, or a namespace is damaged.
     pub fn open(settings: &Settings) -> Result<Self, OpenError> {
         match &settings.engine {
             Engine::Folder(folder) => Self::in_folder(settings, folder),
@@ -40,8 +40,8 @@ impl Store {
                 let redis = Redis::start(settings, redis);
                 let redis = redis.map_err(|source| OpenError::Threads { source })?;
                 let in_redis = |namespace: &NamespaceSettings| {
-                    let place = Place::Redis(redis.clone(), redis.prefix(&namespace.name));
-                    Rc::new(Namespace::new(namespace.clone(), place))
+                    let backend = Backend::Redis(redis.clone(), redis.prefix(&namespace.name));
+                    Rc::new(Namespace::new(namespace.clone(), backend))
                 };
                 let namespaces = settings.namespaces.iter().map(in_redis).collect();
                 Ok(Self { namespaces, _lock: None })
@@ -52,30 +52,30 @@ impl Store {
     fn in_folder(settings: &Settings, folder: &Path) -> Result<Self, OpenError> {
         let lock = lock(folder)?;
         let all = folder.join("namespaces");
-        keep_private(&all).map_err(|source| OpenError::Io { path: all.clone(), source })?;
+        make_private(&all).map_err(|source| OpenError::Io { path: all.clone(), source })?;
         let blocks = Blocks::new(settings.cache_bytes, OPEN_FILES);
         let mut namespaces = Vec::new();
         for namespace in &settings.namespaces {
-            let place = match namespace.durability {
+            let backend = match namespace.durability {
                 Durability::Memory => {
-                    Place::Memory(Box::new(Memory::new(namespace.memory_max_bytes)))
+                    Backend::Memory(Box::new(Memory::new(namespace.memory_max_bytes)))
                 }
                 durability => {
                     let folder = all.join(&namespace.name);
-                    Place::Disk(Box::new(Disk::open(&folder, durability, settings, &blocks)?))
+                    Backend::Disk(Box::new(Disk::open(&folder, durability, settings, &blocks)?))
                 }
             };
-            namespaces.push(Rc::new(Namespace::new(namespace.clone(), place)));
+            namespaces.push(Rc::new(Namespace::new(namespace.clone(), backend)));
         }
         Ok(Self { namespaces, _lock: Some(lock) })
     }
 
-    /// A namespace by its name.
+    /// The namespace with this name.
     pub fn namespace(&self, name: &str) -> Option<&Rc<Namespace>> {
         self.namespaces.iter().find(|namespace| namespace.name() == name)
     }
 
-    /// All of them, in the order of the settings.
+    /// All namespaces, in the order of the settings.
     pub fn namespaces(&self) -> &[Rc<Namespace>] {
         &self.namespaces
     }
@@ -93,8 +93,8 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// A store of an earlier release has a folder that everybody may look into.
-fn keep_private(folder: &Path) -> io::Result<()> {
+/// Earlier releases created folders that other users could read.
+fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }

@@ -1,7 +1,6 @@
-//! The thread that has what was written on the disk within the interval.
+//! The thread that syncs the journal within the interval.
 //!
-//! Told by the committer of frames and of segments. Invariant: a segment that is no longer written
-//! to is synced as well, before the one that follows it.
+//! Driven by the committer. Invariant: a segment that is complete is synced before its successor.
 
 use crate::error::StoreError;
 use std::fs::File;
@@ -11,16 +10,17 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The thread that syncs the journal every so often, beside the commits.
+/// The committer's handle of the thread.
 #[derive(Debug)]
 pub(crate) struct Syncer {
-    shared: Arc<Syncing>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Syncing {
-    /// Where is written, last, and before it where was written since the last sync. None: over.
+struct Shared {
+    /// Files with unsynced frames; the last one is still written to. Empty when the syncer is
+    /// dropped.
     files: Mutex<Vec<Arc<File>>>,
     closed: Condvar,
     is_dirty: AtomicBool,
@@ -30,42 +30,42 @@ struct Syncing {
 
 impl Syncer {
     pub(crate) fn start(every_ms: u64, file: Arc<File>) -> io::Result<Self> {
-        let shared = Arc::new(Syncing {
+        let shared = Arc::new(Shared {
             files: Mutex::new(vec![file]),
             closed: Condvar::new(),
             is_dirty: AtomicBool::new(false),
             is_syncing: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
         });
-        let theirs = shared.clone();
+        let of_thread = shared.clone();
         let thread = std::thread::Builder::new()
             .name("kv-sync".to_owned())
-            .spawn(move || theirs.run(Duration::from_millis(every_ms)))?;
+            .spawn(move || of_thread.run(Duration::from_millis(every_ms)))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// A frame was written.
+    /// Notes that a frame was written.
     pub(crate) fn written(&self, at: &str) -> Result<(), StoreError> {
         self.shared.is_dirty.store(true, Ordering::Relaxed);
         match self.shared.has_failed.load(Ordering::Relaxed) {
             false => Ok(()),
-            true => Err(StoreError::Failed(format!("{at}: cannot sync; restart the server"))),
+            true => Err(StoreError::Failed(format!("{at}: fsync failed; restart the server"))),
         }
     }
 
-    /// Whether a write to the file might wait for its sync.
+    /// Whether a write to the file may block on its sync.
     pub(crate) fn is_syncing(&self) -> bool {
         self.shared.is_syncing.load(Ordering::Relaxed)
     }
 
-    /// Writing goes on in another file.
-    pub(crate) fn follow(&self, file: Arc<File>) {
+    /// Notes that the next frames go to another file.
+    pub(crate) fn add_file(&self, file: Arc<File>) {
         let mut files = self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.push(file);
     }
 }
 
-impl Syncing {
+impl Shared {
     fn run(&self, every: Duration) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(present) = files.last().cloned() {
@@ -88,16 +88,16 @@ impl Syncing {
 }
 
 impl Drop for Syncer {
-    /// Leaves nothing for the disk to lose.
+    /// Syncs the last frames.
     fn drop(&mut self) {
         let files =
             std::mem::take(&mut *self.shared.files.lock().unwrap_or_else(PoisonError::into_inner));
         self.shared.closed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
+            // The panic hook has reported a panic of the thread.
             let _ = thread.join();
         }
-        // A failure is nothing new: the operating system has it all the same.
+        // After a failure the data is still in the page cache, as it was before.
         files.iter().for_each(|file| drop(file.sync_data()));
     }
 }

@@ -283,7 +283,7 @@ fn reason(error: &StoreError) -> Reason {
     match error {
         StoreError::Overloaded => Reason::EntityOverload,
         StoreError::ConditionFailed { .. } => Reason::EntityCondition,
-        StoreError::NoName { .. } | StoreError::NotANumber => Reason::EntityRequest,
+        StoreError::InvalidKey { .. } | StoreError::NotANumber => Reason::EntityRequest,
         StoreError::Full => Reason::EntityFull,
         StoreError::TooFewCopies { .. } => Reason::EntityCopies,
         StoreError::Unreachable(_) => Reason::EntityUnreachable,

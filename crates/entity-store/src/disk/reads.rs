@@ -1,32 +1,29 @@
-//! The reads that wait for a disk.
+//! Reads that wait for a disk, on two threads.
 //!
-//! Two threads look records up, so that one that waits for a slow disk does not hold up all.
-//! Invariant: whoever reads is known to the cache until the read has come back or was dropped.
+//! Used by [`super::Disk`]. Invariant: the cache knows of every read until it is back or dropped.
 
-use super::Remembered;
-use crate::desk::{Desk, Staff};
+use super::read_cache::ReadCache;
 use crate::error::StoreError;
 use crate::levels::{Levels, Snapshot};
-use crate::namespace::{Piece, Stats};
-use crate::queue::{Owed, Queue};
+use crate::queue::{Queue, ResultReceiver, ResultSender};
 use crate::record::{Record, unix_ms};
 use crate::settings::Settings;
+use crate::thread_pool::{ThreadPool, ThreadPoolConfig};
+use crate::types::{Piece, Stats};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
-const STAFF: Staff = Staff { name: "kv-read", threads: 2, batch_jobs: 32 };
+const CONFIG: ThreadPoolConfig = ThreadPoolConfig { name: "kv-read", threads: 2, batch_jobs: 32 };
 
-/// A record that was looked up, or why it could not be.
+/// A key and the result of its lookup.
 pub(super) type Found = (Box<[u8]>, Result<Option<Record>, StoreError>);
 
-/// What a thread is to do.
+/// A job for a thread.
 pub(super) enum Job {
-    /// Look these up.
     Get(Vec<Box<[u8]>>),
-    /// Read on.
     Scan(Cursor, usize),
 }
 
@@ -35,7 +32,7 @@ enum Done {
     Scanned(Result<(Piece, Option<Cursor>), StoreError>),
 }
 
-/// Where a scan is.
+/// The position of a scan.
 pub(crate) struct Cursor {
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
@@ -48,42 +45,42 @@ impl Cursor {
     }
 }
 
-/// The desk that the reading threads sit behind.
+/// The pool of reading threads.
 pub(super) struct Reads {
-    desk: Desk<Job, Done>,
-    remembered: Rc<RefCell<Remembered>>,
-    looked_up: Cell<u64>,
+    pool: ThreadPool<Job, Done>,
+    read_cache: Rc<RefCell<ReadCache>>,
+    lookups: Cell<u64>,
 }
 
 impl Reads {
-    /// Starts the threads and begins to feed them.
+    /// Starts the threads.
     ///
     /// # Errors
     /// The system has no room for another thread.
     pub(super) fn start(
         levels: Arc<Levels>,
-        remembered: Rc<RefCell<Remembered>>,
+        read_cache: Rc<RefCell<ReadCache>>,
         settings: &Settings,
     ) -> io::Result<Self> {
         let work = || {
             let levels = levels.clone();
-            move |jobs: Vec<Job>| jobs.into_iter().map(|job| job.done(&levels)).collect()
+            move |jobs: Vec<Job>| jobs.into_iter().map(|job| job.run(&levels)).collect()
         };
-        let ours = remembered.clone();
-        let settle = move |done, reply: Owed<_>| {
-            remember(&ours, &done);
-            reply.give(Ok(done));
+        let of_settle = read_cache.clone();
+        let settle = move |done, reply: ResultSender<_>| {
+            remember(&of_settle, &done);
+            reply.send(Ok(done));
         };
         let queue = Queue::new(settings, settings.reads_waiting);
-        let desk = Desk::start(STAFF, queue, work, settle)?;
-        Ok(Self { desk, remembered, looked_up: Cell::new(0) })
+        let pool = ThreadPool::start(CONFIG, queue, work, settle)?;
+        Ok(Self { pool, read_cache, lookups: Cell::new(0) })
     }
 
     pub(super) async fn look_up(&self, ids: Vec<Box<[u8]>>) -> Result<Vec<Found>, StoreError> {
-        self.looked_up.set(self.looked_up.get() + ids.len() as u64);
-        match self.queue(Job::Get(ids))?.wait().await? {
+        self.lookups.set(self.lookups.get() + ids.len() as u64);
+        match self.queue(Job::Get(ids))?.receive().await? {
             Done::Got(found) => Ok(found),
-            Done::Scanned(_) => Err(StoreError::lost()),
+            Done::Scanned(_) => Err(StoreError::thread_ended()),
         }
     }
 
@@ -92,41 +89,41 @@ impl Reads {
         cursor: Cursor,
         piece_bytes: usize,
     ) -> Result<(Piece, Option<Cursor>), StoreError> {
-        match self.queue(Job::Scan(cursor, piece_bytes))?.wait().await? {
+        match self.queue(Job::Scan(cursor, piece_bytes))?.receive().await? {
             Done::Scanned(scanned) => scanned,
-            Done::Got(_) => Err(StoreError::lost()),
+            Done::Got(_) => Err(StoreError::thread_ended()),
         }
     }
 
-    fn queue(&self, job: Job) -> Result<Owed<Done>, StoreError> {
-        let dropped = self.desk.make_room()?;
-        let mut remembered = self.remembered.borrow_mut();
+    fn queue(&self, job: Job) -> Result<ResultReceiver<Done>, StoreError> {
+        let dropped = self.pool.make_room()?;
+        let mut read_cache = self.read_cache.borrow_mut();
         if let Some(Job::Get(ids)) = dropped {
-            ids.iter().for_each(|id| remembered.end_read(id, None));
+            ids.iter().for_each(|id| read_cache.end_read(id, None));
         }
         if let Job::Get(ids) = &job {
-            ids.iter().for_each(|id| remembered.begin_read(id));
+            ids.iter().for_each(|id| read_cache.begin_read(id));
         }
-        Ok(self.desk.push(job))
+        Ok(self.pool.push(job))
     }
 
-    pub(super) fn tell(&self, stats: &mut Stats) {
-        stats.reads_from_disk = self.looked_up.get();
-        stats.reads_refused = self.desk.refused();
-        stats.reads_waiting = self.desk.len() as u64;
+    pub(super) fn add_stats(&self, stats: &mut Stats) {
+        stats.reads_from_disk = self.lookups.get();
+        stats.reads_refused = self.pool.refused();
+        stats.reads_waiting = self.pool.len() as u64;
     }
 }
 
-fn remember(remembered: &RefCell<Remembered>, done: &Done) {
+fn remember(read_cache: &RefCell<ReadCache>, done: &Done) {
     let Done::Got(found) = done else { return };
-    let mut remembered = remembered.borrow_mut();
+    let mut read_cache = read_cache.borrow_mut();
     for (id, found) in found {
-        remembered.end_read(id, found.as_ref().ok().map(Option::as_ref));
+        read_cache.end_read(id, found.as_ref().ok().map(Option::as_ref));
     }
 }
 
 impl Job {
-    fn done(self, levels: &Levels) -> Done {
+    fn run(self, levels: &Levels) -> Done {
         match self {
             Self::Scan(cursor, piece_bytes) => Done::Scanned(piece(levels, cursor, piece_bytes)),
             Self::Get(ids) => {
@@ -142,7 +139,7 @@ impl Job {
     }
 }
 
-/// Reads on until a piece is full, and tells where the scan is then.
+/// Reads a piece of a scan, and returns the position after it; `None` at the end.
 pub(super) fn piece(
     levels: &Levels,
     mut cursor: Cursor,

@@ -1,96 +1,97 @@
-//! The writes that wait for the committer.
+//! Writes that wait for the committer.
+//!
+//! Used by [`super::Disk`]. Invariant: the cache has every write before its caller gets the result.
 
-use super::Remembered;
+use super::read_cache::ReadCache;
+use crate::batch_worker::BatchWorker;
 use crate::change::{Write, Written};
 use crate::committer::Committer;
 use crate::error::StoreError;
-use crate::lane::Lane;
-use crate::namespace::Stats;
-use crate::queue::{Queue, Waiting};
-use crate::reply::Reply;
+use crate::oneshot;
+use crate::queue::{Queue, ResultReceiver, ResultSender, Waiting};
 use crate::settings::Settings;
+use crate::types::Stats;
 use outboard_reactor::{Event, spawn};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes that are committed at once: what comes behind should not wait for long, and a frame
-/// has to fit its length.
+/// The most bytes of one commit: the writes behind it wait for it, and a frame has a 32-bit length.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_WRITES: usize = 4096;
 
-type Answer = Result<Written, StoreError>;
-type SealReply = Rc<Reply<Result<(), StoreError>>>;
+type WriteResult = Result<Written, StoreError>;
 
-/// The queue before the committer.
+/// The queue in front of the committer.
 pub(super) struct Writes {
     queue: Queue<Write, Written>,
     filled: Event,
-    seal: RefCell<Option<SealReply>>,
+    seal: RefCell<Option<ResultSender<()>>>,
     is_closed: Cell<bool>,
     written: Cell<u64>,
     commits: Cell<u64>,
 }
 
-/// The committer, and the thread that runs it when that may take a while.
+/// The committer, and the thread that runs commits that may block.
 struct Writer {
     committer: Arc<Mutex<Committer>>,
-    lane: Lane<Work, Done>,
+    worker: BatchWorker<Work, Done>,
 }
 
 impl Writer {
-    async fn commit(&self, batch: Vec<Write>) -> Option<(Vec<Write>, Vec<Answer>)> {
+    async fn commit(&self, batch: Vec<Write>) -> Option<(Vec<Write>, Vec<WriteResult>)> {
         if let Ok(mut committer) = self.committer.try_lock()
-            && committer.is_quick(&batch)
+            && committer.can_commit_inline(&batch)
         {
-            let answers = committer.commit(&batch);
-            return Some((batch, answers));
+            let results = committer.commit(&batch);
+            return Some((batch, results));
         }
-        match self.lane.run(Work::Commit(batch)).await? {
-            Done::Committed(batch, answers) => Some((batch, answers)),
+        match self.worker.run(Work::Commit(batch)).await? {
+            Done::Committed(batch, results) => Some((batch, results)),
             Done::Sealed(_) => None,
         }
     }
 
     async fn seal(&self) -> Result<(), StoreError> {
-        match self.lane.run(Work::Seal).await {
+        match self.worker.run(Work::Seal).await {
             Some(Done::Sealed(sealed)) => sealed,
-            _ => Err(StoreError::lost()),
+            _ => Err(StoreError::thread_ended()),
         }
     }
 }
 
-/// What the thread is given, and gives back.
+/// A job for the thread.
 enum Work {
     Commit(Vec<Write>),
     Seal,
 }
 
+/// The outcome of [`Work`].
 enum Done {
-    Committed(Vec<Write>, Vec<Answer>),
+    Committed(Vec<Write>, Vec<WriteResult>),
     Sealed(Result<(), StoreError>),
 }
 
 impl Writes {
-    /// Gives the committer a thread and begins to feed it.
+    /// Starts the thread.
     ///
     /// # Errors
     /// The system has no room for another thread.
     pub(super) fn start(
         committer: Committer,
-        remembered: Rc<RefCell<Remembered>>,
+        read_cache: Rc<RefCell<ReadCache>>,
         settings: &Settings,
     ) -> io::Result<Rc<Self>> {
-        // Whoever commits has the lane to itself, so nobody ever waits for the lock.
+        // One task uses both the worker and the lock, so the lock is never contended.
         let committer = Arc::new(Mutex::new(committer));
-        let theirs = committer.clone();
-        let lane = Lane::start("kv-write", move |work| {
-            let mut committer = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_thread = committer.clone();
+        let worker = BatchWorker::start("kv-write", move |work| {
+            let mut committer = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
             match work {
                 Work::Commit(batch) => {
-                    let answers = committer.commit(&batch);
-                    Done::Committed(batch, answers)
+                    let results = committer.commit(&batch);
+                    Done::Committed(batch, results)
                 }
                 Work::Seal => Done::Sealed(committer.seal()),
             }
@@ -103,44 +104,43 @@ impl Writes {
             written: Cell::new(0),
             commits: Cell::new(0),
         });
-        spawn(writes.clone().feed(Writer { committer, lane }, remembered));
+        spawn(writes.clone().feed(Writer { committer, worker }, read_cache));
         Ok(writes)
     }
 
-    /// Has a write committed.
-    pub(super) async fn write(&self, write: Write) -> Answer {
-        let reply = self.queue(write)?;
-        reply.wait().await
+    /// Commits a write.
+    pub(super) async fn write(&self, write: Write) -> WriteResult {
+        self.queue(write)?.receive().await
     }
 
-    /// Has writes committed; one answer for each, in order.
-    pub(super) async fn write_many(&self, writes: Vec<Write>) -> Vec<Answer> {
+    /// Commits writes; one result for each, in order.
+    pub(super) async fn write_many(&self, writes: Vec<Write>) -> Vec<WriteResult> {
         let queued: Vec<_> = writes.into_iter().map(|write| self.queue(write)).collect();
-        let mut answers = Vec::with_capacity(queued.len());
+        let mut results = Vec::with_capacity(queued.len());
         for reply in queued {
-            answers.push(match reply {
-                Ok(reply) => reply.wait().await,
+            results.push(match reply {
+                Ok(reply) => reply.receive().await,
                 Err(error) => Err(error),
             });
         }
-        answers
+        results
     }
 
-    fn queue(&self, write: Write) -> Result<Rc<Reply<Answer>>, StoreError> {
+    fn queue(&self, write: Write) -> Result<ResultReceiver<Written>, StoreError> {
         self.queue.make_room()?;
-        let reply = self.queue.push(write);
+        let receiver = self.queue.push(write);
         self.filled.set();
-        Ok(reply)
+        Ok(receiver)
     }
 
-    /// Has the buffer sealed.
+    /// Seals the buffer.
     pub(super) async fn seal(&self) -> Result<(), StoreError> {
-        let reply = Reply::new();
-        if let Some(other) = self.seal.replace(Some(reply.clone())) {
-            other.give(Err(StoreError::Overloaded));
+        let (reply, receiver) = oneshot::channel();
+        if let Some(other) = self.seal.replace(Some(reply)) {
+            other.send(Err(StoreError::Overloaded));
         }
         self.filled.set();
-        reply.wait().await
+        receiver.receive().await
     }
 
     pub(super) fn close(&self) {
@@ -148,14 +148,14 @@ impl Writes {
         self.filled.set();
     }
 
-    pub(super) fn tell(&self, stats: &mut Stats) {
+    pub(super) fn add_stats(&self, stats: &mut Stats) {
         stats.writes = self.written.get();
         stats.writes_refused = self.queue.refused();
         stats.writes_waiting = self.queue.len() as u64;
         stats.commits = self.commits.get();
     }
 
-    fn take_batch(&self) -> (Vec<Write>, Vec<Rc<Reply<Answer>>>) {
+    fn take_batch(&self) -> (Vec<Write>, Vec<ResultSender<Written>>) {
         let (mut count, mut bytes) = (0, 0);
         let batch = self.queue.take_while(|write| {
             let is_room = count < BATCH_WRITES && bytes < BATCH_BYTES;
@@ -166,31 +166,31 @@ impl Writes {
         batch.into_iter().map(|Waiting { job, reply, .. }| (job, reply)).unzip()
     }
 
-    async fn feed(self: Rc<Self>, writer: Writer, remembered: Rc<RefCell<Remembered>>) {
+    async fn feed(self: Rc<Self>, writer: Writer, read_cache: Rc<RefCell<ReadCache>>) {
         while !self.is_closed.get() {
             if let Some(reply) = self.seal.take() {
-                reply.give(writer.seal().await);
+                reply.send(writer.seal().await);
             }
             let (batch, replies) = self.take_batch();
             if batch.is_empty() {
                 self.filled.wait().await;
                 continue;
             }
-            let Some((batch, answers)) = writer.commit(batch).await else {
-                replies.iter().for_each(|reply| reply.give(Err(StoreError::lost())));
+            let Some((batch, results)) = writer.commit(batch).await else {
+                replies.into_iter().for_each(|reply| reply.send(Err(StoreError::thread_ended())));
                 continue;
             };
             self.commits.set(self.commits.get() + 1);
             self.written.set(self.written.get() + batch.len() as u64);
             {
-                let mut remembered = remembered.borrow_mut();
-                for (write, answer) in batch.iter().zip(&answers) {
-                    if let Ok(written) = answer {
-                        remembered.written(&write.id, written);
+                let mut read_cache = read_cache.borrow_mut();
+                for (write, result) in batch.iter().zip(&results) {
+                    if let Ok(written) = result {
+                        read_cache.written(&write.id, written);
                     }
                 }
             }
-            replies.iter().zip(answers).for_each(|(reply, answer)| reply.give(answer));
+            replies.into_iter().zip(results).for_each(|(reply, result)| reply.send(result));
         }
     }
 }

@@ -1,28 +1,28 @@
-//! A frame: the writes of one batch, whole or not at all.
+//! Frames: the writes of one batch, all or none.
 
 use crate::record::{Record, is_id};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub(super) const MAGIC: [u8; 4] = *b"ENTB";
-/// Magic, length, checksum.
+/// Magic, length and checksum.
 pub(super) const HEAD_BYTES: usize = 16;
 const ENTRY_HEAD_BYTES: usize = 25;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 
-/// A batch on its way into the journal.
+/// A batch that is being encoded.
 #[derive(Debug)]
 pub(crate) struct Frame {
     bytes: Vec<u8>,
 }
 
-/// One write of a frame that was read.
+/// One decoded write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub(crate) id: &'a [u8],
     pub(crate) version: u64,
-    /// What is there since; `None` after a delete.
+    /// The record after the write; `None` after a delete.
     pub(crate) record: Option<Record>,
 }
 
@@ -51,7 +51,7 @@ impl Frame {
         self.bytes.extend_from_slice(value);
     }
 
-    /// The bytes with their head.
+    /// Completes the head and returns all bytes.
     pub(super) fn seal(&mut self, salt: u64) -> &[u8] {
         let (head, entries) = self.bytes.split_at_mut(HEAD_BYTES);
         let len = (entries.len() as u32).to_le_bytes();
@@ -66,7 +66,7 @@ fn checksum(salt: u64, entries: &[u8]) -> u64 {
     xxh3_64_with_seed(entries, salt ^ entries.len() as u64)
 }
 
-/// The entries of the frame that begins `bytes`, and the frame's length, if it is whole.
+/// The entries and the length of the frame at the start of `bytes`, if it is whole.
 pub(super) fn read(bytes: &[u8], salt: u64) -> Option<(&[u8], usize)> {
     let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
     if head[..4] != MAGIC {
@@ -78,7 +78,7 @@ pub(super) fn read(bytes: &[u8], salt: u64) -> Option<(&[u8], usize)> {
     (checksum(salt, entries) == expected).then_some((entries, HEAD_BYTES + len))
 }
 
-/// Takes the first entry off; `None` at the end, and for what no committer writes.
+/// Removes the first entry; `None` at the end, and for bytes that no committer writes.
 pub(super) fn next_entry<'a>(rest: &mut &'a [u8]) -> Option<Entry<'a>> {
     let (head, behind) = rest.split_at_checked(ENTRY_HEAD_BYTES)?;
     let u64_at = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));

@@ -1,29 +1,29 @@
-//! Reading a segment after the server has gone, however it went.
+//! Replay of a segment at start, also after a crash.
 
 use super::frame::{self, Entry, MAGIC};
-use super::{HEAD_BYTES, SEGMENT_MAGIC};
+use super::segment;
 use std::io;
 use std::path::Path;
 
-/// Something in a segment that is not as it was written.
+/// A part of a segment that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// Bytes at the end that are no whole frame: a write that the server did not finish.
-    Cut {
-        /// Where they begin.
+    /// An incomplete frame at the end: the server stopped during a write.
+    Truncated {
+        /// The offset.
         at: u64,
     },
-    /// Bytes with whole frames behind them, entries that cannot be, or a segment without its head:
-    /// damage.
+    /// Damage: bytes in front of whole frames, impossible entries, or a segment without a head.
     Damage {
-        /// Where it begins.
+        /// The offset.
         at: u64,
-        /// How far it goes.
+        /// The length.
         bytes: u64,
     },
 }
 
-/// Calls `each` with every entry of every whole frame, in order, and tells what else was there.
+/// Calls `each` with every entry of every whole frame, in order, and returns the parts that cannot
+/// be read.
 ///
 /// # Errors
 /// The file cannot be read, or `each` fails.
@@ -34,7 +34,7 @@ pub(crate) fn replay<E: From<io::Error>>(
     replay_bytes(&std::fs::read(path)?, each)
 }
 
-/// As [`replay`], of what was read.
+/// Like [`replay`], for the content of a file.
 pub(crate) fn replay_bytes<E>(
     bytes: &[u8],
     mut each: impl FnMut(Entry<'_>) -> Result<(), E>,
@@ -45,7 +45,7 @@ pub(crate) fn replay_bytes<E>(
         return Ok(if is_empty { Vec::new() } else { vec![whole] });
     };
     let mut flaws = Vec::new();
-    let mut at = HEAD_BYTES as usize;
+    let mut at = segment::HEAD_BYTES as usize;
     while at < bytes.len() {
         if let Some((mut entries, len)) = frame::read(&bytes[at..], salt) {
             while let Some(entry) = frame::next_entry(&mut entries) {
@@ -65,7 +65,7 @@ pub(crate) fn replay_bytes<E>(
             }
             None => {
                 if bytes[at..].iter().any(|byte| *byte != 0) {
-                    flaws.push(Flaw::Cut { at: at as u64 });
+                    flaws.push(Flaw::Truncated { at: at as u64 });
                 }
                 break;
             }
@@ -75,12 +75,12 @@ pub(crate) fn replay_bytes<E>(
 }
 
 fn salt(bytes: &[u8]) -> Option<u64> {
-    let head = bytes.get(..HEAD_BYTES as usize)?;
-    let salt = head.strip_prefix(SEGMENT_MAGIC)?;
+    let head = bytes.get(..segment::HEAD_BYTES as usize)?;
+    let salt = head.strip_prefix(segment::MAGIC)?;
     Some(u64::from_le_bytes(salt.try_into().ok()?))
 }
 
-/// Where the next whole frame begins.
+/// The offset of the next whole frame.
 fn next_whole(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     let starts = bytes[from..].windows(MAGIC.len()).enumerate();
     starts

@@ -1,6 +1,9 @@
+use super::segment::HEAD_BYTES;
 use super::*;
 use crate::record::Record;
 use crate::store::tests::Folder;
+use std::io;
+use std::path::{Path, PathBuf};
 
 fn record(version: u64, value: &[u8]) -> Record {
     Record { version, expires_ms: Some(version * 10), value: value.into() }
@@ -8,7 +11,7 @@ fn record(version: u64, value: &[u8]) -> Record {
 
 /// Three frames of two entries each; the file's path and where the frames end.
 fn written(folder: &Path) -> (PathBuf, Vec<u64>) {
-    let mut journal = Journal::create(folder, 5, 1 << 16).unwrap();
+    let mut journal = Segment::create(folder, 5, 1 << 16).unwrap();
     let mut ends = Vec::new();
     for first in [1, 3, 5] {
         let mut frame = Frame::new();
@@ -32,7 +35,7 @@ fn versions(path: &Path) -> (Vec<u64>, Vec<Flaw>) {
 }
 
 #[test]
-fn what_was_appended_is_read_in_order_and_reserved_room_is_no_flaw() {
+fn frames_are_replayed_in_order_up_to_the_preallocated_room() {
     let folder = Folder::new();
     let (path, _) = written(folder.path());
     assert_eq!(versions(&path), (vec![1, 2, 3, 4, 5, 6], vec![]));
@@ -40,18 +43,18 @@ fn what_was_appended_is_read_in_order_and_reserved_room_is_no_flaw() {
 }
 
 #[test]
-fn a_frame_that_is_cut_anywhere_is_not_there_and_the_rest_is() {
+fn a_truncated_frame_is_dropped_and_the_others_replayed() {
     let folder = Folder::new();
     let (path, ends) = written(folder.path());
     let whole = std::fs::read(&path).unwrap();
     for cut in ends[1] + 1..ends[2] {
         std::fs::write(&path, &whole[..cut as usize]).unwrap();
-        assert_eq!(versions(&path), (vec![1, 2, 3, 4], vec![Flaw::Cut { at: ends[1] }]));
+        assert_eq!(versions(&path), (vec![1, 2, 3, 4], vec![Flaw::Truncated { at: ends[1] }]));
     }
 }
 
 #[test]
-fn damage_in_the_middle_costs_its_frame_and_is_told_with_its_place() {
+fn damage_costs_one_frame_and_is_reported_with_its_offset() {
     let folder = Folder::new();
     let (path, ends) = written(folder.path());
     let whole = std::fs::read(&path).unwrap();
@@ -65,7 +68,7 @@ fn damage_in_the_middle_costs_its_frame_and_is_told_with_its_place() {
 }
 
 #[test]
-fn a_segment_whose_head_is_damaged_is_told_whole() {
+fn a_segment_with_a_damaged_head_is_reported_whole() {
     let folder = Folder::new();
     let (path, _) = written(folder.path());
     let mut bytes = std::fs::read(&path).unwrap();
@@ -76,12 +79,12 @@ fn a_segment_whose_head_is_damaged_is_told_whole() {
 }
 
 #[test]
-fn a_value_that_looks_like_a_frame_is_none() {
+fn a_value_with_the_bytes_of_a_frame_is_not_one() {
     let folder = Folder::new();
     let (path, ends) = written(folder.path());
     let bytes = std::fs::read(&path).unwrap();
     let forged = &bytes[ends[0] as usize..ends[1] as usize];
-    let mut journal = Journal::create(folder.path(), 6, 1 << 16).unwrap();
+    let mut journal = Segment::create(folder.path(), 6, 1 << 16).unwrap();
     let mut frame = Frame::new();
     frame.push(b"put", 7, Some(&record(7, forged)));
     journal.append(&mut frame).unwrap();
@@ -89,13 +92,13 @@ fn a_value_that_looks_like_a_frame_is_none() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[HEAD_BYTES as usize] = 0;
     std::fs::write(&path, &bytes).unwrap();
-    let flaw = Flaw::Cut { at: HEAD_BYTES };
+    let flaw = Flaw::Truncated { at: HEAD_BYTES };
     assert_eq!(versions(&path), (vec![], vec![flaw]));
 }
 
 proptest::proptest! {
     #[test]
-    fn noise_is_no_entry_and_no_panic(noise in proptest::collection::vec(0_u8.., 0..300)) {
+    fn random_bytes_are_no_entries_and_no_panic(noise in proptest::collection::vec(0_u8.., 0..300)) {
         let folder = Folder::new();
         let (path, ends) = written(folder.path());
         let mut bytes = std::fs::read(&path).unwrap();
@@ -110,9 +113,9 @@ proptest::proptest! {
 }
 
 #[test]
-fn an_entry_that_no_committer_writes_is_damage_and_those_before_and_behind_are_there() {
+fn an_impossible_entry_is_damage_and_the_others_are_replayed() {
     let folder = Folder::new();
-    let mut journal = Journal::create(folder.path(), 5, 1 << 12).unwrap();
+    let mut journal = Segment::create(folder.path(), 5, 1 << 12).unwrap();
     let mut frame = Frame::new();
     frame.push(b"put", 1, Some(&record(1, b"some value")));
     let begins = HEAD_BYTES + frame.seal(0).len() as u64;

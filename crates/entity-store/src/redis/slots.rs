@@ -1,8 +1,8 @@
-//! Which node has which key: the hash slots of a cluster.
+//! The hash slots of a cluster.
 //!
-//! Called by [`super::cluster`]. A Redis that is no cluster has all slots.
+//! Used by [`super::cluster`]. A Redis without cluster mode has all slots.
 
-use super::wire::Reply;
+use outboard_resp::Value;
 
 /// Redis Cluster specification, "Key distribution model".
 const SLOTS: usize = 16384;
@@ -11,54 +11,59 @@ const SLOTS: usize = 16384;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slots {
     nodes: Vec<String>,
-    /// Which of the nodes; none for a slot that nobody has.
+    /// Indices of nodes; `None` for a slot without a node.
     owners: Vec<Option<u16>>,
 }
 
 impl Slots {
-    /// All slots are this node's.
+    /// All slots belong to one node.
     pub(crate) fn of_one(address: &str) -> Self {
         Self { nodes: vec![address.to_owned()], owners: vec![Some(0); SLOTS] }
     }
 
-    /// Reads the reply to `CLUSTER SLOTS`, asked of a node at `asked`. `None` if there is nothing in
-    /// it.
-    pub(crate) fn read(reply: Reply, asked: &str) -> Option<Self> {
+    /// Reads the reply to `CLUSTER SLOTS` from the node at `asked`. `None` if no slot has a node.
+    pub(crate) fn read(reply: Value, asked: &str) -> Option<Self> {
         let mut slots = Self { nodes: Vec::new(), owners: vec![None; SLOTS] };
-        for range in reply.into_list() {
-            let mut parts = range.into_list().into_iter();
-            let mut number = || usize::try_from(parts.next()?.number()?).ok();
+        for range in reply.into_array().unwrap_or_default() {
+            let mut parts = range.into_array().unwrap_or_default().into_iter();
+            let mut number = || usize::try_from(parts.next()?.as_integer()?).ok();
             let (first, last) = (number()?, number()?);
-            let mut primary = parts.next()?.into_list().into_iter();
+            let mut primary = parts.next()?.into_array().unwrap_or_default().into_iter();
             let host = primary.next()?.into_bytes().unwrap_or_default();
-            let port = primary.next()?.number()?;
+            let port = primary.next()?.as_integer()?;
             let address = address(&String::from_utf8(host).ok()?, port, asked);
-            for slot in first..=last.min(SLOTS - 1) {
-                slots.set(slot as u16, &address);
-            }
+            let owner = slots.node(&address);
+            let last = last.min(SLOTS - 1);
+            slots.owners.get_mut(first..=last)?.fill(owner);
         }
         Some(slots).filter(|slots| !slots.nodes.is_empty())
     }
 
-    /// The primary that has a slot, as far as is known.
+    /// The primary of a slot, as far as known.
     pub(crate) fn owner(&self, slot: u16) -> Option<&str> {
         let owner = (*self.owners.get(usize::from(slot))?)?;
         self.nodes.get(usize::from(owner)).map(String::as_str)
     }
 
-    /// A slot has moved.
+    /// Assigns a slot to a node.
     pub(crate) fn set(&mut self, slot: u16, address: &str) {
-        let known = self.nodes.iter().position(|node| node == address);
-        let owner = known.unwrap_or_else(|| {
-            self.nodes.push(address.to_owned());
-            self.nodes.len() - 1
-        });
+        let owner = self.node(address);
         if let Some(place) = self.owners.get_mut(usize::from(slot)) {
-            *place = u16::try_from(owner).ok();
+            *place = owner;
         }
     }
 
-    /// All primaries that have slots.
+    /// The index of a node, which is added if it is new.
+    fn node(&mut self, address: &str) -> Option<u16> {
+        let known = self.nodes.iter().position(|node| node == address);
+        let index = known.unwrap_or_else(|| {
+            self.nodes.push(address.to_owned());
+            self.nodes.len() - 1
+        });
+        u16::try_from(index).ok()
+    }
+
+    /// The primaries that have slots.
     pub(crate) fn primaries(&self) -> Vec<String> {
         let has = |index: usize| self.owners.contains(&u16::try_from(index).ok());
         let named = self.nodes.iter().enumerate().filter(|(index, _)| has(*index));
@@ -66,7 +71,7 @@ impl Slots {
     }
 }
 
-/// A node without a name is at the address that was asked.
+/// The address of a node; a node without a host is at the host that was asked.
 fn address(host: &str, port: i64, asked: &str) -> String {
     let asked_host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
     match host {
@@ -76,9 +81,9 @@ fn address(host: &str, port: i64, asked: &str) -> String {
     }
 }
 
-/// Where a refusal sends a command: `MOVED slot address` or `ASK slot address`.
-pub(crate) fn redirection(refusal: &str, asked: &str) -> Option<Redirection> {
-    let mut words = refusal.split(' ');
+/// The target of a redirection: `MOVED slot address` or `ASK slot address`.
+pub(crate) fn redirection(error: &str, asked: &str) -> Option<Redirection> {
+    let mut words = error.split(' ');
     let is_asking = match words.next()? {
         "MOVED" => false,
         "ASK" => true,
@@ -89,16 +94,17 @@ pub(crate) fn redirection(refusal: &str, asked: &str) -> Option<Redirection> {
     Some(Redirection { slot, address: address(host, port.parse().ok()?, asked), is_asking })
 }
 
-/// A command is to be given to another node.
+/// The node that a command has to be sent to instead.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Redirection {
     pub(crate) slot: u16,
     pub(crate) address: String,
-    /// This once, after `ASKING`; the slot is on its way.
+    /// Only this command, after `ASKING`: the slot is being imported.
     pub(crate) is_asking: bool,
 }
 
-/// The slot of a key: CRC-16/XMODEM of what stands in its first braces, or of all of it.
+/// The slot of a key: CRC-16/XMODEM of its hash tag, which is the content of its first braces, or
+/// of the whole key.
 pub(crate) fn slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_where_it_was_moved_to() {
+    fn a_moved_slot_has_its_new_node() {
         let mut slots = Slots::of_one("h:1");
         slots.set(7, "h:2");
         assert_eq!((slots.owner(7), slots.owner(8)), (Some("h:2"), Some("h:1")));
@@ -144,14 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn redirections_are_read_and_other_refusals_are_none() {
+    fn redirections_are_read_and_other_errors_are_none() {
         let moved = redirection("MOVED 3999 127.0.0.1:6381", "h:1").unwrap();
         assert_eq!((moved.slot, &*moved.address, moved.is_asking), (3999, "127.0.0.1:6381", false));
         let ask = redirection("ASK 3 :6381", "h:1").unwrap();
         assert_eq!((&*ask.address, ask.is_asking), ("h:6381", true));
-        for refusal in ["", "MOVED", "MOVED x h:1", "MOVED 1 h", "CLUSTERDOWN The cluster is down"]
-        {
-            assert_eq!(redirection(refusal, "h:1"), None, "{refusal}");
+        for error in ["", "MOVED", "MOVED x h:1", "MOVED 1 h", "CLUSTERDOWN The cluster is down"] {
+            assert_eq!(redirection(error, "h:1"), None, "{error}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of the test's own.
+/// A temporary folder.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -33,7 +33,7 @@ fn settings(folder: &Folder, durability: Durability) -> Settings {
     Settings { namespaces, ..Settings::new(folder.path().to_owned()) }
 }
 
-/// Runs with the one namespace of a store that is opened for it and closed after it.
+/// Opens a store, runs with its one namespace, and closes the store.
 fn with_namespace<T: 'static>(
     settings: &Settings,
     run: impl AsyncFnOnce(Rc<Namespace>) -> T + 'static,
@@ -79,7 +79,7 @@ const EVERY: [(Durability, Mode); 4] = [
 ];
 
 #[test]
-fn what_was_written_is_read_whatever_the_durability() {
+fn a_write_is_read_with_every_durability() {
     for (durability, mode) in EVERY {
         let folder = Folder::new();
         let settings = Settings { mode, ..settings(&folder, durability) };
@@ -124,10 +124,10 @@ fn conditions_hold_within_a_batch_and_across_batches() {
 }
 
 #[test]
-fn what_was_answered_is_there_after_the_store_was_closed() {
+fn confirmed_writes_survive_a_restart() {
     for (durability, mode) in [EVERY[0], EVERY[1], EVERY[3]] {
         let folder = Folder::new();
-        // Small enough for several sorted files.
+        // Several sorted files.
         let buffer_bytes = 128 << 10;
         let settings = Settings { mode, buffer_bytes, ..settings(&folder, durability) };
         for round in 0..4_u32 {
@@ -150,7 +150,7 @@ fn what_was_answered_is_there_after_the_store_was_closed() {
 }
 
 #[test]
-fn versions_go_on_after_the_store_was_closed() {
+fn versions_continue_after_a_restart() {
     let folder = Folder::new();
     let settings = settings(&folder, Durability::Always);
     let mut last = 0;
@@ -165,7 +165,7 @@ fn versions_go_on_after_the_store_was_closed() {
 }
 
 #[test]
-fn a_record_ends_in_time_and_takes_no_room_when_files_were_merged() {
+fn an_expired_record_is_gone_and_merging_frees_its_space() {
     let folder = Folder::new();
     with_namespace(&settings(&folder, Durability::Always), async |namespace| {
         let short = Change::Put { value: (*b"v").into(), ttl_ms: Some(0) };
@@ -184,7 +184,7 @@ fn a_record_ends_in_time_and_takes_no_room_when_files_were_merged() {
 }
 
 #[test]
-fn a_scan_goes_from_start_to_before_end_in_order_and_sees_nothing_that_came_later() {
+fn a_scan_is_ordered_and_ignores_later_writes() {
     for (durability, mode) in EVERY {
         let folder = Folder::new();
         let settings = Settings { mode, ..settings(&folder, durability) };
@@ -219,7 +219,7 @@ fn a_scan_goes_from_start_to_before_end_in_order_and_sees_nothing_that_came_late
 }
 
 #[test]
-fn a_namespace_in_memory_refuses_what_does_not_fit_and_loses_nothing() {
+fn a_full_namespace_in_memory_rejects_writes() {
     let folder = Folder::new();
     let mut settings = settings(&folder, Durability::Memory);
     settings.namespaces[0].memory_max_bytes = 4096;
@@ -233,7 +233,7 @@ fn a_namespace_in_memory_refuses_what_does_not_fit_and_loses_nothing() {
 }
 
 #[test]
-fn a_folder_is_one_process_s_at_a_time() {
+fn a_folder_is_opened_by_one_process_at_a_time() {
     let folder = Folder::new();
     let settings = settings(&folder, Durability::Always);
     outboard_reactor::run(async move {
@@ -245,7 +245,7 @@ fn a_folder_is_one_process_s_at_a_time() {
 }
 
 #[test]
-fn damage_of_a_sorted_file_is_named_and_the_rest_stays_readable() {
+fn damage_of_a_sorted_file_is_reported_and_limited() {
     let folder = Folder::new();
     let settings = settings(&folder, Durability::Always);
     with_namespace(&settings, async |namespace| {
@@ -281,7 +281,7 @@ fn damage_of_a_sorted_file_is_named_and_the_rest_stays_readable() {
 }
 
 #[test]
-fn damage_of_the_journal_is_told_and_the_rest_is_there() {
+fn damage_of_the_journal_is_reported_and_limited() {
     let folder = Folder::new();
     let settings = settings(&folder, Durability::Always);
     with_namespace(&settings, async |namespace| {
@@ -303,17 +303,16 @@ fn damage_of_the_journal_is_told_and_the_rest_is_there() {
     });
 }
 
-/// A name that sorted files have no room for: written all the same, it would be met again at each
-/// start.
+/// A key that sorted files cannot store would otherwise be replayed at each start.
 #[test]
-fn a_name_that_no_record_can_have_is_refused_wherever_records_are() {
+fn an_invalid_key_is_rejected_by_every_engine() {
     for durability in [Durability::Memory, Durability::Always] {
         let folder = Folder::new();
         let settings = settings(&folder, durability);
         with_namespace(&settings, async |namespace: Rc<Namespace>| {
             for bytes in [0, ID_MAX_BYTES + 1, 70_000] {
                 let id = vec![b'k'; bytes];
-                let refused = StoreError::NoName { bytes };
+                let refused = StoreError::InvalidKey { bytes };
                 assert_eq!(namespace.get(&id).await, Err(refused.clone()));
                 assert_eq!(namespace.get_many(&[b"a", &id]).await, Err(refused.clone()));
                 assert_eq!(namespace.write(put(&id, b"v")).await, Err(refused.clone()));
@@ -334,7 +333,7 @@ fn a_name_that_no_record_can_have_is_refused_wherever_records_are() {
 }
 
 #[test]
-fn what_memory_has_is_shown_and_what_it_has_not_is_said() {
+fn only_cached_records_are_shown() {
     for durability in [Durability::Memory, Durability::Always] {
         let folder = Folder::new();
         let settings = settings(&folder, durability);
@@ -347,7 +346,7 @@ fn what_memory_has_is_shown_and_what_it_has_not_is_said() {
             assert_eq!(shown, Some(vec![Some(b"b".to_vec()), None, Some(b"a".to_vec())]));
             let nothing = vec![b'k'; ID_MAX_BYTES + 1];
             let refused = namespace.show_many(&[b"a", &nothing], |_| ());
-            assert_eq!(refused, Err(StoreError::NoName { bytes: nothing.len() }));
+            assert_eq!(refused, Err(StoreError::InvalidKey { bytes: nothing.len() }));
         };
         with_namespace(&settings, fill);
         if durability == Durability::Always {

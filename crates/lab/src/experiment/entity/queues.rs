@@ -20,7 +20,7 @@ use crate::statistics::Estimate;
 use crate::verdict::Verdict;
 
 /// What waits for a thread and who feeds it, the way of a batch to it and back, and the answers.
-const QUEUES: [&str; 4] = ["queue", "desk", "lane", "reply"];
+const QUEUES: [&str; 4] = ["queue", "thread_pool", "batch_worker", "oneshot"];
 const STORE: &str = "outboard_entity_store::";
 const BAR: &str = "PUT 15,000/s c=64: queue operations ≤ 1 % of CPU";
 const LIMIT: f64 = 0.01;
@@ -107,10 +107,12 @@ mod tests {
     #[test]
     fn what_is_done_for_a_queue_is_the_queues_and_what_comes_out_of_it_is_not() {
         let of = |frames: &str| is_of_queue(&format!("outboard;main;{frames}"));
-        assert!(of("outboard_entity_store::lane::Lane::hand_over;memcpy"));
+        assert!(of("outboard_entity_store::batch_worker::BatchWorker::run;memcpy"));
         assert!(of("[unknown];syscall;do_syscall_64;__x64_sys_futex;futex_wake;wake_up_q"));
         assert!(of("outboard_gateway::x;<outboard_entity_store::queue::Queue<T>>::push"));
-        assert!(!of("outboard_entity_store::lane::run;outboard_entity_store::committer::commit"));
+        assert!(!of(
+            "outboard_entity_store::batch_worker::run;outboard_entity_store::committer::commit"
+        ));
         assert!(!of("outboard_entity_store::queues::x"));
         assert!(!of("memcpy"));
     }

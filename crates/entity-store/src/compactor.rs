@@ -1,7 +1,7 @@
-//! The thread behind a namespace that moves what is in memory to sorted files, and merges these.
+//! The thread that flushes sealed buffers to sorted files, and merges the files.
 //!
-//! Told by the committer what was sealed. Invariants: a journal segment goes only after everything
-//! in it is in a sorted file; it runs at a lower priority than everything that somebody waits for.
+//! Driven by the committer. Invariants: a journal segment is removed only when all its writes are
+//! in sorted files; the thread has a lower priority than requests.
 
 use crate::error::StoreError;
 use crate::journal::segment_path;
@@ -12,16 +12,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Most sealed buffers that wait before writes wait for them.
-const SEALED_MOST: usize = 2;
-/// How long until a disk that failed is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// The keeper's `nice(2)`.
+/// The most sealed buffers before writes wait.
+const SEALED_MAX: usize = 2;
+/// The pause before a flush is retried.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The thread's `nice(2)` value.
 const NICENESS: i32 = 10;
 
-/// The committer's end.
+/// The committer's handle of the thread.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct Compactor {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,15 +30,15 @@ pub(crate) struct Keeper {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// It writes and syncs files.
+    /// The thread writes and syncs files.
     is_busy: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The highest segment whose content is sealed, and whether the keeper has seen it.
-    sealed_through: Option<u64>,
-    /// Why the last attempt failed.
+    /// The highest segment whose content is sealed, until the thread takes it.
+    sealed_up_to: Option<u64>,
+    /// The error of the last flush.
     failure: Option<StoreError>,
     is_closed: bool,
 }
@@ -49,44 +49,44 @@ impl Shared {
     }
 }
 
-impl Keeper {
+impl Compactor {
     /// Starts the thread for the tree whose journal is in `folder`.
     ///
     /// # Errors
     /// The system has no room for another thread.
     pub(crate) fn start(levels: Arc<Levels>, folder: &Path) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let (theirs, folder) = (shared.clone(), folder.to_owned());
+        let (of_thread, folder) = (shared.clone(), folder.to_owned());
         let thread = std::thread::Builder::new()
-            .name("kv-keep".to_owned())
-            .spawn(move || keep(&theirs, &levels, &folder))?;
+            .name("kv-compact".to_owned())
+            .spawn(move || run(&of_thread, &levels, &folder))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The buffers are sealed, and with them all segments up to `segment`.
+    /// Announces that the buffers are sealed, and with them all segments up to `segment`.
     pub(crate) fn sealed(&self, segment: u64) {
-        self.shared.lock().sealed_through = Some(segment);
+        self.shared.lock().sealed_up_to = Some(segment);
         self.shared.changed.notify_all();
     }
 
-    /// Whether [`Keeper::room`] would not wait.
+    /// Whether [`Compactor::wait_for_room`] would return at once.
     pub(crate) fn has_room(&self, levels: &Levels) -> bool {
-        levels.sealed() <= SEALED_MOST
+        levels.sealed() <= SEALED_MAX
     }
 
-    /// Whether it keeps the disk and the file system's own journal busy, so that a write to another
-    /// file, which is a copy into memory otherwise, may wait.
+    /// Whether the thread keeps the disk and the journal of the file system busy, so that a write
+    /// to another file may block.
     pub(crate) fn is_busy(&self) -> bool {
         self.shared.is_busy.load(Ordering::Relaxed)
     }
 
-    /// Waits while too many sealed buffers wait.
+    /// Waits while too many buffers are sealed.
     ///
     /// # Errors
-    /// The keeper cannot write them.
-    pub(crate) fn room(&self, levels: &Levels) -> Result<(), StoreError> {
+    /// The buffers cannot be flushed.
+    pub(crate) fn wait_for_room(&self, levels: &Levels) -> Result<(), StoreError> {
         let mut state = self.shared.lock();
-        while levels.sealed() > SEALED_MOST {
+        while levels.sealed() > SEALED_MAX {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
@@ -96,32 +96,32 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Compactor {
     fn drop(&mut self) {
         self.shared.lock().is_closed = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // What it did not finish is in the journal.
+            // Unflushed buffers are in the journal.
             let _ = thread.join();
         }
     }
 }
 
-/// The segment up to which everything is sealed, once there is another.
+/// Waits for the next segment to flush up to; `None` when the compactor is dropped.
 fn next(shared: &Shared) -> Option<u64> {
     let mut state = shared.lock();
     loop {
         if state.is_closed {
             return None;
         }
-        if let Some(segment) = state.sealed_through.take() {
+        if let Some(segment) = state.sealed_up_to.take() {
             return Some(segment);
         }
         state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
 }
 
-fn keep(shared: &Shared, levels: &Levels, folder: &Path) {
+fn run(shared: &Shared, levels: &Levels, folder: &Path) {
     lower_priority();
     while let Some(segment) = next(shared) {
         shared.is_busy.store(true, Ordering::Relaxed);
@@ -130,32 +130,31 @@ fn keep(shared: &Shared, levels: &Levels, folder: &Path) {
         state.failure = flushed.err();
         shared.changed.notify_all();
         if state.failure.is_some() {
-            state.sealed_through = state.sealed_through.max(Some(segment));
-            // Closing ends the wait as well.
-            let _ = shared.changed.wait_timeout(state, TRY_AGAIN);
+            state.sealed_up_to = state.sealed_up_to.max(Some(segment));
+            // Dropping the compactor ends the wait as well.
+            let _ = shared.changed.wait_timeout(state, RETRY_PAUSE);
             continue;
         }
         drop(state);
-        // Files that cannot be merged can still be read; there are just more of them.
+        // Unmerged files can still be read; there are only more of them.
         let _ = levels.merge();
         shared.is_busy.store(false, Ordering::Relaxed);
     }
 }
 
-/// Writes sealed buffers to disk, then removes the segments up to `segment`.
+/// Flushes sealed buffers, then removes the segments up to `segment`.
 pub(crate) fn flush(levels: &Levels, folder: &Path, segment: u64) -> Result<(), StoreError> {
     levels.flush()?;
     let numbers = crate::journal::segments(folder).unwrap_or_default();
     for number in numbers.into_iter().filter(|number| *number <= segment) {
         let path: PathBuf = segment_path(folder, number);
-        // One that stays is read again at the next start, to no effect.
+        // A segment that stays is replayed at the next start, without effect.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
 }
 
 fn lower_priority() {
-    // setpriority(2): for Linux a thread is a process of its own here. Without it the keeper only
-    // gets more of the processor.
+    // Linux applies setpriority(2) to one thread. A failure only costs processor time.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
 }
