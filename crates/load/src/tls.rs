@@ -21,7 +21,8 @@ impl Tls {
     /// The settings of the plan, if its target wants TLS.
     pub(crate) fn of(plan: &Plan) -> Result<Option<Self>, String> {
         let Some(name) = &plan.target.tls_name else { return Ok(None) };
-        let trust = if plan.verify_tls { Trust::Authorities(None) } else { Trust::Anyone };
+        let trust =
+            if plan.verify_tls { Trust::Authorities(None) } else { Trust::DangerousNoVerification };
         let protocol: &[u8] = match plan.target.protocol {
             Protocol::Http2 => b"h2",
             Protocol::Http1 | Protocol::FastCgi | Protocol::Redis => b"http/1.1",

@@ -1,6 +1,6 @@
-//! [`Io`]: a session as the `h2` crate wants it, by tokio's traits.
+//! [`Io`]: a session with tokio's I/O traits, for the `h2` crate.
 //!
-//! Polled by one task alone, that of the HTTP/2 connection.
+//! Polled by one task, that of the HTTP/2 connection.
 
 use crate::session::Session;
 use std::cell::Cell;
@@ -14,39 +14,39 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub struct Io {
     tls: Box<Session>,
-    /// What came and was not asked for yet, from `at` on.
+    /// Received data; unread from `at` on.
     plain: Vec<u8>,
     at: usize,
-    /// Whether the last read, or write, has to wait. The socket wakes for one kind of news unless
-    /// it is asked for both at once.
+    /// Whether the last read or write is pending. A source wakes the task for one direction only,
+    /// unless it is polled for both at once.
     reads: bool,
     writes: bool,
     progress: Rc<Writes>,
 }
 
-/// How the writes of an [`Io`] go.
+/// Progress of the writes of an [`Io`].
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// What was taken of them since the start.
+    /// Bytes that the session has accepted.
     pub bytes: Cell<u64>,
-    /// Whether the last one waits for the socket.
+    /// Whether the last write waits for the socket.
     pub are_blocked: Cell<bool>,
 }
 
 impl Io {
-    /// Reads from and writes to this session.
+    /// Wraps a session.
     pub fn new(tls: Box<Session>) -> Self {
         Self { tls, plain: Vec::new(), at: 0, reads: false, writes: false, progress: Rc::default() }
     }
 
-    /// How the writes go, for who hands them over elsewhere.
+    /// The progress of writes, for other parts of the connection.
     pub fn writes(&self) -> Rc<Writes> {
         self.progress.clone()
     }
 
     fn wait(&self) {
         if self.reads && self.writes {
-            // Neither is ready, or one of them would not wait.
+            // Both have just returned pending, so the result adds nothing.
             let _ = self.tls.stream().source().poll_readable_or_writable();
         }
     }

@@ -1,20 +1,20 @@
-//! TLS (RFC 8446, RFC 5246) by rustls: its settings, and sessions over streams of the loop.
+//! TLS (RFC 8446, RFC 5246) by rustls: settings, and sessions over streams of the event loop.
 //!
-//! Called by the upstream client, by the gateway's listeners, and, for settings alone, by the load
-//! generator, which has a loop of its own.
+//! Used by the upstream client, by the gateway's listeners and, for settings alone, by the load
+//! generator, which has an event loop of its own.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `client`, `anyone` | whom a client trusts |
-//! | `server` | the certificates that a server shows, by the name that was asked for |
+//! | `client`, `no_verification` | which certificates a client trusts |
+//! | `server` | the certificates of a server, by server name |
 //! | `session` | [`Session`]: one connection |
 //! | `io` | [`Io`]: a session for HTTP/2 |
 
 #![forbid(unsafe_code)]
 
-mod anyone;
 mod client;
 mod io;
+mod no_verification;
 mod server;
 mod session;
 

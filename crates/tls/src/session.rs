@@ -1,8 +1,8 @@
-//! [`Session`]: TLS on one stream of the loop, from either side.
+//! [`Session`]: TLS over one stream of the event loop, as client or server.
 //!
-//! Owned by one connection; everything polls the socket for the current task. Invariants: an end of
-//! the stream without the peer's `close_notify` is an error and never an end of data (RFC 8446
-//! 6.1); after an error nothing is sent but the alert; between two requests a session keeps no buffers.
+//! Owned by one connection; every method polls for the current task. Invariants: an end of the
+//! stream without `close_notify` is an error and never the end of data (RFC 8446 6.1); after an
+//! error only the alert is sent; an idle session has no buffers.
 
 use crate::server::ServerSettings;
 use outboard_reactor::Stream;
@@ -12,7 +12,7 @@ use std::io::{self, BufRead, IoSlice, Write};
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-/// Room for a read of records.
+/// Buffer for one read: a record and its overhead.
 const READ_BYTES: usize = 16 * 1024 + 512;
 
 /// One session over one connection.
@@ -20,9 +20,9 @@ const READ_BYTES: usize = 16 * 1024 + 512;
 pub struct Session {
     stream: Stream,
     session: Connection,
-    /// Records that came and that the session has not taken yet.
+    /// Received records that the session has not processed.
     incoming: Vec<u8>,
-    /// Records that the socket has not taken yet.
+    /// Records that are not written to the socket yet.
     outgoing: Vec<u8>,
     is_abandoned: bool,
     /// Whether the peer broke the protocol.
@@ -30,10 +30,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins a session as a client and shakes hands.
+    /// Connects as a client, including the handshake.
     ///
     /// # Errors
-    /// What the peer or rustls do not agree to, or the socket's.
+    /// The handshake or the socket fails.
     pub async fn connect(
         stream: Stream,
         settings: Arc<ClientConfig>,
@@ -43,7 +43,7 @@ impl Session {
         Self::begin(stream, session.into()).await
     }
 
-    /// Shakes hands with a client.
+    /// Accepts a client, including the handshake.
     ///
     /// # Errors
     /// As [`Session::connect`].
@@ -54,18 +54,18 @@ impl Session {
 
     async fn begin(stream: Stream, session: Connection) -> io::Result<Self> {
         let (incoming, outgoing) = (Vec::new(), Vec::new());
-        let mut one =
+        let mut this =
             Self { stream, session, incoming, outgoing, is_abandoned: false, has_failed: false };
-        std::future::poll_fn(|_| one.poll_handshake()).await?;
-        Ok(one)
+        std::future::poll_fn(|_| this.poll_handshake()).await?;
+        Ok(this)
     }
 
-    /// What is below.
+    /// The stream.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// The name that the client asked for (RFC 6066 3).
+    /// The server name that the client sent (RFC 6066 3).
     pub fn server_name(&self) -> Option<&str> {
         match &self.session {
             Connection::Server(session) => session.server_name(),
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Whether both sides chose HTTP/2 (RFC 7301).
+    /// Whether HTTP/2 was negotiated (RFC 7301).
     pub fn is_http2(&self) -> bool {
         self.session.alpn_protocol() == Some(b"h2")
     }
@@ -92,7 +92,7 @@ impl Session {
         self.poll_flush()
     }
 
-    /// Takes records from the socket into the session; 0 at the end of the stream.
+    /// Reads records from the socket into the session; 0 at the end of the stream.
     fn poll_receive(&mut self) -> Poll<io::Result<usize>> {
         if self.incoming.is_empty() {
             loop {
@@ -112,28 +112,29 @@ impl Session {
         Poll::Ready(Ok(taken))
     }
 
-    /// Ends a session in which nothing can be believed any more: the alert that says why is the last
-    /// that is sent, and no `close_notify` follows it (RFC 8446 6.2).
+    /// Ends the session after a protocol error. The alert is the last message; no `close_notify`
+    /// follows it (RFC 8446 6.2).
     fn fail(&mut self, error: rustls::Error) -> io::Error {
         let _ = self.poll_flush();
-        // What is left unread when the socket is closed would destroy the alert on its way.
+        // Closing a socket with unread data sends a reset, which would destroy the alert.
         let mut unread = Vec::with_capacity(READ_BYTES);
         let _ = self.stream.try_read(&mut unread);
         self.has_failed = true;
         io::Error::new(io::ErrorKind::InvalidData, error)
     }
 
-    /// Whether a read would not wait.
+    /// Whether a read would return at once.
     pub fn poll_readable(&mut self) -> Poll<()> {
         let is_waiting = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        let has_news = !self.session.reader().fill_buf().is_err_and(|error| is_waiting(&error));
-        if has_news || !self.incoming.is_empty() {
+        let has_plaintext =
+            !self.session.reader().fill_buf().is_err_and(|error| is_waiting(&error));
+        if has_plaintext || !self.incoming.is_empty() {
             return Poll::Ready(());
         }
         self.stream.source().poll_readable()
     }
 
-    /// Appends what there is; 0 is the end that the peer announced.
+    /// Appends received data; 0 at the end that the peer announced.
     pub fn poll_read(&mut self, out: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         loop {
             let mut plain = self.session.reader();
@@ -148,24 +149,24 @@ impl Session {
                 Err(error) => return Poll::Ready(Err(error)),
             }
             let _ = ready!(self.poll_receive())?;
-            // Answers to the peer's key updates and alerts.
+            // Responses to key updates and alerts.
             let _ = self.poll_flush()?;
         }
     }
 
-    /// Takes data to send, as much as there is room for.
+    /// Accepts data to send, as much as there is room for.
     pub fn poll_write(&mut self, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         if self.has_failed {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        // What was taken before goes first, so that the session's buffer stays bounded.
+        // Earlier data is flushed first, so that the buffer of the session stays bounded.
         ready!(self.poll_flush())?;
         let taken = self.session.writer().write_vectored(slices)?;
         let _ = self.poll_flush()?;
         Poll::Ready(Ok(taken))
     }
 
-    /// Hands everything over to the socket.
+    /// Writes all buffered records to the socket.
     pub fn poll_flush(&mut self) -> Poll<io::Result<()>> {
         loop {
             while self.session.wants_write() {
@@ -182,7 +183,7 @@ impl Session {
         }
     }
 
-    /// Says that nothing more will be sent, as far as the socket takes it at once.
+    /// Sends `close_notify`, as far as the socket accepts it at once.
     pub fn close(&mut self) {
         if !self.has_failed {
             self.session.send_close_notify();
@@ -190,7 +191,7 @@ impl Session {
         let _ = self.poll_flush();
     }
 
-    /// Has the session end without a word, so that the peer knows that something is missing.
+    /// Makes the session end without `close_notify`, so that the peer detects truncation.
     pub fn abandon(&mut self) {
         self.is_abandoned = true;
     }

@@ -58,7 +58,8 @@ impl Sessions {
 }
 
 fn make(wish: Wish, ca_file: Option<&Path>) -> Result<ClientConfig, String> {
-    let trust = if wish.verify { Trust::Authorities(ca_file) } else { Trust::Anyone };
+    let trust =
+        if wish.verify { Trust::Authorities(ca_file) } else { Trust::DangerousNoVerification };
     let protocols: &[&[u8]] = if wish.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
     outboard_tls::client_settings(trust, protocols)
         .map_err(|why| format!("{why} (see upstream.ca)"))

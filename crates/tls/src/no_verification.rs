@@ -1,23 +1,26 @@
-//! [`Anyone`]: a verifier that takes any certificate.
+//! [`DangerousNoVerification`]: a verifier that accepts any certificate.
+//!
+//! Used only where the configuration asks for it. Invariant: signatures are verified, so the peer
+//! owns the key of the certificate it sends.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Signatures are checked all the same, so that the peer at least owns the key of what it shows.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Anyone {
+pub(crate) struct DangerousNoVerification {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl Anyone {
-    pub(crate) fn checking(algorithms: WebPkiSupportedAlgorithms) -> Self {
+impl DangerousNoVerification {
+    pub(crate) fn new(algorithms: WebPkiSupportedAlgorithms) -> Self {
         Self { algorithms }
     }
 }
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for DangerousNoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
