@@ -1,6 +1,6 @@
-//! Work that blocks, on a thread of its own.
+//! Blocking work on a thread of its own.
 //!
-//! Called for rare work (reading a configuration, looking through `/proc`), never per request.
+//! Used for rare work (reading a configuration, reading `/proc`), never per request.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ struct Shared<T> {
 }
 
 /// Runs `work` on a thread and waits for its result without blocking the loop. A panic of `work`
-/// goes on in the task that waits.
+/// continues in the waiting task.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let shared = Arc::new(Mutex::new(Shared { result: None, waker: None }));
-    let theirs = shared.clone();
+    let of_thread = shared.clone();
     std::thread::spawn(move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        let mut shared = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
         shared.result = Some(result);
         if let Some(waker) = shared.waker.take() {
             waker.wake();

@@ -1,7 +1,6 @@
 //! A flag that one task sets and another waits for.
 //!
-//! Called wherever tasks of one loop tell each other that something changed. Invariant: a set
-//! that nobody waits for is kept until the next wait.
+//! Used between tasks of one event loop. Invariant: a set flag stays set until the next wait.
 
 use crate::executor::{TaskId, current_task};
 use crate::reactor::wake;
@@ -25,12 +24,12 @@ impl Event {
         }
     }
 
-    /// Forgets a set that nobody waited for.
+    /// Clears the flag.
     pub fn clear(&self) {
         self.set.set(false);
     }
 
-    /// Whether the flag was set; clears it. Otherwise the current task is woken when it is.
+    /// Whether the flag was set, and clears it. Otherwise the current task is woken when it is set.
     pub fn poll(&self) -> Poll<()> {
         if self.set.take() {
             return Poll::Ready(());

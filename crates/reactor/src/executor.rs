@@ -1,4 +1,4 @@
-//! The tasks of the loop and the queue of those that want to be polled.
+//! The tasks of the event loop, and the queue of tasks to poll.
 //!
 //! Called by [`crate::reactor`]. Invariant: a task is in the queue at most once.
 
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
-/// Names a task; stale ids are recognised and ignored.
+/// Identifies a task. An id of a finished task is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskId {
     index: u32,
@@ -20,20 +20,20 @@ pub struct TaskId {
 
 type BoxedFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What polling a task takes.
-pub(crate) struct Lent {
+/// The parts of a task that are needed to poll it.
+pub(crate) struct PolledTask {
     pub(crate) future: BoxedFuture,
     pub(crate) waker: Waker,
-    /// Whether a panic ends this task alone.
+    /// Whether a panic ends only this task.
     pub(crate) is_contained: bool,
 }
 
 struct Task {
-    /// Taken out while the task is polled.
-    future: Option<Lent>,
+    /// `None` while the task is polled.
+    future: Option<PolledTask>,
     generation: u32,
     queued: bool,
-    /// Monotonic ms after which the task is woken; `u64::MAX` for never.
+    /// When the task is woken, in monotonic milliseconds; `u64::MAX` for never.
     deadline_ms: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Executor {
     remote: Arc<RemoteQueue>,
 }
 
-/// Wake-ups that came from wakers, possibly from other threads.
+/// Wake-ups by wakers, possibly from other threads.
 #[derive(Debug)]
 pub(crate) struct RemoteQueue {
     woken: Mutex<Vec<TaskId>>,
@@ -74,13 +74,13 @@ impl Wake for RemoteWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.queue.woken.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
-        // A full counter means that the loop is being woken already.
+        // With a full counter the loop is being woken already.
         let _ = rustix::io::write(&self.queue.doorbell, &1_u64.to_ne_bytes());
     }
 }
 
 thread_local! {
-    /// Whether what runs now must not end the loop by a panic.
+    /// Whether a panic of the running code is contained.
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
     static CURRENT: Cell<Option<TaskId>> = const { Cell::new(None) };
 }
@@ -104,7 +104,7 @@ impl Executor {
         let id = TaskId { index: entry.key() as u32, generation: self.next_generation };
         let waker = Waker::from(Arc::new(RemoteWaker { id, queue: self.remote.clone() }));
         entry.insert(Task {
-            future: Some(Lent { future, waker, is_contained }),
+            future: Some(PolledTask { future, waker, is_contained }),
             generation: id.generation,
             queued: true,
             deadline_ms: u64::MAX,
@@ -135,7 +135,7 @@ impl Executor {
         self.task(id).map_or(u64::MAX, |task| task.deadline_ms)
     }
 
-    /// Wakes all tasks whose deadline has come.
+    /// Wakes all tasks whose deadline has passed.
     pub(crate) fn sweep(&mut self, now_ms: u64) {
         self.wake_if(|task| task.deadline_ms <= now_ms);
     }
@@ -144,9 +144,9 @@ impl Executor {
         self.wake_if(|_| true);
     }
 
-    fn wake_if(&mut self, wanted: impl Fn(&Task) -> bool) {
+    fn wake_if(&mut self, filter: impl Fn(&Task) -> bool) {
         for (index, task) in &mut self.tasks {
-            if !task.queued && wanted(task) {
+            if !task.queued && filter(task) {
                 task.queued = true;
                 let generation = task.generation;
                 self.ready.push_back(TaskId { index: index as u32, generation });
@@ -164,24 +164,24 @@ impl Executor {
         self.ready.len()
     }
 
-    /// Takes the next task that wants to be polled out of the table.
-    pub(crate) fn start_poll(&mut self) -> Option<(TaskId, Lent)> {
+    /// Removes the next task to poll from the table.
+    pub(crate) fn start_poll(&mut self) -> Option<(TaskId, PolledTask)> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(task) = self.task(id)
-                && let Some(lent) = task.future.take()
+                && let Some(polled) = task.future.take()
             {
                 task.queued = false;
-                return Some((id, lent));
+                return Some((id, polled));
             }
         }
         None
     }
 
-    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<Lent>) {
+    pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<PolledTask>) {
         match pending {
-            Some(lent) => {
+            Some(polled) => {
                 if let Some(task) = self.task(id) {
-                    task.future = Some(lent);
+                    task.future = Some(polled);
                 }
             }
             None => {
@@ -193,16 +193,16 @@ impl Executor {
     }
 }
 
-/// Whether what runs now is contained; so are the tasks that it spawns.
+/// Whether the running code is contained. Tasks that it spawns are, too.
 pub(crate) fn is_contained() -> bool {
     CONTAINED.get()
 }
 
-/// Runs what others may make panic, at their own cost: neither a panic in it nor one in a task that
-/// it spawns ends the loop. The panic hook has told of it by then.
+/// Runs code whose panics must not end the loop. Panics of tasks that it spawns are contained as
+/// well. The panic hook has reported a panic by the time this returns.
 ///
 /// # Errors
-/// It panicked.
+/// The code panicked.
 pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
     let outer = CONTAINED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(act));
@@ -210,7 +210,7 @@ pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
     result.map_err(|_| Panicked)
 }
 
-/// What was contained has panicked.
+/// Contained code has panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
@@ -220,7 +220,7 @@ pub(crate) fn as_current<T>(id: TaskId, poll: impl FnOnce() -> T) -> T {
     poll()
 }
 
-/// Puts the outer task back, however the inner one ends.
+/// Restores the outer task, also after a panic.
 struct Outer(Option<TaskId>);
 
 impl Drop for Outer {

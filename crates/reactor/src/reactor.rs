@@ -1,13 +1,13 @@
-//! The loop: poll tasks, look at memory, sleep in epoll, hand out readiness.
+//! The event loop: polls tasks, polls the memory source, sleeps in epoll, dispatches readiness.
 //!
-//! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
-//! held while a task or a memory source runs, so both may call anything of this crate.
+//! Started by [`run`]. Invariant: no borrow of the loop's state is held while a task or a memory
+//! source runs, so both may call anything of this crate.
 
 use crate::executor::{
     Executor, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
 };
-use crate::source::{Sources, Token};
-use crate::timer::Timers;
+use crate::sources::{Sources, Token};
+use crate::timers::Timers;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
@@ -18,14 +18,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-const EVENTS_A_TURN: usize = 512;
-/// How often deadlines of tasks are looked at: they are time-outs of seconds.
+const EVENTS_PER_TURN: usize = 512;
+/// How often deadlines of tasks are checked: they are timeouts of seconds.
 const SWEEP_MS: u64 = 20;
-/// How often tasks and the memory source may give each other work before the sockets' turn.
-const ROUNDS_A_TURN: usize = 4;
+/// How often tasks and the memory source may wake each other before sockets get their turn.
+const ROUNDS_PER_TURN: usize = 4;
 const DOORBELL: u64 = u64::MAX;
 
-/// The state of one loop.
+/// The state of one event loop.
 pub(crate) struct Reactor {
     pub(crate) epoll: OwnedFd,
     pub(crate) sources: RefCell<Sources>,
@@ -40,32 +40,34 @@ thread_local! {
     static REACTOR: RefCell<Option<Rc<Reactor>>> = const { RefCell::new(None) };
 }
 
-/// Gives access to the thread's loop.
+/// Calls `f` with the loop of this thread.
 ///
 /// # Panics
-/// On a thread without one.
+/// The thread has no loop.
 pub(crate) fn with<T>(f: impl FnOnce(&Reactor) -> T) -> T {
-    REACTOR.with_borrow(|reactor| f(reactor.as_ref().expect("called inside of `reactor::run`")))
+    REACTOR.with_borrow(|reactor| {
+        f(reactor.as_ref().expect("the caller runs inside of `reactor::run`"))
+    })
 }
 
-/// Runs the loop on this thread until `main` is done.
+/// Runs the loop on this thread until `main` has finished.
 ///
 /// # Errors
-/// What `epoll_create1(2)`, `eventfd(2)` or `epoll_pwait(2)` report.
+/// `epoll_create1(2)`, `eventfd(2)` or `epoll_pwait(2)` fails.
 ///
 /// # Panics
-/// When the thread runs a loop already.
+/// The thread already runs a loop.
 pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T> {
     let reactor = Rc::new(Reactor::new()?);
     REACTOR.with_borrow_mut(|current| {
-        assert!(current.is_none(), "one loop a thread");
+        assert!(current.is_none(), "a thread has one loop");
         *current = Some(reactor.clone());
     });
     let result = Rc::new(Cell::new(None));
     let slot = result.clone();
     reactor.executor.borrow_mut().spawn(Box::pin(async move { slot.set(Some(main.await)) }), false);
     let outcome = reactor.turn_until(|| result.take());
-    // Tasks may own sources that look for their loop when dropped: end them while it exists.
+    // Tasks may own sources, whose drop needs the loop, so tasks are dropped first.
     reactor.memory.take();
     let left = std::mem::replace(
         &mut *reactor.executor.borrow_mut(),
@@ -76,18 +78,17 @@ pub fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> io::Result<T>
     outcome
 }
 
-/// Adds a task to the loop.
+/// Starts a task.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     with(|reactor| reactor.executor.borrow_mut().spawn(Box::pin(future), is_contained()));
 }
 
-/// Has a task polled again in this turn.
+/// Wakes a task, which is polled again in this turn.
 pub fn wake(task: TaskId) {
     with(|reactor| reactor.executor.borrow_mut().wake(task));
 }
 
-/// Lets the others go on, the sockets among them, before the current task does: for whoever works
-/// through what somebody else may fill without end.
+/// Yields to other tasks and to sockets. For loops over input that a peer can extend without end.
 pub async fn yield_now() {
     let mut has_yielded = false;
     std::future::poll_fn(|_| {
@@ -100,31 +101,30 @@ pub async fn yield_now() {
     .await;
 }
 
-/// Has every task polled again in this turn: something changed that all look at.
+/// Wakes every task: something changed that all of them check.
 pub fn wake_all() {
     with(|reactor| reactor.executor.borrow_mut().wake_all());
 }
 
-/// Monotonic milliseconds as of the beginning of this turn.
+/// Monotonic milliseconds at the beginning of this turn.
 pub fn now_ms() -> u64 {
     with(|reactor| reactor.now_ms.get())
 }
 
-/// News that come through memory and not through a descriptor, such as rings shared with other
-/// processes. The loop looks at them when no task wants to be polled; who brings news rings a
-/// doorbell in epoll only while the loop sleeps.
+/// Events that arrive in memory instead of at a descriptor, such as frames in rings shared with
+/// other processes. The loop polls the source when no task is ready; a peer rings a doorbell in
+/// epoll only while the loop sleeps.
 pub trait MemorySource {
-    /// Acts on what is there; true when that woke a task.
+    /// Processes events; true if that woke a task.
     fn look(&mut self) -> bool;
-    /// The loop is about to block: announces it to those who bring news. For how many milliseconds
-    /// it may at most; 0 when there is something to look at after all, `u64::MAX` when the doorbell
-    /// will tell of everything.
+    /// Announces to the peers that the loop is about to sleep. Returns for how many milliseconds it
+    /// may: 0 if there are events after all, `u64::MAX` if the doorbell announces all events.
     fn prepare_sleep(&mut self) -> u64;
-    /// The loop is awake again and looks by itself.
+    /// Announces that the loop is awake and polls by itself.
     fn cancel_sleep(&mut self);
 }
 
-/// Has the loop look at `source` from now on.
+/// Sets the memory source of the loop.
 pub fn watch_memory(source: impl MemorySource + 'static) {
     with(|reactor| *reactor.memory.borrow_mut() = Some(Box::new(source)));
 }
@@ -157,25 +157,25 @@ impl Reactor {
     }
 
     fn turn_until<T>(&self, mut done: impl FnMut() -> Option<T>) -> io::Result<T> {
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_A_TURN);
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS_PER_TURN);
         let mut next_sweep_ms = 0;
         loop {
-            let mut made_work = true;
-            for _ in 0..ROUNDS_A_TURN {
+            let mut has_woken = true;
+            for _ in 0..ROUNDS_PER_TURN {
                 self.poll_ready();
                 if let Some(result) = done() {
                     return Ok(result);
                 }
-                made_work = self.with_memory(|memory| memory.look()).unwrap_or(false);
-                if !made_work {
+                has_woken = self.with_memory(|memory| memory.look()).unwrap_or(false);
+                if !has_woken {
                     break;
                 }
             }
-            self.sleep(&mut events, made_work, next_sweep_ms)?;
+            self.sleep(&mut events, has_woken, next_sweep_ms)?;
             let now_ms = monotonic_ms();
             self.now_ms.set(now_ms);
             for event in &events {
-                self.hand_out(event);
+                self.dispatch(event);
             }
             let mut executor = self.executor.borrow_mut();
             self.timers.borrow_mut().expire(now_ms, |task| executor.wake(task));
@@ -186,24 +186,25 @@ impl Reactor {
         }
     }
 
-    /// Polls the tasks that are ready now; those that become ready meanwhile wait for the next
-    /// turn, so that a task that wakes itself cannot keep the loop from its sockets.
+    /// Polls the tasks that are ready now. Tasks that become ready meanwhile wait for the next
+    /// turn, so that a task that wakes itself cannot starve sockets.
     fn poll_ready(&self) {
         let count = self.executor.borrow().ready_count();
         for _ in 0..count {
-            let Some((id, mut lent)) = self.executor.borrow_mut().start_poll() else { return };
-            let mut context = Context::from_waker(&lent.waker);
-            let is_contained = lent.is_contained;
-            let mut poll = || as_current(id, || lent.future.as_mut().poll(&mut context));
+            let Some((id, mut polled)) = self.executor.borrow_mut().start_poll() else { return };
+            let mut context = Context::from_waker(&polled.waker);
+            let is_contained = polled.is_contained;
+            let mut poll = || as_current(id, || polled.future.as_mut().poll(&mut context));
             let poll = match is_contained {
                 true => contain(poll).unwrap_or(Poll::Ready(())),
                 false => poll(),
             };
             match poll {
-                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(lent)),
+                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(polled)),
                 Poll::Ready(()) => {
-                    // Dropped before the table is borrowed: its destructors may call the loop.
-                    let end = || as_current(id, || drop(lent));
+                    // The task is dropped before the table is borrowed, because destructors may
+                    // call the loop.
+                    let end = || as_current(id, || drop(polled));
                     match is_contained {
                         true => drop(contain(end)),
                         false => end(),
@@ -214,7 +215,7 @@ impl Reactor {
         }
     }
 
-    /// Lends the memory source out, so that it may call the loop.
+    /// Moves the memory source out while it runs, so that it may call the loop.
     fn with_memory<T>(&self, act: impl FnOnce(&mut dyn MemorySource) -> T) -> Option<T> {
         let mut memory = self.memory.take()?;
         let result = act(&mut *memory);
@@ -225,18 +226,18 @@ impl Reactor {
     fn sleep(
         &self,
         events: &mut Vec<epoll::Event>,
-        made_work: bool,
+        has_woken: bool,
         next_sweep_ms: u64,
     ) -> io::Result<()> {
-        let busy = made_work || self.executor.borrow().ready_count() > 0;
-        let most_ms = match busy {
+        let is_busy = has_woken || self.executor.borrow().ready_count() > 0;
+        let max_ms = match is_busy {
             true => 0,
             false => self.with_memory(|memory| memory.prepare_sleep()).unwrap_or(u64::MAX),
         };
         let until_ms = next_sweep_ms.min(self.timers.borrow().next_ms().unwrap_or(u64::MAX));
-        let wait_ms = match most_ms {
+        let wait_ms = match max_ms {
             0 => 0,
-            _ => until_ms.saturating_sub(monotonic_ms()).min(most_ms),
+            _ => until_ms.saturating_sub(monotonic_ms()).min(max_ms),
         };
         let timeout = rustix::event::Timespec {
             tv_sec: (wait_ms / 1000) as i64,
@@ -252,7 +253,7 @@ impl Reactor {
         }
     }
 
-    fn hand_out(&self, event: &epoll::Event) {
+    fn dispatch(&self, event: &epoll::Event) {
         let data = event.data.u64();
         if data == DOORBELL {
             self.executor.borrow_mut().collect_remote();

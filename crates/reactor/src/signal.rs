@@ -1,21 +1,22 @@
-//! Signals of the process as something to wait for.
+//! Signals of the process as events.
 //!
-//! Called by the gateway's main task for termination, reload and log rotation.
+//! Used by the main task of the gateway for termination, reload and log rotation.
 
-use crate::source::{Interest, Source};
+use crate::source::Source;
+use crate::sources::Interest;
 use signal_hook::low_level::{pipe, unregister};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::task::Poll;
 
-/// The numbers of the signals that servers act on.
+/// The signals that servers act on.
 pub mod signals {
     pub use signal_hook::consts::{
         SIGHUP as HANGUP, SIGINT as INTERRUPT, SIGTERM as TERMINATE, SIGUSR1 as USER_1,
     };
 }
 
-/// Waits for one signal number; the signal keeps being caught until this is dropped.
+/// Receives one signal, which is caught until this is dropped.
 #[derive(Debug)]
 pub struct Signals {
     source: Source,
@@ -26,16 +27,16 @@ impl Signals {
     /// Catches `signal` from now on.
     ///
     /// # Errors
-    /// What `socketpair(2)` and `sigaction(2)` report.
+    /// `socketpair(2)` or `sigaction(2)` fails.
     pub fn catch(signal: i32) -> io::Result<Self> {
-        let (ours, theirs) = UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let registration = pipe::register(signal, theirs)?;
-        Ok(Self { source: Source::new(ours.into(), Interest::Read)?, registration })
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        let registration = pipe::register(signal, sender)?;
+        Ok(Self { source: Source::new(receiver.into(), Interest::Read)?, registration })
     }
 
-    /// Whether the signal has arrived; several arrivals count as one. The current task is woken
-    /// by the next otherwise.
+    /// Whether the signal has arrived; several arrivals count as one. Otherwise the current task is
+    /// woken by the next one.
     pub fn poll(&self) -> Poll<()> {
         let mut bytes = [0; 64];
         while self.source.poll_readable().is_ready() {

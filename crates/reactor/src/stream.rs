@@ -1,9 +1,10 @@
-//! TCP and Unix stream sockets of the loop.
+//! TCP and Unix stream sockets of the event loop.
 //!
-//! Called by the gateway's listeners and connections. Reads append to the caller's buffer, writes
-//! are tried at once and wait only when the socket is full.
+//! Used by the listeners and connections of the gateway. Reads append to a buffer; writes are tried
+//! at once and wait only while the socket is full.
 
-use crate::source::{Interest, Source};
+use crate::source::Source;
+use crate::sources::Interest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::Poll;
 
-/// Who is on the other side.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// A TCP client.
@@ -21,12 +22,12 @@ pub enum Peer {
     Unix,
 }
 
-/// A connection that a [`Listener`] took.
+/// A connection that a [`Listener`] has accepted.
 #[derive(Debug)]
 pub struct Accepted {
     /// The connection.
     pub stream: Stream,
-    /// Its other end.
+    /// The peer.
     pub peer: Peer,
 }
 
@@ -40,7 +41,7 @@ impl Listener {
     /// Watches a bound and listening socket; makes it non-blocking.
     ///
     /// # Errors
-    /// What `ioctl(FIONBIO)` and `epoll_ctl(2)` report.
+    /// `ioctl(FIONBIO)` or `epoll_ctl(2)` fails.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         Ok(Self { source: Source::new(socket, Interest::Read)? })
@@ -49,8 +50,8 @@ impl Listener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// What `accept4(2)` reports, `EMFILE` for one; errors of the connection itself (it went
-    /// before it was accepted) are passed over.
+    /// `accept4(2)` fails, for example with `EMFILE`. A connection that was closed before it was
+    /// accepted is skipped.
     pub async fn accept(&self) -> io::Result<Accepted> {
         loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -94,7 +95,8 @@ impl Accepted {
             .and_then(|address| SocketAddr::try_from(address).ok())
             .map_or(Peer::Unix, Peer::Tcp);
         if matches!(peer, Peer::Tcp(_)) {
-            // Answers are written whole; Nagle would only hold the last piece of a large one.
+            // Responses are written whole, so Nagle's algorithm would only delay their last
+            // segment.
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
         Ok(Self { stream: Stream::new(socket)?, peer })
@@ -111,18 +113,18 @@ impl Stream {
     /// Watches a connected, non-blocking socket.
     ///
     /// # Errors
-    /// What `epoll_ctl(2)` reports.
+    /// `epoll_ctl(2)` fails.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         Ok(Self { source: Source::new(socket, Interest::Read)? })
     }
 
-    /// The readiness of the socket, to be polled together with other conditions.
+    /// The source, to poll it together with other conditions.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Waits for data and appends what there is, up to the buffer's spare capacity (which must
-    /// not be zero). 0 is the end of the stream.
+    /// Waits for data and appends it, up to the spare capacity of the buffer, which must not be
+    /// zero. 0 at the end of the stream.
     ///
     /// # Errors
     /// What `read(2)` reports.
@@ -135,7 +137,7 @@ impl Stream {
         }
     }
 
-    /// Appends what there is; `None` when a read would block.
+    /// Appends available data; `None` if a read would block.
     ///
     /// # Errors
     /// What `read(2)` reports.
@@ -162,9 +164,9 @@ impl Stream {
     /// Writes all of `slices`, waiting when the socket is full.
     ///
     /// # Errors
-    /// What `writev(2)` reports; `WriteZero` never.
+    /// `writev(2)` fails; never `WriteZero`.
     pub async fn write_all(&self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-        // Empty slices are skipped, so that "nothing left" is the end.
+        // Empty slices are removed, so that an empty list means that all is written.
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
             match self.try_write(slices)? {
@@ -175,7 +177,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes what the socket takes; `None` when it takes nothing now.
+    /// Writes as much as the socket accepts; `None` if it is full.
     ///
     /// # Errors
     /// What `writev(2)` reports.
@@ -202,8 +204,8 @@ impl Stream {
         }
     }
 
-    /// Sends up to `len` bytes of `file` from `offset`; `None` when the socket is full. 0 means
-    /// that the file has become shorter.
+    /// Sends up to `len` bytes of `file` from `offset`; `None` if the socket is full, 0 if the file
+    /// is shorter by now.
     ///
     /// # Errors
     /// What `sendfile(2)` reports.
@@ -226,12 +228,12 @@ impl Stream {
         }
     }
 
-    /// Ends the sending side (`shutdown(SHUT_WR)`); the peer may be gone already.
+    /// Shuts down the sending side (`shutdown(SHUT_WR)`); the peer may have disconnected.
     pub fn shutdown_write(&self) {
         let _ = net::shutdown(&self.source, net::Shutdown::Write);
     }
 
-    /// The address that the client connected to; `None` for Unix sockets.
+    /// The local address of the connection; `None` for Unix sockets.
     pub fn local_address(&self) -> Option<SocketAddr> {
         net::getsockname(&self.source).ok().and_then(|address| SocketAddr::try_from(address).ok())
     }

@@ -56,7 +56,7 @@ fn an_echo_serves_many_connections_at_once() {
 }
 
 #[test]
-fn a_pipelined_message_is_masked_while_nobody_reads_and_found_later() {
+fn a_pipelined_message_is_masked_until_it_is_read() {
     run(async {
         let (listener, address) = listener();
         let mut client = TcpStream::connect(address).unwrap();
@@ -99,7 +99,7 @@ fn a_large_write_waits_for_a_slow_reader() {
 }
 
 #[test]
-fn sleeps_end_in_the_order_of_their_times_and_deadlines_end_waits() {
+fn sleeps_end_in_order_and_deadlines_end_waits() {
     run(async {
         let order = Rc::new(std::cell::RefCell::new(Vec::new()));
         let done = Rc::new(Event::default());
@@ -149,7 +149,7 @@ impl MemorySource for Countdown {
 }
 
 #[test]
-fn memory_is_looked_at_before_each_sleep_and_its_work_is_done_first() {
+fn the_memory_source_is_polled_before_each_sleep() {
     run(async {
         let event = Rc::new(Event::default());
         let prepared = Rc::new(Cell::new(0));

@@ -1,0 +1,193 @@
+//! The table of descriptors in epoll, and what is known of their readiness.
+//!
+//! Owned by [`crate::reactor`], used through [`crate::source`]. Level-triggered, with lazily masked
+//! interest: an event that nothing waits for (a pipelined request while the first one runs) is masked
+//! when it arrives and unmasked by the next wait, so the usual request needs no `epoll_ctl(2)`.
+//! Invariant: one task waits on a source at a time.
+
+use crate::executor::TaskId;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use slab::Slab;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// The events that a source is watched for from the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Data to read, and the peer closing.
+    Read,
+    /// Data to read, once per change (`EPOLLET`): for eventfds that are never read.
+    ReadEdge,
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::Read => EventFlags::IN | EventFlags::RDHUP,
+            Self::ReadEdge => EventFlags::IN | EventFlags::ET,
+        }
+    }
+}
+
+/// Index and generation of a source, packed into epoll's user data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token {
+    index: u32,
+    generation: u32,
+}
+
+impl Token {
+    fn pack(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn unpack(data: u64) -> Self {
+        Self { index: data as u32, generation: (data >> 32) as u32 }
+    }
+}
+
+/// Readable, writable, closed by the peer, or closed on both sides; the bits of epoll.
+pub(crate) const READ: EventFlags = EventFlags::IN;
+pub(crate) const WRITE: EventFlags = EventFlags::OUT;
+pub(crate) const HANGUP: EventFlags = EventFlags::RDHUP;
+pub(crate) const GONE: EventFlags = EventFlags::HUP;
+
+/// Replaces `EPOLLHUP` and `EPOLLERR` by all conditions, so that every wait ends.
+fn conditions(flags: EventFlags) -> EventFlags {
+    let is_over = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+    if is_over { READ | WRITE | HANGUP | GONE } else { flags }
+}
+
+#[derive(Debug)]
+struct State {
+    generation: u32,
+    fd: Rc<OwnedFd>,
+    known: EventFlags,
+    /// The events that epoll watches for; `None` while the descriptor is not in epoll.
+    watched: Option<EventFlags>,
+    waiting: Option<(TaskId, EventFlags)>,
+}
+
+impl State {
+    fn watch(&mut self, epoll: &OwnedFd, token: Token, flags: EventFlags) {
+        let data = EventData::new_u64(token.pack());
+        // The state owns the descriptor, so these fail only if the kernel has no memory; the
+        // deadline of the waiting task ends the wait then.
+        let _ = match self.watched {
+            None => epoll::add(epoll, &self.fd, data, flags),
+            Some(watched) if watched != flags => epoll::modify(epoll, &self.fd, data, flags),
+            Some(_) => return,
+        };
+        self.watched = Some(flags);
+    }
+
+    fn unwatch(&mut self, epoll: &OwnedFd) {
+        if self.watched.take().is_some() {
+            let _ = epoll::delete(epoll, &self.fd);
+        }
+    }
+}
+
+/// All sources of an event loop.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    states: Slab<State>,
+    next_generation: u32,
+}
+
+impl Sources {
+    fn state(&mut self, token: Token) -> Option<&mut State> {
+        self.states.get_mut(token.index as usize).filter(|s| s.generation == token.generation)
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        epoll: &OwnedFd,
+        fd: Rc<OwnedFd>,
+        interest: Interest,
+    ) -> io::Result<Token> {
+        self.next_generation = self.next_generation.wrapping_add(1);
+        let generation = self.next_generation;
+        let entry = self.states.vacant_entry();
+        let token = Token { index: entry.key() as u32, generation };
+        let flags = interest.flags();
+        epoll::add(epoll, &fd, EventData::new_u64(token.pack()), flags)?;
+        let known = EventFlags::empty();
+        entry.insert(State { generation, fd, known, watched: Some(flags), waiting: None });
+        Ok(token)
+    }
+
+    /// Removes the descriptor from epoll explicitly, since another process may have a duplicate of it.
+    pub(crate) fn remove(&mut self, epoll: &OwnedFd, token: Token) {
+        if let Some(state) = self.state(token) {
+            state.unwatch(epoll);
+            self.states.remove(token.index as usize);
+        }
+    }
+
+    /// Whether one of the conditions holds; otherwise `task` is woken when one does.
+    pub(crate) fn poll(
+        &mut self,
+        epoll: &OwnedFd,
+        token: Token,
+        wanted: EventFlags,
+        task: impl FnOnce() -> TaskId,
+    ) -> Poll<()> {
+        let Some(state) = self.state(token) else { return Poll::Ready(()) };
+        if state.known.intersects(wanted) {
+            return Poll::Ready(());
+        }
+        state.waiting = Some((task(), wanted));
+        let watched = state.watched.unwrap_or(Interest::Read.flags() - READ);
+        if state.watched.is_none() || !watched.contains(wanted) {
+            state.watch(epoll, token, watched | wanted);
+        }
+        Poll::Pending
+    }
+
+    /// Notes that the conditions hold no longer.
+    pub(crate) fn clear(&mut self, token: Token, flags: EventFlags) {
+        let Some(state) = self.state(token) else { return };
+        state.known -= match state.known {
+            known if known.contains(GONE) => EventFlags::empty(),
+            // The end of the stream stays readable, but a peer that has closed one side may still
+            // delay writes.
+            known if known.contains(HANGUP) => flags - READ,
+            _ => flags,
+        };
+    }
+
+    /// Records an event; returns the task to wake.
+    pub(crate) fn notice(
+        &mut self,
+        epoll: &OwnedFd,
+        token: Token,
+        flags: EventFlags,
+    ) -> Option<TaskId> {
+        let state = self.state(token)?;
+        let conditions = conditions(flags);
+        state.known |= conditions;
+        let woken = match state.waiting {
+            Some((task, wanted)) if wanted.intersects(conditions) => {
+                state.waiting = None;
+                Some(task)
+            }
+            _ => None,
+        };
+        let watched = state.watched.unwrap_or(EventFlags::empty());
+        if watched.contains(EventFlags::ET) {
+            return woken;
+        }
+        if woken.is_none() && flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            // These cannot be masked and would be reported for ever.
+            state.unwatch(epoll);
+        } else if woken.is_none() || conditions.contains(WRITE) {
+            // Nothing waits for this event, or writability was reported once, as requested.
+            let keep = if woken.is_none() { watched - conditions } else { watched - WRITE };
+            state.watch(epoll, token, keep);
+        }
+        woken
+    }
+}
