@@ -1,42 +1,42 @@
-//! A process that the spawner has started for the gateway.
+//! [`Child`]: a process that the spawner has started for the gateway.
 
-use crate::order::{Answer, Order};
-use crate::spawner::Spawner;
+use crate::client::Client;
+use crate::message::{Request, Response};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-/// Known by the spawner's number for it. It is killed when this is dropped.
+/// Identified by the spawner's number. Killed on drop.
 #[derive(Debug)]
 pub struct Child {
-    spawner: Arc<Spawner>,
+    client: Arc<Client>,
     number: u64,
     pid: u32,
 }
 
 impl Child {
-    pub(crate) fn new(spawner: Arc<Spawner>, number: u64, pid: u32) -> Self {
-        Self { spawner, number, pid }
+    pub(crate) fn new(client: Arc<Client>, number: u64, pid: u32) -> Self {
+        Self { client, number, pid }
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.pid
     }
 
-    /// Ends it with `SIGKILL`.
+    /// Sends `SIGKILL`.
     ///
     /// # Errors
-    /// That the spawner has gone, and the child with it.
+    /// The spawner has exited, and the child with it.
     pub fn kill(&self) -> io::Result<()> {
-        self.spawner.ask(&Order::Kill(self.number), &[]).map(drop)
+        self.client.call(&Request::Kill(self.number), &[]).map(drop)
     }
 
-    /// How it ended, once it has.
+    /// The exit status, once the process has exited.
     pub fn try_wait(&self) -> Option<ExitStatus> {
-        match self.spawner.ask(&Order::Look(self.number), &[]) {
-            Ok((Answer::Ended(status), _)) => status.map(ExitStatus::from_raw),
+        match self.client.call(&Request::Status(self.number), &[]) {
+            Ok((Response::Ended(status), _)) => status.map(ExitStatus::from_raw),
             _ => None,
         }
     }
@@ -44,7 +44,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Without the spawner there is no child.
-        let _ = self.spawner.ask(&Order::Forget(self.number), &[]);
+        // If the spawner has exited, so has the child.
+        let _ = self.client.call(&Request::Forget(self.number), &[]);
     }
 }

@@ -1,7 +1,7 @@
-//! What the gateway may ask its spawner for.
+//! What the spawner may do for the gateway.
 //!
-//! Made by the gateway while it is root, sent once. Invariant: nothing is added later; what a reload
-//! wants beyond it takes a restart by root.
+//! Built by the gateway while it is root, and sent once. Invariant: nothing is added later; a
+//! reload that needs more requires a restart by root.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 pub struct Grants {
     /// Users and groups that PHP may run as, by number.
     pub users: Vec<(u32, u32)>,
-    /// The PHP hosts.
+    /// The PHP host programs.
     pub programs: Vec<PathBuf>,
     /// Files that a reload reads: the configuration, certificates, keys.
     pub files: Vec<PathBuf>,
-    /// Files that are appended to, and made anew after a rotation.
+    /// Logs, which are created if they do not exist, as after a rotation.
     pub logs: Vec<PathBuf>,
-    /// Sockets and the pid file, in folders of root's: they go when the server stops.
+    /// Sockets and the pid file in directories of root, which are removed when the server stops.
     pub leftovers: Vec<PathBuf>,
 }
 
@@ -25,7 +25,7 @@ impl Grants {
     /// Whether a host may be started as this user.
     ///
     /// # Errors
-    /// What is not in the list.
+    /// The user or the program was not granted.
     pub(crate) fn check_start(&self, program: &Path, user: (u32, u32)) -> Result<(), String> {
         if user.0 == 0 || user.1 == 0 || !self.users.contains(&user) {
             return Err(format!(
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_granted_that_was_not_named_and_root_never() {
+    fn only_configured_users_and_files_are_granted_and_never_root() {
         let host = PathBuf::from("/usr/local/bin/outboard-php");
         let mut grants =
             Grants { users: vec![(33, 33)], programs: vec![host.clone()], ..Grants::default() };

@@ -1,33 +1,33 @@
-//! The spawner: what is left of root once the gateway has given it up.
+//! The spawner: the process that keeps the rights of root that the gateway has dropped.
 //!
 //! ```text
-//!  root: gateway ──▶ outboard spawner          binds, reads keys, then hands over what it may do
+//!  root: gateway ──▶ outboard spawner          binds, reads keys, then sends the grants
 //!           │              │ Begin { grants }  CAP_SETUID, SETGID, KILL, DAC_READ_SEARCH; no more
 //!           ▼              ▼
-//!  its own user ─Start─▶ spawner ──▶ outboard-php --user 33:33   becomes that user, then listens
+//!  its own user ─Start─▶ spawner ──▶ outboard-php --user 33:33   becomes that user, then serves
 //! ```
 //!
-//! The gateway speaks with clients and with PHP; should one of them take it over, it can start
-//! nothing as root, nor as any user, nor read any file, that the configuration did not name when
-//! root started it: the spawner has that list and nobody adds to it. The spawner hears nothing
-//! but the gateway's orders, of which there are four.
+//! The gateway talks to clients and to PHP. If one of them takes it over, it can start nothing as
+//! root and nothing as another user, and read no file, unless the configuration named them when
+//! root started it: the spawner has that list, and nothing is added to it.
 //!
-//! Used by `outboard-gateway` (as a client, at start) and by the command line, whose hidden command
-//! `spawner` calls [`run`]. Invariants: user 0 is in no list; when the gateway's end of the socket
-//! closes the spawner kills what it has started and leaves.
+//! Used by `outboard-gateway` at start, and by the hidden command `outboard spawner`, which calls
+//! [`run`]. Invariants: user 0 is never granted; when the socket to the gateway closes, the spawner
+//! kills its children and exits.
 
 #![forbid(unsafe_code)]
 
 mod child;
+mod client;
 mod grants;
-mod order;
-mod place;
+mod log_file;
+mod message;
 mod privileges;
-mod run;
+mod server;
 mod spawner;
 
 pub use child::Child;
 pub use grants::Grants;
-pub use place::open_log;
-pub use run::run;
+pub use log_file::open_log;
+pub use server::run;
 pub use spawner::{COMMAND, Spawner};

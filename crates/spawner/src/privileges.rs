@@ -1,7 +1,7 @@
-//! What the spawner keeps of root's rights.
+//! Capabilities of the spawner.
 //!
-//! Called once, when the gateway has said what it may ask for. Invariant: what is given up here
-//! does not come back, for what the spawner starts neither.
+//! Called once, after the grants were received. Invariant: dropped capabilities cannot be regained,
+//! neither by the spawner nor by its children.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
@@ -10,29 +10,32 @@ use rustix::thread::{
 };
 use std::io;
 
-/// To become other users, to end their processes, and to read what root alone can read: a key, or
-/// a host below somebody's home.
-const KEPT: CapabilitySet = CapabilitySet::SETUID
+/// To become other users, to kill their processes, and to read what only root can read: a key, or a
+/// host below a home directory.
+const NEEDED: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::DAC_READ_SEARCH);
 
-/// Gives up everything else.
-pub(crate) fn keep_what_is_needed() -> io::Result<()> {
+/// Drops all other capabilities.
+pub(crate) fn drop_all_but_needed() -> io::Result<()> {
     clear_ambient_capability_set()?;
-    for capability in CapabilitySet::all().difference(KEPT) {
+    for capability in CapabilitySet::all().difference(NEEDED) {
         match remove_capability_from_bounding_set(capability) {
-            // An older kernel does not know it.
+            // An older kernel does not know the capability.
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-            // A container may have taken away the right to give up rights.
+            // A container may forbid changes of the bounding set.
             Err(rustix::io::Errno::PERM) => break,
             Err(error) => return Err(error.into()),
         }
     }
     let present = rustix::thread::capabilities(None)?.permitted;
-    let kept = present.intersection(KEPT);
-    let sets =
-        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    let needed = present.intersection(NEEDED);
+    let sets = CapabilitySets {
+        effective: needed,
+        permitted: needed,
+        inheritable: CapabilitySet::empty(),
+    };
     set_capabilities(None, sets)?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)

@@ -1,141 +1,109 @@
-//! The gateway's end: a spawner that was started, and what it is asked.
+//! [`Spawner`]: the gateway's handle of a running spawner.
 //!
-//! Made by the gateway while it is root, used by it from its loop and from the thread that reads the
-//! configuration at a reload. Invariant: an answer is waited for, but not for ever; a spawner that
-//! does not answer counts as gone.
+//! Created by the gateway while it is root; used from its event loop, and from the thread that
+//! reads the configuration at a reload.
 
 use crate::child::Child;
+use crate::client::Client;
 use crate::grants::Grants;
-use crate::order::{Answer, Order};
+use crate::message::{Request, Response};
 use outboard_ring::control;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The hidden command of `outboard` that calls [`crate::run`].
 pub const COMMAND: &str = "spawner";
 
-/// It only forks and opens; a machine that takes longer is beyond help.
-const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
-
-/// A running spawner. It leaves when this is dropped.
+/// A running spawner. It exits when this and all of its children are dropped.
 #[derive(Debug)]
 pub struct Spawner {
-    control: Mutex<OwnedFd>,
-    _process: Mutex<std::process::Child>,
+    client: Arc<Client>,
 }
 
 impl Spawner {
-    /// Starts `program` as the spawner, which takes root, and tells it what it may be asked for.
+    /// Starts `program` as the spawner, which requires root, and sends it the grants.
     ///
     /// # Errors
-    /// It cannot be started, or does not answer.
+    /// The spawner cannot be started, or does not respond.
     pub fn start(program: &Path, grants: Grants) -> io::Result<Arc<Self>> {
-        let (control, theirs) = control::pair()?;
+        let (control, of_spawner) = control::pair()?;
         let process = Command::new(program)
             .arg(COMMAND)
             .env_clear()
-            .stdin(Stdio::from(theirs))
+            .stdin(Stdio::from(of_spawner))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let spawner = Self { control: Mutex::new(control), _process: Mutex::new(process) };
-        spawner.ask(&Order::Begin(grants), &[])?;
-        Ok(Arc::new(spawner))
+        let client = Arc::new(Client::new(control, process));
+        client.call(&Request::Begin(grants), &[])?;
+        Ok(Arc::new(Self { client }))
     }
 
-    /// A descriptor that hangs up when the spawner has gone.
+    /// A descriptor that hangs up when the spawner exits.
     ///
     /// # Errors
-    /// What `fcntl(2)` reports.
+    /// `fcntl(2)` fails.
     pub fn watch(&self) -> io::Result<OwnedFd> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner).try_clone()
+        self.client.watch()
     }
 
     /// Starts a PHP host as a user.
     ///
     /// # Errors
-    /// The user or the program was not granted, or what `execve(2)` reports.
+    /// The user or the program was not granted, or `execve(2)` fails.
     pub fn spawn(
-        self: &Arc<Self>,
+        &self,
         program: &Path,
         user: (u32, u32),
         input: BorrowedFd<'_>,
         output: BorrowedFd<'_>,
     ) -> io::Result<Child> {
         let (uid, gid) = user;
-        let order = Order::Start { program: program.to_owned(), uid, gid };
-        match self.ask(&order, &[input, output])? {
-            (Answer::Started { number, pid }, _) => Ok(Child::new(self.clone(), number, pid)),
-            _ => Err(misunderstood()),
+        let request = Request::Start { program: program.to_owned(), uid, gid };
+        match self.client.call(&request, &[input, output])? {
+            (Response::Started { number, pid }, _) => {
+                Ok(Child::new(self.client.clone(), number, pid))
+            }
+            _ => Err(unexpected()),
         }
     }
 
-    /// Opens a file that was granted, as root would.
+    /// Opens a granted file with the rights of root.
     ///
     /// # Errors
-    /// It was not granted, or what `open(2)` reports.
+    /// The file was not granted, or `open(2)` fails.
     pub fn read(&self, path: &Path) -> io::Result<File> {
-        self.open(&Order::Read(path.to_owned()))
+        self.open(&Request::Read(path.to_owned()))
     }
 
-    /// Opens a log that was granted, as root would.
+    /// Opens a granted log with the rights of root.
     ///
     /// # Errors
     /// As [`Spawner::read`], and [`crate::open_log`].
     pub fn append(&self, path: &Path) -> io::Result<File> {
-        self.open(&Order::Append(path.to_owned()))
+        self.open(&Request::Append(path.to_owned()))
     }
 
-    /// Removes a file that was granted as one that the server leaves behind.
+    /// Removes a file that was granted as a leftover.
     ///
     /// # Errors
-    /// It was not granted, or what `unlink(2)` reports.
+    /// The file was not granted, or `unlink(2)` fails.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
-        self.ask(&Order::Remove(path.to_owned()), &[]).map(drop)
+        self.client.call(&Request::Remove(path.to_owned()), &[]).map(drop)
     }
 
-    fn open(&self, order: &Order) -> io::Result<File> {
-        match self.ask(order, &[])? {
-            (Answer::Opened, mut opened) => opened.pop().map(File::from).ok_or_else(misunderstood),
-            _ => Err(misunderstood()),
-        }
-    }
-
-    pub(crate) fn ask(
-        &self,
-        order: &Order,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> io::Result<(Answer, Vec<OwnedFd>)> {
-        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        control::send(&*control, order, descriptors)?;
-        let answered = loop {
-            let mut ready = [PollFd::new(&*control, PollFlags::IN)];
-            match poll(&mut ready, Some(&PATIENCE)) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => break result?,
-            }
-        };
-        if answered == 0 {
-            // A late answer would be taken for that to the next order.
-            let _ = rustix::net::shutdown(control.as_fd(), rustix::net::Shutdown::Both);
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the spawner does not answer"));
-        }
-        match control::receive(&*control)? {
-            Some((Answer::Failed { why, errno }, _)) => Err(match errno {
-                Some(errno) => io::Error::from_raw_os_error(errno),
-                None => io::Error::new(io::ErrorKind::Unsupported, why),
-            }),
-            Some(answer) => Ok(answer),
-            None => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the spawner has gone")),
+    fn open(&self, request: &Request) -> io::Result<File> {
+        match self.client.call(request, &[])? {
+            (Response::Opened, mut opened) => opened.pop().map(File::from).ok_or_else(unexpected),
+            _ => Err(unexpected()),
         }
     }
 }
 
-fn misunderstood() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the spawner answered something else")
+fn unexpected() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the spawner sent an unexpected response")
 }

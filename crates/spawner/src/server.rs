@@ -1,12 +1,12 @@
-//! The process: hears orders, starts hosts, reaps them.
+//! The spawner process: handles requests, starts hosts and reaps them.
 //!
 //! Called by the hidden command `outboard spawner` with its end of the socket as standard input.
-//! Invariants: one thread; every order is answered, in turn; a child is killed and reaped by the
-//! handle that it was started with, so no number can come to mean another process.
+//! Invariants: one thread; every request is answered, in order; a child is killed and reaped by its
+//! handle, so a pid is never reused for another process.
 
 use crate::grants::Grants;
-use crate::order::{Answer, Order};
-use crate::{place, privileges};
+use crate::message::{Request, Response};
+use crate::{log_file, privileges};
 use outboard_ring::control;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
@@ -17,18 +17,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How long a host that has ended by itself may stay a zombie.
+/// How often hosts that have exited are reaped.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
-/// And one that was killed.
+/// How often killed hosts are reaped.
 const REAP_KILLED_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// An app has one, or two with tasks, and twice that during a reload.
+/// An app has one host, or two with tasks, and twice as many during a reload.
 const CHILDREN_MAX: usize = 4096;
 
-/// Serves a gateway until that is gone.
+/// Serves a gateway until it closes the socket.
 ///
 /// # Errors
-/// The socket is none, or the first order is not to begin.
+/// Standard input is not a socket, or the first request is not to begin.
 pub fn run() -> io::Result<()> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin).is_err() {
@@ -36,15 +36,15 @@ pub fn run() -> io::Result<()> {
     }
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    // What a terminal or a service manager says to the gateway's process group is not for it.
+    // Signals to the process group of the gateway must not reach the spawner.
     rustix::process::setsid()?;
     rustix::thread::set_name(c"outboard-spawner")?;
-    let Some((Order::Begin(grants), _)) = control::receive(&control)? else {
-        return Err(io::Error::other("the first order must be to begin"));
+    let Some((Request::Begin(grants), _)) = control::receive(&control)? else {
+        return Err(io::Error::other("the first request must be Begin"));
     };
-    privileges::keep_what_is_needed()?;
-    control::send(&control, &Answer::Done, &[])?;
-    Server { control, grants, children: BTreeMap::new(), leaving: Vec::new(), next: 0 }.serve()
+    privileges::drop_all_but_needed()?;
+    control::send(&control, &Response::Done, &[])?;
+    Server { control, grants, children: BTreeMap::new(), exiting: Vec::new(), next: 0 }.serve()
 }
 
 #[derive(Debug)]
@@ -52,37 +52,37 @@ struct Server {
     control: OwnedFd,
     grants: Grants,
     children: BTreeMap<u64, Child>,
-    /// Killed, and not reaped yet: nobody waits for them, a busy disk may hold them up.
-    leaving: Vec<Child>,
+    /// Killed and not reaped yet, which a busy disk may delay.
+    exiting: Vec<Child>,
     next: u64,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         for child in self.children.values_mut() {
-            // They leave with this process in any case (PR_SET_PDEATHSIG).
+            // They exit with this process in any case (PR_SET_PDEATHSIG).
             let _ = child.kill();
         }
     }
 }
 
-/// What is answered, and the descriptor that goes with it.
-type Answered = Result<(Answer, Option<OwnedFd>), Answer>;
+/// A response and its descriptor, or a failure.
+type Outcome = Result<(Response, Option<OwnedFd>), Response>;
 
 impl Server {
     fn serve(&mut self) -> io::Result<()> {
         loop {
-            let patience = if self.leaving.is_empty() { REAP_EVERY } else { REAP_KILLED_EVERY };
-            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&patience)) {
+            let timeout = if self.exiting.is_empty() { REAP_EVERY } else { REAP_KILLED_EVERY };
+            match poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&timeout)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => {
-                    let Some((order, descriptors)) = control::receive(&self.control)? else {
+                    let Some((request, descriptors)) = control::receive(&self.control)? else {
                         return Ok(());
                     };
-                    let (answer, opened) =
-                        self.obey(order, descriptors).unwrap_or_else(|failed| (failed, None));
+                    let (response, opened) =
+                        self.handle(request, descriptors).unwrap_or_else(|failed| (failed, None));
                     let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
-                    control::send(&self.control, &answer, &descriptors)?;
+                    control::send(&self.control, &response, &descriptors)?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -90,47 +90,47 @@ impl Server {
         }
     }
 
-    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) -> Answered {
-        match order {
-            Order::Begin(_) => Err(refused("it has begun")),
-            Order::Start { program, uid, gid } => {
+    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Outcome {
+        match request {
+            Request::Begin(_) => Err(refused("the spawner has begun already")),
+            Request::Start { program, uid, gid } => {
                 self.grants.check_start(&program, (uid, gid)).map_err(refused)?;
                 self.start(&program, (uid, gid), descriptors)
             }
-            Order::Kill(number) => {
+            Request::Kill(number) => {
                 if let Some(child) = self.children.get_mut(&number) {
                     child.kill().map_err(failed)?;
                 }
-                Ok((Answer::Done, None))
+                Ok((Response::Done, None))
             }
-            Order::Forget(number) => {
+            Request::Forget(number) => {
                 if let Some(mut child) = self.children.remove(&number) {
-                    // It fails for one that was reaped.
+                    // Killing a reaped child fails.
                     let _ = child.kill();
-                    self.leaving.push(child);
+                    self.exiting.push(child);
                 }
-                Ok((Answer::Done, None))
+                Ok((Response::Done, None))
             }
-            Order::Look(number) => {
+            Request::Status(number) => {
                 let child = self.children.get_mut(&number);
                 let ended = child.and_then(|child| child.try_wait().ok().flatten());
-                Ok((Answer::Ended(ended.map(ExitStatusExt::into_raw)), None))
+                Ok((Response::Ended(ended.map(ExitStatusExt::into_raw)), None))
             }
-            Order::Read(path) => self.read(&path),
-            Order::Append(path) => self.append(&path),
-            Order::Remove(path) => {
+            Request::Read(path) => self.read(&path),
+            Request::Append(path) => self.append(&path),
+            Request::Remove(path) => {
                 self.grants.check_leftover(&path).map_err(refused)?;
                 std::fs::remove_file(path).map_err(failed)?;
-                Ok((Answer::Done, None))
+                Ok((Response::Done, None))
             }
         }
     }
 
-    fn start(&mut self, program: &Path, user: (u32, u32), descriptors: Vec<OwnedFd>) -> Answered {
+    fn start(&mut self, program: &Path, user: (u32, u32), descriptors: Vec<OwnedFd>) -> Outcome {
         let Ok([input, output]) = <[OwnedFd; 2]>::try_from(descriptors) else {
             return Err(refused("a start comes with two descriptors"));
         };
-        if self.children.len() + self.leaving.len() >= CHILDREN_MAX {
+        if self.children.len() + self.exiting.len() >= CHILDREN_MAX {
             return Err(refused("there are too many PHP hosts"));
         }
         let second = output.try_clone().map_err(failed)?;
@@ -146,34 +146,34 @@ impl Server {
         let (number, pid) = (self.next, child.id());
         self.next += 1;
         self.children.insert(number, child);
-        Ok((Answer::Started { number, pid }, None))
+        Ok((Response::Started { number, pid }, None))
     }
 
-    fn read(&self, path: &Path) -> Answered {
+    fn read(&self, path: &Path) -> Outcome {
         self.grants.check_file(path).map_err(refused)?;
         let file = File::open(path).map_err(failed)?;
-        Ok((Answer::Opened, Some(file.into())))
+        Ok((Response::Opened, Some(file.into())))
     }
 
-    fn append(&self, path: &Path) -> Answered {
+    fn append(&self, path: &Path) -> Outcome {
         self.grants.check_log(path).map_err(refused)?;
-        let file = place::open_log(path).map_err(failed)?;
-        Ok((Answer::Opened, Some(file.into())))
+        let file = log_file::open_log(path).map_err(failed)?;
+        Ok((Response::Opened, Some(file.into())))
     }
 
-    /// How those ended that are not forgotten the gateway may ask later.
+    /// Reaps children. The status of those that are not forgotten stays available to the gateway.
     fn reap(&mut self) {
         for child in self.children.values_mut() {
             let _ = child.try_wait();
         }
-        self.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.exiting.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 }
 
-fn refused(why: impl Into<String>) -> Answer {
-    Answer::Failed { why: why.into(), errno: None }
+fn refused(why: impl Into<String>) -> Response {
+    Response::Failed { why: why.into(), errno: None }
 }
 
-fn failed(error: io::Error) -> Answer {
-    Answer::Failed { why: error.to_string(), errno: error.raw_os_error() }
+fn failed(error: io::Error) -> Response {
+    Response::Failed { why: error.to_string(), errno: error.raw_os_error() }
 }

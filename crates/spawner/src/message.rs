@@ -1,4 +1,4 @@
-//! What gateway and spawner say to each other: a message each way, in turn, by
+//! The protocol of gateway and spawner: one response for each request, over
 //! [`outboard_ring::control`].
 
 use crate::grants::Grants;
@@ -7,39 +7,39 @@ use std::path::PathBuf;
 
 /// Gateway → spawner.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
-    /// The first, while the gateway is root still.
+pub(crate) enum Request {
+    /// The first request, sent while the gateway is root.
     Begin(Grants),
-    /// Start a PHP host. Carries its standard input and where it prints.
+    /// Start a PHP host. Carries its standard input and its output.
     Start { program: PathBuf, uid: u32, gid: u32 },
-    /// Kill what was started as this number.
+    /// Kill the child with this number.
     Kill(u64),
-    /// The same, and nobody is going to ask for it again.
+    /// Kill the child with this number and forget it.
     Forget(u64),
-    /// How did what was started as this number end?
-    Look(u64),
+    /// The exit status of the child with this number.
+    Status(u64),
     /// Open a file for reading.
     Read(PathBuf),
     /// Open a log for appending.
     Append(PathBuf),
-    /// Remove what the server leaves behind.
+    /// Remove a leftover.
     Remove(PathBuf),
 }
 
 /// Spawner → gateway.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     Done,
-    /// A host runs.
+    /// A host was started.
     Started {
         number: u64,
         pid: u32,
     },
-    /// The raw status of wait(2), once it has ended.
+    /// The raw status of wait(2), if the child has exited.
     Ended(Option<i32>),
-    /// Comes with a descriptor.
+    /// Carries a descriptor.
     Opened,
-    /// It may not, or it failed with this error number.
+    /// The request was not granted, or failed with this error number.
     Failed {
         why: String,
         errno: Option<i32>,
