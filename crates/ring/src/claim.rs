@@ -1,29 +1,29 @@
-//! What became of a request, in a word that both sides change: who of the two was first is decided
-//! here, and what the one has to tell the other about it without a frame.
+//! One atomic state word per request, shared by both sides. Compare-and-swap decides start/withdraw
+//! races, and carries abort and pause without a frame.
 //!
-//! One word a lease, in the ring's page. Invariants: a request is started or withdrawn, never both;
-//! a word that is about another request than one's own is left alone.
+//! One word per lease, in the header of the ring. Invariants: a request is started or withdrawn,
+//! never both; a word of another generation is left alone.
 
 use crate::frame::Tag;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Leases of a worker: requests that it may have at a time, those that wait in its ring among them.
-/// [`Tag::slot`] is below this.
+/// Leases of a worker: the most requests that it has at a time, including those that wait in its
+/// ring. [`Tag::slot`] is below this.
 pub const LEASES: usize = 1024;
 
-/// How it stands with a request, below its generation in the upper half of the word.
+/// The state of a request, in the lower half of the word; the upper half is its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum State {
-    /// The worker may start it, the gateway may withdraw it.
+    /// The worker may start it, and the gateway may withdraw it.
     Offered = 1,
-    /// The worker has it.
+    /// The worker has started it.
     Started = 2,
-    /// The gateway has taken it back.
+    /// The gateway has withdrawn it.
     Withdrawn = 3,
-    /// Its client has gone.
+    /// Its client has disconnected.
     Aborted = 4,
-    /// The worker has it, and its client takes nothing for now.
+    /// The worker has started it, and its client does not read for now.
     Paused = 5,
 }
 
@@ -41,13 +41,14 @@ impl Claims {
         &self.0[tag.slot as usize % LEASES]
     }
 
-    /// Whatever it was about before.
+    /// Sets the state, whatever the word was before.
     pub(crate) fn set(&self, tag: Tag, state: State) {
         self.word(tag).store(value(tag, state), Ordering::Release);
     }
 
-    /// From one state to another; false when it is in a third. Of two that try, one succeeds.
-    pub(crate) fn turn(&self, tag: Tag, from: State, to: State) -> bool {
+    /// Changes one state to another; false if the word has a third. If both sides try, one
+    /// succeeds.
+    pub(crate) fn exchange(&self, tag: Tag, from: State, to: State) -> bool {
         let (from, to) = (value(tag, from), value(tag, to));
         self.word(tag).compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

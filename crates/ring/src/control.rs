@@ -1,8 +1,8 @@
 //! The control socket between the supervisor and a zygote.
 //!
-//! A `SOCK_SEQPACKET` pair: one JSON message a packet, descriptors as `SCM_RIGHTS`. It carries
-//! orders and events of process life only, never requests, so readability wins over speed.
-//! Invariant: a message that cannot be understood is an error of the peer, never guessed.
+//! A `SOCK_SEQPACKET` pair: one JSON message per packet, descriptors as `SCM_RIGHTS`. It carries
+//! process management only, never requests, so readability matters more than speed. Invariant: a
+//! message that cannot be parsed is an error of the peer.
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -16,11 +16,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Largest message; settings with very many ini values are the longest.
+/// The largest message; settings with many ini values are the longest.
 const MESSAGE_BYTES: usize = 128 * 1024;
-const MOST_DESCRIPTORS: usize = 4;
+const DESCRIPTORS_MAX: usize = 4;
 
-/// What a zygote needs to know to start PHP for one app.
+/// The settings that a zygote starts PHP with, for one app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSettings {
     /// The app's name, for process titles and messages.
@@ -38,13 +38,13 @@ pub struct HostSettings {
     pub ini: BTreeMap<String, String>,
     /// ini values that scripts and `.user.ini` cannot change.
     pub fixed_ini: BTreeMap<String, String>,
-    /// Environment of the workers, complete: nothing is inherited beyond it.
+    /// The complete environment of the workers.
     pub env: BTreeMap<String, String>,
     /// User and group to run as, by number; `None` stays as started.
     pub run_as: Option<(u32, u32)>,
-    /// Whether nothing that PHP starts may gain rights by its file (`PR_SET_NO_NEW_PRIVS`).
+    /// Whether executables cannot gain privileges (`PR_SET_NO_NEW_PRIVS`).
     pub no_new_privileges: bool,
-    /// What the kernel lets PHP's processes have.
+    /// Resource limits of the PHP processes.
     pub rlimits: Rlimits,
     /// The resident script; `None` is classic mode.
     pub worker: Option<WorkerScript>,
@@ -66,27 +66,27 @@ pub struct Rlimits {
 /// Worker mode: a script that boots once and answers many requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerScript {
-    /// Its absolute path.
+    /// The absolute path.
     pub script: PathBuf,
-    /// Requests that a worker may have at a time, each in a coroutine.
+    /// The most requests of a worker at a time, each in a coroutine.
     pub concurrency: u32,
-    /// What keeps one request from the next.
+    /// How requests are isolated from each other.
     pub isolation: Isolation,
-    /// Whether the functions of FrankenPHP's convention are there as well.
+    /// Whether the functions of FrankenPHP exist as well.
     pub frankenphp: bool,
-    /// Where the state that each request finds is written down, for `outboard doctor state`.
+    /// The file for the state at the start of each request, for `outboard doctor state`.
     pub state_report: Option<PathBuf>,
 }
 
-/// What keeps a worker's requests apart.
+/// How requests of a worker are isolated from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// One process answers many; the engine's state is reset between them.
+    /// One process serves many requests; the state of the engine is reset between them.
     Reset,
-    /// Each is answered by a fork of the booted script, which then ends. The zygote boots the
-    /// script and stops at its call for a request; a worker is ready at once, answers one
-    /// request, and says in `Done` that it leaves.
+    /// Each request is served by a fork of the booted script, which then exits. The zygote boots
+    /// the script up to its call for a request; a worker is ready at once, serves one request, and
+    /// announces in `Done` that it exits.
     Fork,
 }
 
@@ -94,31 +94,29 @@ pub enum Isolation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
-    /// Start the engine. The first order; answered by [`Event::Started`] or
-    /// [`Event::StartFailed`].
+    /// Start the engine. The first order; [`Event::Started`] or [`Event::StartFailed`] follows.
     Start {
-        /// How.
+        /// The settings.
         settings: Box<HostSettings>,
     },
-    /// Fork a worker. Carries four descriptors: ring memory, where the worker waits to be rung
-    /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, and where its stdout and stderr
-    /// go.
+    /// Fork a worker. Carries four descriptors: the memory of the ring, what the worker waits on
+    /// ([`crate::doorbell::Awaited`]), the doorbell that it rings, and its stdout and stderr.
     Fork {
-        /// The number that events about this worker carry; never used twice by a supervisor.
+        /// The number of the worker in events; a supervisor never reuses one.
         worker: u64,
     },
     /// Send a signal to a worker. The zygote is its parent, so the pid cannot be another's.
     Signal {
-        /// Whom.
+        /// The worker.
         worker: u64,
         /// `SIGKILL`, or the backtrace signal [`BACKTRACE_SIGNAL`].
         signal: i32,
     },
 }
 
-/// Asks for a worker's PHP backtrace: `SIGUSR2`. A worker that computes writes it at the engine's
-/// next interrupt check; of one that waits in a system call, or does not answer a second order,
-/// the zygote reads it from outside. Either way it appears in the worker's ring.
+/// Requests a PHP backtrace of a worker: `SIGUSR2`. A worker that computes writes it at the next
+/// interrupt check of the engine. The zygote reads it from outside if the worker waits in a system
+/// call or ignores a second order. Either way it appears in the ring.
 pub const BACKTRACE_SIGNAL: i32 = 12;
 
 /// Zygote → supervisor.
@@ -129,39 +127,39 @@ pub enum Event {
     Started {
         /// `PHP_VERSION`.
         php_version: String,
-        /// Whether opcache took the SAPI name and has its memory.
+        /// Whether opcache accepts the SAPI name and has its memory.
         opcache: bool,
         /// The ini file that was read, if any.
         ini_file: Option<PathBuf>,
         /// `post_max_size` in bytes, so that the gateway can warn of unequal limits.
         post_max_bytes: u64,
-        /// What PHP printed while starting (warnings), empty when nothing.
+        /// The output of PHP at start (warnings), possibly empty.
         messages: String,
     },
     /// The engine did not start; the zygote leaves.
     StartFailed {
-        /// PHP's own words.
+        /// The error message of PHP.
         message: String,
     },
     /// A worker was forked.
     Forked {
-        /// Which.
+        /// The worker.
         worker: u64,
         /// Its process id.
         pid: i32,
     },
     /// `fork(2)` failed.
     ForkFailed {
-        /// Which.
+        /// The worker.
         worker: u64,
-        /// Why.
+        /// The error.
         message: String,
     },
-    /// A worker has gone and was reaped.
+    /// A worker has exited and was reaped.
     Exited {
-        /// Which.
+        /// The worker.
         worker: u64,
-        /// Its exit code, when it left by itself.
+        /// The exit code, if it exited by itself.
         code: Option<i32>,
         /// The signal that ended it.
         signal: Option<i32>,
@@ -171,7 +169,7 @@ pub enum Event {
 /// Both ends of a control socket: the supervisor's, and the zygote's (its standard input).
 ///
 /// # Errors
-/// What `socketpair(2)` reports.
+/// `socketpair(2)` fails.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -179,7 +177,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends one message.
 ///
 /// # Errors
-/// What `sendmsg(2)` reports; `InvalidInput` for a message that is too long.
+/// `sendmsg(2)` fails; `InvalidInput` if the message is too long.
 pub fn send<T: Serialize>(
     socket: impl AsFd,
     message: &T,
@@ -192,7 +190,7 @@ pub fn send<T: Serialize>(
             "the PHP settings are too long to be handed to the host (128 KiB)",
         ));
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
@@ -201,11 +199,11 @@ pub fn send<T: Serialize>(
     Ok(())
 }
 
-/// Receives one message and the descriptors that came with it; `None` when the peer has closed.
+/// Receives one message and its descriptors; `None` if the peer has closed the socket.
 ///
 /// # Errors
-/// What `recvmsg(2)` reports (`WouldBlock` on a non-blocking socket); `InvalidData` for a message
-/// that this release does not know.
+/// `recvmsg(2)` fails (`WouldBlock` on a non-blocking socket); `InvalidData` for a message that
+/// this release does not know.
 pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     TEXT.with_borrow_mut(|text| {
         text.resize(MESSAGE_BYTES, 0);
@@ -214,7 +212,7 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, 
 }
 
 thread_local! {
-    /// For one message; clearing it for each would cost more than most messages.
+    /// The buffer for one message; clearing it each time would cost more than most messages.
     static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -222,7 +220,7 @@ fn receive_into<T: DeserializeOwned>(
     text: &mut [u8],
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
     let received = recvmsg(socket, &mut [IoSliceMut::new(text)], &mut ancillary, flags)?;

@@ -1,10 +1,10 @@
-//! Eventfds that wake a sleeping side.
+//! Doorbells: eventfds that wake a sleeping process.
 //!
 //! Each worker has two: the gateway's epoll watches the one that the worker rings, and the worker
-//! waits on an [`Awaited`] that has the other in it. Invariants: ringing never blocks, and no process
-//! but the gateway has a descriptor of what the gateway rings: `O_NONBLOCK` and an eventfd's count
-//! belong to everybody who shares it, and a full count makes write(2) block. A worker can reach
-//! neither through the epoll that it is given (epoll_ctl(2) asks for the descriptor).
+//! waits on an [`Awaited`] that contains the other. Invariants: ringing never blocks, and only the
+//! gateway has a descriptor of an eventfd that it rings: `O_NONBLOCK` and the count of an eventfd
+//! belong to all processes that share it, and a full count makes write(2) block. A worker can
+//! change neither through its epoll, because epoll_ctl(2) requires the descriptor.
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::write;
@@ -12,15 +12,16 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Wakes whoever waits on it. Nobody reads the count: epoll tells of each ring (`EPOLLET`).
+/// Wakes the process that waits on it. The count is never read: epoll reports each ring
+/// (`EPOLLET`).
 #[derive(Debug)]
 pub struct Doorbell(OwnedFd);
 
 impl Doorbell {
-    /// A doorbell to be watched by an epoll, edge by edge.
+    /// A doorbell for an edge-triggered epoll.
     ///
     /// # Errors
-    /// What `eventfd(2)` reports.
+    /// `eventfd(2)` fails.
     pub fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
@@ -30,12 +31,12 @@ impl Doorbell {
         Self(fd)
     }
 
-    /// Wakes the other side. A full counter means that it is being woken already.
+    /// Wakes the other side. With a full counter it is being woken already.
     pub fn ring(&self) {
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Another handle to the same doorbell, for a thread or process that rings it too.
+    /// Another handle to the same doorbell, for another thread or process that rings it.
     ///
     /// # Errors
     /// What `fcntl(F_DUPFD_CLOEXEC)` reports.
@@ -43,7 +44,7 @@ impl Doorbell {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// The descriptor, to be watched.
+    /// The descriptor, for epoll.
     pub fn into_fd(self) -> OwnedFd {
         self.0
     }
@@ -55,15 +56,15 @@ impl AsFd for Doorbell {
     }
 }
 
-/// Where a worker waits for doorbells that it need not have: an epoll that has them in it.
+/// An epoll with doorbells in it, for a worker that must not have the doorbells.
 #[derive(Debug)]
 pub struct Awaited(OwnedFd);
 
 impl Awaited {
-    /// A place to wait for `doorbell`.
+    /// Waits for `doorbell`.
     ///
     /// # Errors
-    /// What `epoll_create1(2)` and `epoll_ctl(2)` report.
+    /// `epoll_create1(2)` or `epoll_ctl(2)` fails.
     pub fn new(doorbell: &Doorbell) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let awaited = Self(epoll);
@@ -71,12 +72,12 @@ impl Awaited {
         Ok(awaited)
     }
 
-    /// One received from another process.
+    /// An epoll received from another process.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self(fd)
     }
 
-    /// Has another doorbell end the waits.
+    /// Adds another doorbell.
     ///
     /// # Errors
     /// What `epoll_ctl(2)` reports.
@@ -85,12 +86,13 @@ impl Awaited {
         Ok(epoll::add(&self.0, doorbell, epoll::EventData::new_u64(0), flags)?)
     }
 
-    /// Blocks until rung; a signal ends the wait as well. Callers look at their ring in either case.
+    /// Blocks until a doorbell rings or a signal arrives. The caller checks its ring in either
+    /// case.
     pub fn wait(&self) {
         self.take(None);
     }
 
-    /// Forgets that it was rung.
+    /// Clears pending rings.
     pub fn clear(&self) {
         self.take(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     }

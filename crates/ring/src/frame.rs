@@ -1,8 +1,8 @@
-//! The frame header: kind, length and the request that a frame belongs to.
+//! Frames: kind, length, and the request that a frame belongs to.
 //!
-//! Used by both ends of a ring. Invariant: an unknown kind is [`Corrupt`], never guessed.
+//! Used by both ends of a ring. Invariant: an unknown kind is [`Corrupt`].
 
-use crate::spsc::Corrupt;
+use crate::corrupt::Corrupt;
 
 /// Size of an encoded [`FrameHeader`].
 pub const FRAME_HEADER_BYTES: usize = 16;
@@ -15,13 +15,13 @@ pub enum FrameKind {
     Request = 1,
     /// Gateway → worker: bytes of the request body, in order, up to its content length.
     RequestBody = 2,
-    /// Gateway → worker: finish nothing more, leave.
+    /// Gateway → worker: exit.
     Stop = 3,
-    /// Gateway → worker: this request's time is over; end it, without harm to the others.
+    /// Gateway → worker: the request has exceeded its deadline; end it without harm to the others.
     Cancel = 4,
-    /// Gateway → worker: what became of an operation ([`crate::operation::Completion`]).
+    /// Gateway → worker: the result of an operation ([`crate::operation::Completion`]).
     Completion = 5,
-    /// Gateway → worker: the client takes more of this answer again.
+    /// Gateway → worker: the client reads the response again.
     Resume = 6,
     /// Worker → gateway: booted, ready for the first request. Empty payload.
     Ready = 16,
@@ -29,9 +29,9 @@ pub enum FrameKind {
     Head = 17,
     /// Worker → gateway: bytes of the response body.
     Body = 18,
-    /// Worker → gateway: what came so far should reach the client now (PHP's `flush()`).
+    /// Worker → gateway: send the response so far to the client now (PHP's `flush()`).
     Flush = 19,
-    /// Worker → gateway: the answer is complete, the script goes on
+    /// Worker → gateway: the response is complete, the script continues
     /// (`fastcgi_finish_request()`).
     End = 20,
     /// Worker → gateway: the request is over and the worker free ([`crate::response::Done`]).

@@ -1,7 +1,7 @@
-//! The heap of this process, and what of it the system gets back.
+//! [`trim`]: returns free heap pages to the system.
 //!
-//! Called by the gateway once it holds much less than it did. Here because it is the one crate of
-//! the gateway's that may call what is declared in C.
+//! Called by the gateway when it uses much less memory than before. It is in this crate because
+//! only this crate of the gateway may call C.
 
 #[cfg(target_env = "gnu")]
 use std::ffi::c_int;
@@ -13,20 +13,20 @@ unsafe extern "C" {
     safe fn malloc_trim(pad: usize) -> c_int;
 }
 
-/// Gives pages that nothing of the heap is on back to the system: malloc(3) keeps all but those at
-/// its end. Takes some milliseconds where there are many.
+/// Returns unused pages of the heap to the system; malloc(3) by itself returns only those at its
+/// end. Takes some milliseconds for a large heap.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
-    // It says whether there were any.
+    // The result says whether there were any.
     let _ = malloc_trim(0);
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_was_freed_goes_back_to_the_system() {
-        // Below the threshold from which each has pages of its own; the last one stays, so that the
-        // end of the heap does.
+    fn freed_memory_is_returned_to_the_system() {
+        // The pieces are too small to be mapped each on its own, and the last one stays, so that
+        // the end of the heap does.
         let mut pieces: Vec<Vec<u8>> = (0..4_000).map(|_| vec![1; 16 << 10]).collect();
         let last = pieces.pop();
         drop(pieces);

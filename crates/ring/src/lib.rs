@@ -1,10 +1,9 @@
-//! The wire between the gateway and PHP: shared-memory rings, frames, doorbells and the
-//! zygote's control socket.
+//! The protocol of gateway and PHP: shared-memory rings, frames, doorbells and the control socket
+//! of the zygote.
 //!
-//! Called by the gateway and the supervisor on one side and by the PHP host on the other.
-//! Invariants: offsets and never pointers live in shared memory; whatever the peer wrote is
-//! copied out once, validated, and only the copy is used; every frame names the slot and the
-//! generation that it belongs to.
+//! Used by the gateway and the supervisor on one side and by the PHP host on the other. Invariants:
+//! shared memory has offsets and never pointers; everything that the peer wrote is copied out once
+//! and validated, and only the copy is used; every frame names its slot and generation.
 //!
 //! ```text
 //!  gateway                                             worker (one PHP process)
@@ -16,6 +15,7 @@
 pub mod channel;
 mod claim;
 pub mod control;
+mod corrupt;
 pub mod doorbell;
 pub mod frame;
 pub mod heap;

@@ -1,7 +1,7 @@
-//! Where a ring's bytes live: an abstraction over shared memory and, in tests, the heap.
+//! [`Memory`]: the bytes of a ring, in shared memory or, in tests, on the heap.
 //!
-//! Called by [`crate::spsc`] alone. Invariant: positions are masked by the ring before they
-//! come here, so an implementation sees `at + len <= capacity`, and asserts it.
+//! Used by [`crate::spsc`]. Invariant: the ring masks positions before, so an implementation gets
+//! `at + len <= capacity`, and asserts it.
 
 use std::ptr::NonNull;
 

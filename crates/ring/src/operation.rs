@@ -1,17 +1,17 @@
-//! What a worker asks the gateway to do, and what came of it.
+//! Operations that a worker requests from the gateway, and their completions.
 //!
-//! The host encodes operations and decodes completions, the gateway the other way round; each
-//! works on its own copy. Invariants: decoding checks every length; an operation is named by a
-//! [`Tag`] of the host's own counting, which its completions repeat.
+//! The host encodes operations and decodes completions, the gateway vice versa; each works on its
+//! own copy. Invariants: decoding checks every length; an operation is identified by a [`Tag`] that
+//! the host numbers, and its completions repeat it.
 //!
 //! ```text
 //!  Operation:   u32 slot │ u32 generation │ u8 kind │ rest by kind
 //!  Completion:  u32 slot │ u32 generation │ u8 part │ rest by part
 //! ```
 
+use crate::corrupt::Corrupt;
 use crate::frame::Tag;
 use crate::purge::PurgeCall;
-use crate::spsc::Corrupt;
 use crate::task::TaskCall;
 
 const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its lengths say" };
@@ -19,22 +19,22 @@ const TRUNCATED: Corrupt = Corrupt { what: "an operation is shorter than its len
 /// Worker → gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation<'a> {
-    /// Its name in completions.
+    /// Its identifier in completions.
     pub id: Tag,
-    /// What to do.
+    /// The operation.
     pub call: Call<'a>,
 }
 
-/// What to do.
+/// The kind of an operation, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call<'a> {
     /// Begin an HTTP request; `body_bytes` of its body follow in [`Call::FetchBody`].
     Fetch(FetchCall<'a>),
     /// Bytes of the body of the fetch, or of the task, with this id, in order.
     FetchBody(&'a [u8]),
-    /// Nobody waits for it any more; no completion follows.
+    /// The result is not needed any more; no completion follows.
     Forget,
-    /// Throw pages out of the app's page cache.
+    /// Purge pages of the page cache of the app.
     Purge(PurgeCall<'a>),
     /// Queue a task, whose data follow in [`Call::FetchBody`].
     Task(TaskCall<'a>),
@@ -55,13 +55,13 @@ pub struct FetchCall<'a> {
     pub connect_timeout_ms: u32,
     /// Longest time for all of it.
     pub timeout_ms: u32,
-    /// Largest body of the answer.
+    /// The largest body of the response.
     pub max_body_bytes: u32,
-    /// Redirects that are followed.
+    /// The most redirects to follow.
     pub max_redirects: u16,
-    /// Further attempts of an idempotent call whose connection failed.
+    /// Retries of an idempotent call whose connection failed.
     pub retries: u8,
-    /// What else is wanted.
+    /// Further options.
     pub options: FetchOptions,
 }
 
@@ -178,41 +178,41 @@ impl<'a> FetchCall<'a> {
 pub struct Completion<'a> {
     /// The operation.
     pub id: Tag,
-    /// What came.
+    /// The content.
     pub part: Part<'a>,
 }
 
-/// What came of an operation: all of it at once; or in this order a head, bodies, an end; or a
+/// The content of a completion: all at once; or a head, bodies and an end, in this order; or a
 /// failure at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'a> {
     /// A head and all of a body that is small.
     Whole(FetchedHead<'a>, &'a [u8]),
-    /// The answer's head.
+    /// The head of the response.
     Head(FetchedHead<'a>),
-    /// Bytes of its body.
+    /// Bytes of the body.
     Body(&'a [u8]),
-    /// All of it has come.
+    /// The response is complete.
     End,
-    /// It will not be complete.
+    /// The operation failed.
     Failed {
-        /// Why, for programs.
+        /// The kind of failure.
         failure: Failure,
-        /// Why, for people.
+        /// The message.
         message: &'a str,
     },
-    /// So many pages were purged, and none of them is served any more.
+    /// The number of purged pages, none of which is served any more.
     Purged(u32),
 }
 
-/// The head of a fetched answer.
+/// The head of a fetched response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchedHead<'a> {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// Major version of HTTP that was spoken: 1 or 2.
+    /// The major version of HTTP: 1 or 2.
     pub http_version: u8,
-    /// Where it came from, after redirects.
+    /// The URL after redirects.
     pub url: &'a [u8],
     /// Header lines `Name: value`, each ended by a newline.
     pub headers: &'a [u8],
@@ -243,7 +243,7 @@ pub enum Failure {
     BadCall = 1,
     /// The name has no address.
     Resolve = 2,
-    /// No connection came about.
+    /// No connection could be made.
     Connect = 3,
     /// TLS failed.
     Tls = 4,
@@ -253,7 +253,7 @@ pub enum Failure {
     Protocol = 6,
     /// Too many redirects.
     Redirects = 7,
-    /// The answer is larger than allowed.
+    /// The response is larger than allowed.
     TooLarge = 8,
     /// The gateway has too many operations for this host.
     Busy = 9,

@@ -1,6 +1,7 @@
-//! What a worker has thrown out of its app's page cache: the payload of [`Call::Purge`].
+//! A purge of the page cache: the payload of [`Call::Purge`].
 //!
-//! The host encodes, the gateway decodes. Invariant: what cannot be read in full selects nothing.
+//! The host encodes, the gateway decodes. Invariant: a purge that cannot be read in full selects
+//! nothing.
 //!
 //! ```text
 //!  u8 soft │ then for each selector: u8 kind │ u32 length │ text
@@ -8,14 +9,14 @@
 //!
 //! [`Call::Purge`]: crate::operation::Call::Purge
 
-use crate::spsc::Corrupt;
+use crate::corrupt::Corrupt;
 
-/// Which pages one selector is about.
+/// The pages of one selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selected<'a> {
     /// One URL, or one path with its query on every host.
     Url(&'a [u8]),
-    /// All URLs, or all paths, that begin so.
+    /// All URLs, or all paths, with this prefix.
     Prefix(&'a [u8]),
     /// All pages with this tag.
     Tag(&'a [u8]),
@@ -29,7 +30,7 @@ const TAG: u8 = b't';
 const ALL: u8 = b'a';
 
 impl<'a> Selected<'a> {
-    /// From the letter that the shim has for its kind.
+    /// The selector with this kind, a letter that the shim uses too.
     pub fn of_kind(kind: u8, text: &'a [u8]) -> Option<Self> {
         match kind {
             URL => Some(Self::Url(text)),
@@ -40,7 +41,7 @@ impl<'a> Selected<'a> {
         }
     }
 
-    /// The text that selects; empty for all.
+    /// The URL, prefix or tag; empty for all pages.
     pub fn text(self) -> &'a [u8] {
         self.parts().1
     }
@@ -58,9 +59,9 @@ impl<'a> Selected<'a> {
 /// A purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgeCall<'a> {
-    /// Whether the pages may be used while new ones are made.
+    /// Whether the pages may be served stale while they are revalidated.
     pub is_soft: bool,
-    /// What is purged: everything that any of these is about.
+    /// The selectors, whose pages are all purged.
     pub selected: Vec<Selected<'a>>,
 }
 
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_purge_is_read_as_it_was_written_and_a_cut_one_not_at_all() {
+    fn a_purge_is_read_whole_or_not_at_all() {
         let selected = vec![
             Selected::Url(b"/a?b"),
             Selected::Prefix(b"/"),

@@ -1,15 +1,15 @@
-//! The payload of a `Request` frame: everything that the CGI variables are made of.
+//! The payload of a `Request` frame: the data of the CGI variables.
 //!
-//! The gateway writes it with [`encode`]; the host copies the frame out of the ring, validates it
-//! once with [`RequestView::decode`], and points PHP at its own copy. Every string ends with a
-//! NUL that is not part of it, so that C can use it in place.
+//! Encoded by the gateway with [`encode`]. The host copies the frame out of the ring, validates it
+//! once with [`RequestView::decode`], and points PHP at its copy. Every string ends with a NUL that
+//! is not part of it, so that C can use it in place.
 //!
 //! ```text
 //!  Fixed (40 bytes) │ u32 length × FIELD_COUNT │ field\0 … │ headers │ params
 //!  header, param:  u32 name length │ u32 value length │ name\0 │ value\0
 //! ```
 
-use crate::spsc::Corrupt;
+use crate::corrupt::Corrupt;
 
 /// The strings that every request has; empty when it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Field {
     ScriptFilename,
     /// Its path below the document root (`SCRIPT_NAME`).
     ScriptName,
-    /// What follows the script in the path (`PATH_INFO`).
+    /// The path after the script (`PATH_INFO`).
     PathInfo,
     /// `DOCUMENT_ROOT`, absolute.
     DocumentRoot,
@@ -69,7 +69,7 @@ pub struct Fixed {
     pub param_count: u16,
 }
 
-/// What a request frame is made from.
+/// The parts of a request frame.
 #[derive(Debug)]
 pub struct RequestParts<'a, H, P> {
     /// `content_length`, times and ports; the counts are filled in by [`encode`].
@@ -203,7 +203,7 @@ impl<'a> RequestView<'a> {
     }
 }
 
-/// One of the strings of a frame that this process encoded, without a look at the rest.
+/// One string of a frame that this process encoded, without validation.
 pub fn peek(payload: &[u8], field: Field) -> Option<&[u8]> {
     let mut rest = payload.get(FIXED_BYTES..)?;
     let mut at = FIXED_BYTES + 4 * FIELD_COUNT;

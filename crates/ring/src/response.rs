@@ -1,9 +1,9 @@
-//! The payloads that a worker sends: response head, end of request, log line.
+//! Payloads from a worker: response head, end of request, log line.
 //!
-//! The host encodes, the gateway decodes its own copy. Invariant: decoding checks every length;
-//! whether a header line may go to a client is the gateway's decision, not the wire's.
+//! The host encodes, the gateway decodes its own copy. Invariant: decoding checks every length. The
+//! gateway decides later which header lines reach the client.
 
-use crate::spsc::Corrupt;
+use crate::corrupt::Corrupt;
 
 const TRUNCATED: Corrupt = Corrupt { what: "a response frame is shorter than its lengths say" };
 
@@ -80,7 +80,7 @@ pub enum Outcome {
 pub struct Done {
     /// How it ended.
     pub outcome: Outcome,
-    /// The worker leaves after this request by its own will (its state cannot be trusted).
+    /// The worker exits after this request, because its state cannot be trusted.
     pub leaving: bool,
     /// Peak of PHP's heap during the request.
     pub peak_memory_bytes: u64,

@@ -1,7 +1,7 @@
 //! A single-producer, single-consumer byte ring of frames.
 //!
-//! Called by [`crate::channel`]; generic over [`Memory`] so that loom, Miri and the property
-//! tests run the same algorithm on the heap.
+//! Used by [`crate::channel`]; generic over [`Memory`], so that loom, Miri and the property tests
+//! run the same algorithm on the heap.
 //!
 //! Who may touch what:
 //! * `tail` is written by the producer only, `head` by the consumer only; both count bytes and
@@ -21,6 +21,8 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader};
 use crate::memory::Memory;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use std::borrow::Borrow;
+
+pub use crate::corrupt::Corrupt;
 
 /// The shared cursors of one ring, each side's on its own cache line.
 #[repr(C, align(128))]
@@ -54,38 +56,23 @@ impl Default for Cursors {
     }
 }
 
-/// The peer left the protocol: its cursor or a frame header cannot be true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Corrupt {
-    /// What was found impossible.
-    pub what: &'static str,
-}
-
-impl std::fmt::Display for Corrupt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the peer broke the ring protocol: {}", self.what)
-    }
-}
-
-impl std::error::Error for Corrupt {}
-
-/// Whether the other side sleeps and wants its doorbell rung.
+/// Whether the peer sleeps, so that its doorbell has to be rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a sleeping peer stays asleep unless its doorbell is rung"]
 pub enum Wake {
     /// Ring the peer's doorbell.
     Needed,
-    /// The peer is awake and will look by itself.
+    /// The peer is awake.
     NotNeeded,
 }
 
-/// What [`Consumer::prepare_sleep`] and [`Producer::prepare_wait`] found.
+/// The result of [`Consumer::prepare_sleep`] and [`Producer::prepare_wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Sleep {
-    /// Nothing to do: the peer will ring the doorbell, so blocking on it is safe.
+    /// There is nothing to do, and the peer will ring: blocking is safe.
     MayBlock,
-    /// There is something to do already; do not block.
+    /// There is something to do: do not block.
     Ready,
 }
 
@@ -129,12 +116,12 @@ impl<C: Borrow<Cursors>, M: Memory> Producer<C, M> {
         Self { cursors, memory, capacity, tail: 0, head_seen: 0 }
     }
 
-    /// Bytes of payload that the largest frame can have.
+    /// The payload of the largest possible frame, in bytes.
     pub fn largest_payload_bytes(&self) -> usize {
         self.capacity - FRAME_HEADER_BYTES
     }
 
-    /// Bytes of payload that a frame pushed now may have.
+    /// The payload of a frame that fits now, in bytes.
     ///
     /// # Errors
     /// [`Corrupt`] when the consumer's cursor is impossible.
@@ -148,7 +135,7 @@ impl<C: Borrow<Cursors>, M: Memory> Producer<C, M> {
         Ok(self.room().saturating_sub(FRAME_HEADER_BYTES))
     }
 
-    /// Bytes not in use when the consumer's cursor was last looked at.
+    /// Free bytes, as of the last look at the cursor of the consumer.
     fn room(&self) -> usize {
         self.capacity - (self.tail - self.head_seen) as usize
     }
@@ -178,14 +165,14 @@ impl<C: Borrow<Cursors>, M: Memory> Producer<C, M> {
         Ok(true)
     }
 
-    /// Makes all pushed frames visible to a consumer that is awake or will look by itself. One that
-    /// sleeps hears of them by the next [`Producer::publish`].
+    /// Publishes pushed frames to a consumer that is awake. A sleeping one sees them after the next
+    /// [`Producer::publish`].
     pub fn show(&mut self) {
         // SYNC 1: pairs with the Acquire in `Consumer::pop`.
         self.cursors.borrow().tail.store(self.tail, Ordering::Release);
     }
 
-    /// Makes all pushed frames visible and tells whether the consumer sleeps.
+    /// Publishes pushed frames, and returns whether the consumer sleeps.
     pub fn publish(&mut self) -> Wake {
         self.show();
         let cursors = self.cursors.borrow();
@@ -230,8 +217,8 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         Self { cursors, memory, capacity, head: 0, tail_seen: 0 }
     }
 
-    /// Copies the next frame's payload over `payload` and returns its header; `None` when the
-    /// ring is empty. The space is given back by [`Consumer::release`].
+    /// Copies the payload of the next frame into `payload` and returns its header; `None` if the
+    /// ring is empty. [`Consumer::release`] frees the space.
     ///
     /// # Errors
     /// [`Corrupt`] when the producer's cursor or the frame header is impossible.
@@ -266,7 +253,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         Ok(self.head != self.tail_seen || self.look()?)
     }
 
-    /// Whether anything is published that was not popped yet.
+    /// Whether there are published bytes to pop.
     fn look(&mut self) -> Result<bool, Corrupt> {
         // SYNC 1: pairs with the Release in `Producer::publish`.
         let tail = self.cursors.borrow().tail.load(Ordering::Acquire);
@@ -277,7 +264,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         Ok(tail != self.head)
     }
 
-    /// Gives the space of popped frames back and tells whether the producer waits for it.
+    /// Frees the space of popped frames, and returns whether the producer waits for it.
     pub fn release(&mut self) -> Wake {
         let cursors = self.cursors.borrow();
         // SYNC 2: pairs with the Acquire in `Producer::free_bytes`.
@@ -302,7 +289,7 @@ impl<C: Borrow<Cursors>, M: Memory> Consumer<C, M> {
         Ok(Sleep::MayBlock)
     }
 
-    /// Takes the announcement back: the consumer is awake for another reason.
+    /// Withdraws the announcement: the consumer is awake.
     pub fn cancel_sleep(&mut self) {
         self.cursors.borrow().consumer_sleeping.store(0, Ordering::Relaxed);
     }

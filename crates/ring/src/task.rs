@@ -1,7 +1,7 @@
-//! A task that a worker has queued: the payload of [`Call::Task`].
+//! A task from a worker: the payload of [`Call::Task`].
 //!
-//! The host encodes, the gateway decodes. The data follow in [`Call::FetchBody`], as they may be
-//! longer than a frame.
+//! The host encodes, the gateway decodes. The data follow in [`Call::FetchBody`], because they may
+//! be longer than a frame.
 //!
 //! ```text
 //!  u64 delay ms │ u32 data bytes │ u8 awaited │ u8 retries + 1, or 0 │ name
@@ -10,22 +10,23 @@
 //! [`Call::Task`]: crate::operation::Call::Task
 //! [`Call::FetchBody`]: crate::operation::Call::FetchBody
 
-use crate::spsc::Corrupt;
+use crate::corrupt::Corrupt;
 
 const HEAD_BYTES: usize = 14;
 
 /// A task for the app's task workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskCall<'a> {
-    /// What kind of task it is, for the handler.
+    /// The name of the handler.
     pub name: &'a [u8],
-    /// Length of its data.
+    /// The length of the data.
     pub data_bytes: u32,
-    /// How long it is to wait before it is tried, in ms.
+    /// The delay before the first attempt, in ms.
     pub delay_ms: u64,
-    /// Whether the completion is its result; otherwise it is that the task was queued.
+    /// Whether the completion is the result of the task; otherwise it confirms that the task is
+    /// queued.
     pub is_awaited: bool,
-    /// Further attempts after one that failed, at most 254; `None`: as configured.
+    /// Retries after a failure, at most 254; `None` for the configured number.
     pub retries: Option<u8>,
 }
 

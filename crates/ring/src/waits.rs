@@ -1,7 +1,7 @@
-//! What PHP waits for, counted where the gateway can read it.
+//! Counters of what PHP waits for, in shared memory.
 //!
-//! Written by the worker, read by the gateway for `outboard status`. Invariant: nothing depends on
-//! these numbers.
+//! Written by the worker, read by the gateway for `outboard status`. Invariant: no decision depends
+//! on these numbers.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -29,12 +29,12 @@ pub enum WaitCall {
     Lock,
     /// An operation of the gateway: `Outboard\fetch()`.
     Gateway,
-    /// A client that does not take its answer as fast as the script makes it.
+    /// A client that reads more slowly than the script writes.
     Client,
 }
 
 impl WaitCall {
-    /// All of them, in order of their numbers.
+    /// All values, in order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::Poll,
         Self::Select,
@@ -49,7 +49,7 @@ impl WaitCall {
         Self::Client,
     ];
 
-    /// As `outboard status` calls it.
+    /// The name in `outboard status`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Poll => "poll",
@@ -70,11 +70,11 @@ impl WaitCall {
 /// How often a worker waited in one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
-    /// A coroutine waited, the worker did not.
+    /// Waits of a coroutine, during which the worker did other work.
     pub suspended: u64,
-    /// The whole worker waited.
+    /// Waits that blocked the whole worker.
     pub blocked: u64,
-    /// For so long, µs.
+    /// The time of the latter, in µs.
     pub blocked_us: u64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct WaitCounter {
 }
 
 impl WaitCounter {
-    /// What it shows; the worker may write anything.
+    /// The values, which the worker can set to anything.
     pub(crate) fn read(&self) -> Waits {
         Waits {
             suspended: self.suspended.load(Ordering::Relaxed),
@@ -102,7 +102,7 @@ impl WaitCounter {
         self.suspended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a wait that held the whole worker.
+    /// Counts a wait that blocked the whole worker.
     pub(crate) fn count_blocked(&self, us: u64) {
         self.blocked.fetch_add(1, Ordering::Relaxed);
         self.blocked_us.fetch_add(us, Ordering::Relaxed);

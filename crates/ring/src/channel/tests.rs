@@ -1,6 +1,8 @@
 //! Both ends of a real memfd in one process.
 
 use super::*;
+use crate::frame::{FrameKind, Tag};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 fn ends() -> (GatewayChannel, WorkerChannel) {
     let (gateway, memory) = GatewayChannel::create(Capacities::default(), 9).unwrap();
@@ -10,7 +12,7 @@ fn ends() -> (GatewayChannel, WorkerChannel) {
 const TAG: Tag = Tag { slot: 3, generation: 41 };
 
 #[test]
-fn a_request_and_its_answer_cross_the_memory() {
+fn a_request_and_its_response_cross_the_memory() {
     let (mut gateway, mut worker) = ends();
     assert_eq!(worker.epoch(), 9);
     assert!(gateway.push(FrameKind::Request, TAG, &[b"head"]).unwrap());
@@ -26,7 +28,7 @@ fn a_request_and_its_answer_cross_the_memory() {
 }
 
 #[test]
-fn an_abort_reaches_the_request_that_it_names_and_no_other() {
+fn an_abort_reaches_only_its_own_request() {
     let (gateway, worker) = ends();
     gateway.abort(TAG);
     assert!(worker.is_aborted(TAG));
@@ -34,7 +36,7 @@ fn an_abort_reaches_the_request_that_it_names_and_no_other() {
 }
 
 #[test]
-fn a_backtrace_is_read_for_its_own_request_only_and_cut_to_its_room() {
+fn a_backtrace_is_read_only_for_its_own_request() {
     let (gateway, worker) = ends();
     let sink = worker.backtrace_sink();
     assert_eq!(gateway.backtrace(TAG), None);

@@ -1,0 +1,146 @@
+//! [`GatewayChannel`]: the gateway's end of a worker's rings.
+//!
+//! Used by the pool. Invariant: everything read from the memory is untrusted; an impossible value is
+//! [`Corrupt`].
+
+use super::mapping::{self, BACKTRACE_BYTES, Capacities, Mapping, RingConsumer, RingProducer};
+use crate::claim::State;
+use crate::corrupt::Corrupt;
+use crate::frame::{FrameHeader, FrameKind, Tag};
+use crate::memory::Memory;
+use crate::spsc::{Consumer, Producer, Sleep, Wake};
+use crate::sync::Ordering;
+use crate::waits::{WaitCall, Waits};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// The gateway's end: writes requests, reads responses.
+#[derive(Debug)]
+pub struct GatewayChannel {
+    requests: RingProducer,
+    responses: RingConsumer,
+    mapping: Rc<Mapping>,
+}
+
+impl GatewayChannel {
+    /// Creates the shared memory of one worker. The returned descriptor is for the worker.
+    ///
+    /// # Errors
+    /// `memfd_create(2)`, `ftruncate(2)` or `mmap(2)` fails.
+    pub fn create(capacities: Capacities, epoch: u32) -> io::Result<(Self, OwnedFd)> {
+        let (mapping, memory) = Mapping::create(capacities, epoch)?;
+        let channel = Self {
+            requests: mapping::request_ring(&mapping, Producer::new),
+            responses: mapping::response_ring(&mapping, Consumer::new),
+            mapping,
+        };
+        Ok((channel, memory))
+    }
+
+    /// Appends a frame; `Ok(false)` if the worker has to make room first.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: kill the worker.
+    pub fn push(&mut self, kind: FrameKind, tag: Tag, parts: &[&[u8]]) -> Result<bool, Corrupt> {
+        self.requests.push(FrameHeader::new(kind, tag), parts)
+    }
+
+    /// The payload of the largest possible frame, in bytes.
+    pub fn largest_payload_bytes(&self) -> usize {
+        self.requests.largest_payload_bytes()
+    }
+
+    /// The payload that fits now, in bytes.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: kill the worker.
+    pub fn free_bytes(&mut self) -> Result<usize, Corrupt> {
+        self.requests.free_bytes()
+    }
+
+    /// Asks the worker to ring the gateway's doorbell once `payload_bytes` are free.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: kill the worker.
+    pub fn prepare_wait(&mut self, payload_bytes: usize) -> Result<Sleep, Corrupt> {
+        self.requests.prepare_wait(payload_bytes)
+    }
+
+    /// Publishes pushed frames. After `Needed` ring the worker's doorbell.
+    pub fn publish(&mut self) -> Wake {
+        self.requests.publish()
+    }
+
+    /// Copies the next frame of the worker into `payload`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: kill the worker.
+    pub fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Option<FrameHeader>, Corrupt> {
+        self.responses.pop(payload)
+    }
+
+    /// Frees the space of received frames. After `Needed` ring the worker's doorbell.
+    pub fn release(&mut self) -> Wake {
+        self.responses.release()
+    }
+
+    /// Announces that the gateway is about to block in epoll: from now on the worker rings the
+    /// doorbell.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: kill the worker.
+    pub fn prepare_sleep(&mut self) -> Result<Sleep, Corrupt> {
+        self.responses.prepare_sleep()
+    }
+
+    /// Announces that the gateway is awake: the worker need not ring.
+    pub fn cancel_sleep(&mut self) {
+        self.responses.cancel_sleep();
+    }
+
+    /// Offers the request that is about to be pushed. The order matters: the worker must not see
+    /// the frame without the offer (SYNC 1 of the ring).
+    pub fn offer(&self, tag: Tag) {
+        self.mapping.header().claims.set(tag, State::Offered);
+    }
+
+    /// Withdraws an offered request; false if the worker has started it.
+    pub fn withdraw(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.exchange(tag, State::Offered, State::Withdrawn)
+    }
+
+    /// Marks a started request whose client has disconnected.
+    pub fn abort(&self, tag: Tag) {
+        self.mapping.header().claims.set(tag, State::Aborted);
+    }
+
+    /// Marks a started request whose client does not read for now; false if the request is not in
+    /// that state.
+    pub fn pause(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.exchange(tag, State::Started, State::Paused)
+    }
+
+    /// Removes the mark. A [`FrameKind::Resume`] has to follow, because the request may wait for
+    /// it.
+    pub fn resume(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.exchange(tag, State::Paused, State::Started)
+    }
+
+    /// How often the worker has waited in `call`.
+    pub fn waits(&self, call: WaitCall) -> Waits {
+        self.mapping.header().waits[call as usize].read()
+    }
+
+    /// The backtrace of the request with this generation, if the worker has written one.
+    pub fn backtrace(&self, tag: Tag) -> Option<String> {
+        let header = self.mapping.header();
+        let len = header.backtrace_len.load(Ordering::Acquire) as usize;
+        if len == 0 || header.backtrace_generation.load(Ordering::Relaxed) != tag.generation {
+            return None;
+        }
+        let mut text = vec![0; len.min(BACKTRACE_BYTES)];
+        self.mapping.backtrace().copy_out(0, &mut text);
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+}

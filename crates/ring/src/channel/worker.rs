@@ -1,0 +1,143 @@
+//! [`WorkerChannel`]: the worker's end of its rings.
+//!
+//! Used by the PHP host.
+
+use super::backtrace::BacktraceSink;
+use super::mapping::{self, Mapping, RingConsumer, RingProducer};
+use crate::claim::State;
+use crate::corrupt::Corrupt;
+use crate::frame::{FrameHeader, FrameKind, Tag};
+use crate::spsc::{Consumer, Producer, Sleep, Wake};
+use crate::sync::Ordering;
+use crate::waits::WaitCall;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// The worker's end: reads requests, writes responses.
+#[derive(Debug)]
+pub struct WorkerChannel {
+    requests: RingConsumer,
+    responses: RingProducer,
+    mapping: Rc<Mapping>,
+}
+
+impl WorkerChannel {
+    /// Maps the memory that the gateway created, for this process only: children that it forks do
+    /// not have it.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is not a channel of this version; otherwise `fstat(2)` or `mmap(2)`
+    /// fails.
+    pub fn map(memory: &OwnedFd) -> io::Result<Self> {
+        let mapping = Mapping::open(memory)?;
+        mapping.exclude_from_forks()?;
+        Ok(Self {
+            requests: mapping::request_ring(&mapping, Consumer::new),
+            responses: mapping::response_ring(&mapping, Producer::new),
+            mapping,
+        })
+    }
+
+    /// The number of this worker; a successor has another one.
+    pub fn epoch(&self) -> u32 {
+        self.mapping.header().epoch.load(Ordering::Relaxed)
+    }
+
+    /// Starts the request whose frame was received; false if the gateway has withdrawn it.
+    pub fn start(&self, tag: Tag) -> bool {
+        let claims = &self.mapping.header().claims;
+        // A request whose client has disconnected meanwhile is run, as it would have been a moment
+        // earlier.
+        claims.exchange(tag, State::Offered, State::Started) || claims.is(tag, State::Aborted)
+    }
+
+    /// Whether the client of this request has disconnected.
+    pub fn is_aborted(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.is(tag, State::Aborted)
+    }
+
+    /// Whether the client of this request does not read for now.
+    pub fn is_paused(&self, tag: Tag) -> bool {
+        self.mapping.header().claims.is(tag, State::Paused)
+    }
+
+    /// Counts a wait during which the worker did other work.
+    pub fn count_suspended(&self, call: WaitCall) {
+        self.mapping.header().waits[call as usize].count_suspended();
+    }
+
+    /// Counts a wait that blocked the whole worker.
+    pub fn count_blocked(&self, call: WaitCall, us: u64) {
+        self.mapping.header().waits[call as usize].count_blocked(us);
+    }
+
+    /// Copies the next frame of the gateway into `payload`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: exit.
+    pub fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Option<FrameHeader>, Corrupt> {
+        self.requests.pop(payload)
+    }
+
+    /// Frees the space of received frames. After `Needed` ring the gateway's doorbell.
+    pub fn release(&mut self) -> Wake {
+        self.requests.release()
+    }
+
+    /// Call before blocking on the worker's doorbell for a frame.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: exit.
+    pub fn prepare_sleep(&mut self) -> Result<Sleep, Corrupt> {
+        self.requests.prepare_sleep()
+    }
+
+    /// Appends a frame; `Ok(false)` if the gateway has to make room first: publish, then
+    /// [`WorkerChannel::prepare_wait`], then block on the worker's doorbell.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: exit.
+    pub fn push(&mut self, kind: FrameKind, tag: Tag, parts: &[&[u8]]) -> Result<bool, Corrupt> {
+        self.responses.push(FrameHeader::new(kind, tag), parts)
+    }
+
+    /// The payload that fits now, in bytes.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: exit.
+    pub fn free_bytes(&mut self) -> Result<usize, Corrupt> {
+        self.responses.free_bytes()
+    }
+
+    /// Publishes pushed frames to a gateway that is awake; see [`Producer::show`].
+    pub fn show(&mut self) {
+        self.responses.show();
+    }
+
+    /// Whether there is another frame.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: exit.
+    pub fn has_more(&mut self) -> Result<bool, Corrupt> {
+        self.requests.has_more()
+    }
+
+    /// Publishes pushed frames. After `Needed` ring the gateway's doorbell.
+    pub fn publish(&mut self) -> Wake {
+        self.responses.publish()
+    }
+
+    /// Call before blocking until `payload_bytes` are free.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: exit.
+    pub fn prepare_wait(&mut self, payload_bytes: usize) -> Result<Sleep, Corrupt> {
+        self.responses.prepare_wait(payload_bytes)
+    }
+
+    /// A handle for the signal handler that writes the backtrace.
+    pub fn backtrace_sink(&self) -> BacktraceSink {
+        BacktraceSink::new(self.mapping.clone())
+    }
+}
