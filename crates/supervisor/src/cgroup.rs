@@ -1,28 +1,28 @@
-//! Where the control groups of this process keep their files (cgroups(7)).
+//! Files of the control groups of this process (cgroups(7)).
 //!
-//! Called by [`crate::memory`] and [`crate::cpu`]. Both versions of the interface are known. Groups
-//! above are listed as well, nearest first: inside of a container the own group can be mounted as
-//! the root, and limits of every group above apply.
+//! Used by [`crate::memory`] and [`crate::cpu`], for both versions of the interface. Parent groups
+//! are listed as well, nearest first: in a container the own group can be mounted as the root, and
+//! the limits of every parent apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MOUNTED_AT: &str = "/sys/fs/cgroup";
 
-/// What a controller's value is called.
+/// A value of a controller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Value {
     /// The controller of version 1.
     pub(crate) controller: &'static str,
-    /// Its file in version 1.
+    /// The file in version 1.
     pub(crate) file_v1: &'static str,
     /// The file in version 2.
     pub(crate) file_v2: &'static str,
 }
 
 impl Value {
-    /// Its files' texts, from the group that this process is in upwards; those that cannot be read
-    /// are left out.
+    /// The contents of its files, from the group of this process upwards; unreadable files are
+    /// skipped.
     pub(crate) fn read(&self) -> impl Iterator<Item = String> + use<> {
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         self.files(&membership).into_iter().filter_map(|file| fs::read_to_string(file).ok())
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_membership_file_names_nothing() {
+    fn an_invalid_membership_file_names_no_files() {
         for text in ["", "0", "0::", "x:y", ":::"] {
             assert_eq!(files(text), Vec::<String>::new(), "{text:?}");
         }

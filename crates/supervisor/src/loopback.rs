@@ -1,9 +1,9 @@
-//! Whether a client on this machine is one of our own workers.
+//! Whether a local client is one of our own workers.
 //!
-//! Called for a request that has waited for a while: an application that calls itself in a full
-//! pool would wait for the worker that waits for it, so such a request gets a slot of its own.
-//! `/proc/PID/fd` names the sockets of a worker, the kernel's socket diagnosis the one at the
-//! client's end of the connection, and its user. Invariants: parsing is pure; in doubt the answer is no.
+//! Called for a request that has waited for a while. An application that requests itself in a full
+//! pool would wait for the worker that waits for it, so such a request gets an extra slot.
+//! `/proc/PID/fd` lists the sockets of a worker; socket diagnosis gives the socket at the client's
+//! end of the connection, and its user. Invariants: parsing is pure; in doubt the result is no.
 
 mod diag;
 mod table;
@@ -15,9 +15,9 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
-/// Whether one of the processes holds the socket whose own address is `peer`. Sockets of programs
-/// that a worker has started are not found. Processes of another user cannot be looked into: a
-/// socket of that user, which is the app's own, counts as theirs.
+/// Whether one of the processes has the socket with the local address `peer`. Sockets of programs
+/// that a worker has started are not found. Processes of another user cannot be inspected: a socket
+/// of that user, who is the app's own, counts as theirs.
 ///
 /// Takes some milliseconds with many workers or connections: call it off the event loop.
 pub fn is_owned_by(peer: SocketAddr, pids: &[i32]) -> bool {
@@ -28,14 +28,14 @@ pub fn is_owned_by(peer: SocketAddr, pids: &[i32]) -> bool {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 users.extend(fs::metadata(format!("/proc/{pid}")).map(|found| found.uid()));
             }
-            // It has gone.
+            // The process has exited.
             Err(_) => {}
         }
     }
     if sockets.is_empty() && users.is_empty() {
         return false;
     }
-    // Some containers know no socket diagnosis.
+    // Some containers have no socket diagnosis.
     let found = diag::socket(peer).unwrap_or_else(|_| table::socket(peer));
     found.is_some_and(|Socket { inode, uid }| sockets.contains(&inode) || users.contains(&uid))
 }
@@ -44,7 +44,7 @@ pub fn is_owned_by(peer: SocketAddr, pids: &[i32]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Socket {
     inode: u64,
-    /// Who has made it.
+    /// The user that created it.
     uid: u32,
 }
 

@@ -1,7 +1,7 @@
-//! How much memory processes use and how much there is.
+//! Memory of processes and of the machine.
 //!
-//! Called at ticks (workers) and at the start (machine). Invariant: parsing is pure; text that is
-//! not as proc(5) says gives `None`, never a guess. All sizes in bytes.
+//! Called at ticks (workers) and at the start (machine). Invariant: parsing is pure; text that does
+//! not match proc(5) gives `None`. All sizes are in bytes.
 
 use crate::cgroup;
 use std::fs;
@@ -12,20 +12,20 @@ const GROUP_LIMIT: cgroup::Value =
 /// Memory of a process that is in RAM (proc(5), `/proc/PID/statm`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resident {
-    /// All of it.
+    /// The total.
     pub total_bytes: u64,
-    /// Of it, what belongs to files and shared memory: libraries, opcache, rings.
+    /// Files and shared memory: libraries, opcache, rings.
     pub shared_bytes: u64,
 }
 
 impl Resident {
-    /// What a process uses now; `None` when it has gone.
+    /// The memory of a process; `None` if it has exited.
     pub fn read(pid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
         Self::parse(&text, rustix::param::page_size() as u64)
     }
 
-    /// Reads `/proc/PID/statm`: size resident shared …, in pages.
+    /// Parses `/proc/PID/statm`: size resident shared …, in pages.
     pub fn parse(text: &str, page_bytes: u64) -> Option<Self> {
         let mut pages = text.split_ascii_whitespace().map(str::parse::<u64>);
         let (_size, resident, shared) =
@@ -36,18 +36,18 @@ impl Resident {
         })
     }
 
-    /// What the process would give back if it left, about: pages that a fork still has in common
-    /// with its parent are counted for both, so it is rather too much than too little.
+    /// An estimate of what the exit of the process would free. Pages that a fork shares with its
+    /// parent are counted for both, so the estimate is too high rather than too low.
     pub fn own_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.shared_bytes)
     }
 }
 
-/// An ordinary application; also the least that is reckoned with, since fresh workers still grow.
+/// The memory of an ordinary application, and the least estimate, because fresh workers still grow.
 const ASSUMED_BYTES: u64 = 32 << 20;
 
-/// What a worker of this pool uses: 95 of 100 use no more. At least 32 MiB, so that a pool of
-/// workers which have hardly begun is not taken for a small one.
+/// The 95th percentile of the memory of workers. At least 32 MiB, so that a pool of fresh workers
+/// is not underestimated.
 pub fn p95_bytes(own_bytes: &[u64]) -> u64 {
     let mut sorted = own_bytes.to_vec();
     sorted.sort_unstable();
@@ -55,20 +55,20 @@ pub fn p95_bytes(own_bytes: &[u64]) -> u64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0).max(ASSUMED_BYTES)
 }
 
-/// Memory that this process and its children may use at all: the machine's, or less by a limit of
-/// a control group. `None` where there is no `/proc`.
+/// The memory that this process and its children may use: that of the machine, or the limit of a
+/// control group. `None` without `/proc`.
 pub fn machine_bytes() -> Option<u64> {
     let total_bytes = meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")?;
     let limits_bytes = GROUP_LIMIT.read().filter_map(|text| parse_group_limit(&text));
     Some(limits_bytes.fold(total_bytes, u64::min))
 }
 
-/// Version 2 says `max` where there is no limit; version 1 says a number beyond any machine.
+/// Without a limit version 2 has `max`, and version 1 a number beyond any machine.
 fn parse_group_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// Memory that the machine could give out now without swapping (proc(5), `MemAvailable`).
+/// The memory that is available without swapping (proc(5), `MemAvailable`).
 pub fn available_bytes() -> Option<u64> {
     meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
 }
@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_statm_file_gives_nothing() {
+    fn an_invalid_statm_file_gives_nothing() {
         for text in ["", "1 2", "1 x 3", "1 18446744073709551615 0"] {
             assert_eq!(Resident::parse(text, 4096), None, "{text:?}");
         }
     }
 
     #[test]
-    fn this_process_has_memory_and_a_gone_one_has_none() {
+    fn only_a_running_process_has_memory() {
         let own = Resident::read(std::process::id().cast_signed()).unwrap();
         assert!(own.own_bytes() > 0 && own.own_bytes() < own.total_bytes);
         assert_eq!(Resident::read(i32::MAX), None);

@@ -1,7 +1,7 @@
-//! Decisions about processes: pure functions of what is seen and of the time.
+//! Decisions about processes: pure functions of a snapshot and the time.
 //!
-//! Called by the gateway at events and ticks. Invariant: no module below reads a clock, a file or
-//! a random number; the same view always gives the same decision.
+//! Called by the gateway at events and ticks. Invariant: no module below reads a clock, a file or a
+//! random number; the same snapshot always gives the same decision.
 
 pub mod backoff;
 pub mod deadline;

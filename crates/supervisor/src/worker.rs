@@ -1,7 +1,7 @@
-//! One worker process as the gateway sees it: its place in life, its ring, doorbells and output.
+//! One worker process as the gateway sees it: its state, ring, doorbells and output.
 //!
-//! Owned by the keeper of a pool. Invariants: a number is never used twice, so that a late event
-//! cannot be taken for one about a successor; the ring belongs to one life and is never reused.
+//! Owned by a pool. Invariants: a number is never reused, so a late event cannot be mistaken for
+//! one of a successor; a ring belongs to one worker.
 
 pub mod life;
 
@@ -14,31 +14,31 @@ use outboard_ring::spsc::{Corrupt, Wake};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A worker from the order to fork until its exit was reported.
+/// A worker, from the order to fork until its exit is reported.
 #[derive(Debug)]
 pub struct WorkerProcess {
-    /// The number that the zygote knows it by.
+    /// Its number in messages of the zygote.
     pub number: u64,
-    /// Where it is in its life.
+    /// Its state.
     pub life: Life,
-    /// Known once the zygote reports the fork.
+    /// Set when the zygote reports the fork.
     pub pid: Option<i32>,
-    /// Memory of its own when last looked at, in bytes ([`crate::memory::Resident::own_bytes`]).
+    /// Its private memory at the last look, in bytes ([`crate::memory::Resident::own_bytes`]).
     pub own_bytes: u64,
     /// The gateway's end of its rings.
     pub channel: GatewayChannel,
     /// Wakes it.
     pub doorbell: Doorbell,
-    /// Rung by it, and by no other.
+    /// Rung by this worker only.
     answering: Option<Doorbell>,
     output: Option<OwnedFd>,
 }
 
 impl WorkerProcess {
-    /// Makes the ring, the doorbells and the output pipe of worker `number` and orders the fork.
+    /// Creates the ring, the doorbells and the output pipe of worker `number`, and orders the fork.
     ///
     /// # Errors
-    /// What making descriptors reports (commonly `EMFILE`), or that the zygote takes no orders.
+    /// Descriptors cannot be created (commonly `EMFILE`), or the zygote does not accept orders.
     pub fn order(
         zygote: &Zygote,
         number: u64,
@@ -50,7 +50,7 @@ impl WorkerProcess {
         Ok(Self { output: Some(output), ..worker })
     }
 
-    /// The same for a worker that prints into a pipe of others.
+    /// The same for a worker that writes to an existing pipe.
     ///
     /// # Errors
     /// As [`WorkerProcess::order`].
@@ -69,8 +69,7 @@ impl WorkerProcess {
         Ok(worker)
     }
 
-    /// Makes what worker `number` needs, and leaves its fork to the caller; the descriptor is of
-    /// its rings.
+    /// Creates everything but the process of worker `number`; the descriptor is that of its rings.
     ///
     /// # Errors
     /// What making descriptors reports.
@@ -95,30 +94,30 @@ impl WorkerProcess {
         Ok((worker, memory))
     }
 
-    /// Tells this life of a worker from its predecessors' in frames.
+    /// The epoch of this worker in frames.
     pub fn epoch(&self) -> u32 {
         epoch_of(self.number)
     }
 
-    /// The non-blocking read end of what the worker prints; `None` when it was taken before, or
-    /// the worker prints into a pipe of others.
+    /// The non-blocking read end of the worker's output; `None` if it was taken before, or the
+    /// worker writes to an existing pipe.
     pub fn take_output(&mut self) -> Option<OwnedFd> {
         self.output.take()
     }
 
-    /// The doorbell that it rings, for the loop to watch; `None` when it was taken before.
+    /// The doorbell that the worker rings, for epoll; `None` if it was taken before.
     pub fn take_answering(&mut self) -> Option<Doorbell> {
         self.answering.take()
     }
 
-    /// The zygote reported the fork.
+    /// Handles the report of the fork.
     pub fn forked(&mut self, pid: i32) {
         self.pid = Some(pid);
         self.life.forked();
     }
 
-    /// Takes it out of service: one without a request is told to leave now, one with a request
-    /// once that is over ([`life::Finished::Stop`]).
+    /// Takes the worker out of service: it exits now if it has no request, otherwise after its last
+    /// one ([`life::Finished::Stop`]).
     ///
     /// # Errors
     /// [`Corrupt`]: kill the worker.
@@ -130,8 +129,8 @@ impl WorkerProcess {
         Ok(stopping)
     }
 
-    /// Tells a draining worker to leave. A ring without room for this frame belongs to a worker
-    /// that does not read: its drain deadline ends it.
+    /// Sends `Stop` to a draining worker. A worker whose ring has no room for it does not read, and
+    /// is ended by its drain deadline.
     ///
     /// # Errors
     /// [`Corrupt`]: kill the worker.

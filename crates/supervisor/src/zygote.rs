@@ -35,20 +35,20 @@ enum Process {
 /// Another user that a zygote runs as, and who may start it so.
 #[derive(Debug, Clone)]
 pub struct AsUser {
-    /// What is left of root.
+    /// The spawner.
     pub spawner: Arc<Spawner>,
     /// User and group, by number.
     pub user: (u32, u32),
 }
 
-/// What [`Zygote::receive`] found.
+/// The result of [`Zygote::receive`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// The zygote said something; there may be more.
+    /// An event; there may be more.
     Event(Event),
     /// Nothing more for now; wait until the socket is readable.
     Nothing,
-    /// The zygote has left or is leaving.
+    /// The zygote has exited or is exiting.
     Closed,
 }
 
@@ -57,8 +57,8 @@ impl Zygote {
     /// follows. The second value is the non-blocking read end of what the zygote prints: PHP's
     /// own start-up messages, and the dynamic linker's when a library is missing.
     ///
-    /// A host that leaves at once is no error here: it shows as [`Received::Closed`], and its
-    /// last words are in its output.
+    /// A host that exits at once is not an error here: it shows as [`Received::Closed`], and its
+    /// output has its last messages.
     ///
     /// # Errors
     /// [`SpawnError`]: what failed, and what to do about it.
@@ -66,11 +66,11 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
-        Self::start(settings, |theirs, output| {
+        Self::start(settings, |of_host, output| {
             let second = output.try_clone().map_err(SpawnError::Descriptors)?;
             let child = Command::new(host_binary)
                 .env_clear()
-                .stdin(Stdio::from(theirs))
+                .stdin(Stdio::from(of_host))
                 .stdout(Stdio::from(output))
                 .stderr(Stdio::from(second))
                 .spawn();
@@ -78,7 +78,7 @@ impl Zygote {
         })
     }
 
-    /// The same as another user.
+    /// The same, as another user.
     ///
     /// # Errors
     /// As [`Zygote::spawn`], or that this user was not granted.
@@ -87,9 +87,9 @@ impl Zygote {
         host_binary: &Path,
         settings: HostSettings,
     ) -> Result<(Self, OwnedFd), SpawnError> {
-        Self::start(settings, |theirs, output| {
+        Self::start(settings, |of_host, output| {
             let AsUser { spawner, user } = user;
-            let child = spawner.spawn(host_binary, *user, theirs.as_fd(), output.as_fd());
+            let child = spawner.spawn(host_binary, *user, of_host.as_fd(), output.as_fd());
             child.map(Process::Spawned).map_err(|error| SpawnError::of_exec(host_binary, error))
         })
     }
@@ -98,9 +98,9 @@ impl Zygote {
         settings: HostSettings,
         process: impl FnOnce(OwnedFd, OwnedFd) -> Result<Process, SpawnError>,
     ) -> Result<(Self, OwnedFd), SpawnError> {
-        let (control, theirs) = control_sockets().map_err(SpawnError::Descriptors)?;
+        let (control, of_host) = control_sockets().map_err(SpawnError::Descriptors)?;
         let (output, output_end) = output_pipe().map_err(SpawnError::Descriptors)?;
-        let zygote = Self { control, process: process(theirs, output_end)? };
+        let zygote = Self { control, process: process(of_host, output_end)? };
         match zygote.order(&Order::Start { settings: Box::new(settings) }, &[]) {
             Err(error) if !is_hang_up(&error) => Err(SpawnError::Settings(error)),
             _ => Ok((zygote, output)),
@@ -112,7 +112,7 @@ impl Zygote {
         self.control.as_fd()
     }
 
-    /// The zygote's next event. Call until it says [`Received::Nothing`].
+    /// The next event. Call until it returns [`Received::Nothing`].
     ///
     /// # Errors
     /// What `recvmsg(2)` reports; `InvalidData` for a message that this release does not know.
@@ -140,7 +140,7 @@ impl Zygote {
         self.order(&Order::Fork { worker }, &descriptors)
     }
 
-    /// Has the zygote send `signal` to a worker; a worker that has gone is passed over.
+    /// Makes the zygote send `signal` to a worker; ignored for a worker that has exited.
     ///
     /// # Errors
     /// As [`Zygote::fork`].
@@ -157,7 +157,7 @@ impl Zygote {
         }
     }
 
-    /// Ends the zygote with `SIGKILL`, and by that its workers; [`Zygote::reap`] follows.
+    /// Kills the zygote with `SIGKILL`, and thereby its workers; [`Zygote::reap`] follows.
     ///
     /// # Errors
     /// What `kill(2)` reports; a zygote that has been reaped is no error.
@@ -168,7 +168,7 @@ impl Zygote {
         }
     }
 
-    /// How the zygote ended, once it has; never waits.
+    /// The exit status of the zygote, once it has exited; never waits.
     pub fn reap(&mut self) -> Option<ExitStatus> {
         match &mut self.process {
             Process::Own(child) => child.try_wait().ok().flatten(),
@@ -187,9 +187,9 @@ impl Zygote {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        // The spawner does so by itself.
+        // The spawner kills its own children.
         if let Process::Own(child) = &mut self.process {
-            // Both fail only for a child that was reaped already.
+            // Both fail only for a child that was reaped.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -197,13 +197,13 @@ impl Drop for Zygote {
 }
 
 fn control_sockets() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = control::pair()?;
-    rustix::io::ioctl_fionbio(&ours, true)?;
-    Ok((ours, theirs))
+    let (control, of_host) = control::pair()?;
+    rustix::io::ioctl_fionbio(&control, true)?;
+    Ok((control, of_host))
 }
 
-/// A pipe for the output of processes: the read end, non-blocking, and the end to write to, which
-/// blocks, since PHP does not expect its standard error to say "try again".
+/// A pipe for the output of processes: the read end, non-blocking, and the write end, which blocks,
+/// because PHP does not expect `EAGAIN` from its standard error.
 ///
 /// # Errors
 /// What `pipe2(2)` reports.

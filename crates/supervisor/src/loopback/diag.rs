@@ -1,8 +1,7 @@
-//! The kernel asked for one connection: socket diagnosis over netlink (sock_diag(7)).
+//! One connection by socket diagnosis over netlink (sock_diag(7)).
 //!
-//! Called by [`super`]. With 27,000 connections it answers in 2 ms, where the text of
-//! `/proc/net/tcp` takes 200 ms and more. Invariant: whatever the kernel says is checked for its
-//! length before it is read.
+//! Used by [`super`]. With 27,000 connections it takes 2 ms, and reading `/proc/net/tcp` 200 ms or
+//! more. Invariant: every length from the kernel is checked.
 
 use super::Socket;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};

@@ -1,7 +1,7 @@
-//! The kernel's connections as text: `/proc/net/tcp` and `/proc/net/tcp6` (proc(5)).
+//! One connection by the text of `/proc/net/tcp` and `/proc/net/tcp6` (proc(5)).
 //!
-//! Called by [`super`] where the kernel is not to be asked for a single connection. Writing the
-//! text takes the kernel up to seconds on a machine with many connections.
+//! Used by [`super`] without socket diagnosis. With many connections the kernel takes up to seconds
+//! for the text.
 
 use super::Socket;
 use std::fs;

@@ -1,23 +1,23 @@
-//! When a dead worker, or zygote, may be replaced.
+//! When a worker or zygote that died may be replaced.
 //!
-//! Called by the keeper of a pool at each unexpected death. Two kinds are kept apart: who dies
-//! while starting will most likely do so again, so the wait doubles; who dies while serving was
-//! fine until some request came, so its successor starts at once, and only a loop of crashes is
-//! slowed down. Invariant: a wait is never longer than [`LONGEST_WAIT_MS`].
+//! Called by the pool at each unexpected death. A process that dies while starting will probably do
+//! so again, so the wait doubles. A process that dies while serving worked until some request came,
+//! so its successor starts at once, and only crash loops are slowed down. Invariant: a wait is
+//! never longer than [`LONGEST_WAIT_MS`].
 
 /// First wait after a death while starting.
 pub const FIRST_WAIT_MS: u64 = 10;
 /// Longest wait after a death while starting.
 pub const LONGEST_WAIT_MS: u64 = 5_000;
-/// A calm of this length makes earlier deaths while starting forgotten.
+/// Deaths while starting are forgotten after this time without one.
 pub const FORGET_AFTER_MS: u64 = 10_000;
-/// Deaths while serving that are made good at once, however close together.
+/// Deaths while serving whose successors start at once, however close together.
 pub const CRASHES_AT_ONCE: u64 = 200;
-/// Beyond them, one successor in this time. A pool that a crawler crashes request by request
-/// keeps most of its strength; forks and log lines stay bounded.
+/// Beyond them, the time per successor. A pool in which a crawler crashes workers keeps most of its
+/// capacity, and forks and log lines stay bounded.
 pub const CRASH_INTERVAL_MS: u64 = 100;
 
-/// The memory of deaths.
+/// The recent deaths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backoff {
     /// Consecutive deaths while starting; those of one batch count once.
@@ -34,10 +34,10 @@ impl Backoff {
         Self::default()
     }
 
-    /// One died before it was ready. Returns the wait until the next start in ms.
+    /// Notes a death before readiness. Returns the wait until the next start in ms.
     ///
-    /// Workers that are forked together die together: a death during the wait of another one is
-    /// the same failure seen again.
+    /// Workers that are forked together die together: a death during the wait for another one is
+    /// the same failure.
     pub fn died_starting(&mut self, now_ms: u64) -> u64 {
         if now_ms >= self.last_failure_ms.saturating_add(FORGET_AFTER_MS) {
             self.failures = 0;
@@ -51,25 +51,25 @@ impl Backoff {
         self.wait_ms(now_ms)
     }
 
-    /// One died after it was ready. Returns the wait until its successor may start in ms: 0
-    /// unless it is a loop of crashes.
+    /// Notes a death after readiness. Returns the wait until the successor may start in ms: 0
+    /// unless it is a crash loop.
     pub fn died_serving(&mut self, now_ms: u64) -> u64 {
         let tolerance_ms = CRASHES_AT_ONCE * CRASH_INTERVAL_MS;
         self.crashes_due_ms = self.crashes_due_ms.max(now_ms).saturating_add(CRASH_INTERVAL_MS);
         let over_ms = self.crashes_due_ms.saturating_sub(now_ms.saturating_add(tolerance_ms));
-        // Many dead at once must not add up to a long silence.
+        // Many deaths at once must not add up to a long wait.
         let wait_ms = over_ms.min(LONGEST_WAIT_MS);
         self.crashes_due_ms -= over_ms - wait_ms;
         self.not_before_ms = self.not_before_ms.max(now_ms.saturating_add(wait_ms));
         self.wait_ms(now_ms)
     }
 
-    /// A request was served: starting works.
+    /// Notes that a request was served: starting works.
     pub fn served(&mut self) {
         self.failures = 0;
     }
 
-    /// How long nothing may be started yet, in ms.
+    /// The remaining wait, in ms.
     pub fn wait_ms(&self, now_ms: u64) -> u64 {
         self.not_before_ms.saturating_sub(now_ms)
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_of_crashes_is_slowed_to_the_limited_rate_and_then_forgiven() {
+    fn a_crash_loop_is_slowed_to_the_limit_and_then_forgotten() {
         let (mut backoff, mut now_ms) = (Backoff::new(), 0);
         for _ in 0..CRASHES_AT_ONCE {
             assert_eq!(backoff.died_serving(now_ms), 0);

@@ -1,35 +1,35 @@
-//! What to do with a worker that has had too long.
+//! What to do about a worker that exceeds a deadline.
 //!
-//! Called at each tick for each request of a worker, and for each worker that starts or drains.
-//! The client gets its answer at the deadline; then the worker has a moment to say where it was;
-//! then it is killed, which no script, lock or system call can refuse. A worker that has other
-//! requests is told to end this one first. Invariants: the steps come in order, however late the
-//! ticks are; a worker that does not end a request past its deadline is killed at last.
+//! Called at each tick for each request of a worker, and for each worker that starts or drains. The
+//! client gets its response at the deadline. The worker then has a moment to write a backtrace, and
+//! is killed, which no script, lock or system call can prevent. A worker with other requests is
+//! first asked to cancel this one. Invariants: the steps are taken in order, however late the ticks
+//! are; a worker that does not end a request past its deadline is killed in the end.
 
-/// After the first wish for a backtrace, a second one reaches a worker that sits in a system call
+/// Time from the first backtrace signal to the second, which reaches a worker in a system call
 /// ([`outboard_ring::control::BACKTRACE_SIGNAL`]).
 pub const ASK_AGAIN_AFTER_MS: u64 = 50;
-/// After the first wish for a backtrace, the worker is killed in any case: a busy machine may not
-/// give it a turn any sooner, and its client has the answer already.
+/// Time from the first backtrace signal to the kill: a busy machine may not schedule the worker
+/// sooner, and the client has its response.
 pub const KILL_AFTER_MS: u64 = 250;
 
-/// After it was told to end a request, a worker that has not done so is killed.
+/// Time from a cancellation to the kill.
 pub const CANCEL_GRACE_MS: u64 = 250;
 
-/// How far a worker that has had too long has been brought.
+/// The last step that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stage {
-    /// It is in time.
+    /// None: no deadline is exceeded.
     #[default]
     InTime,
-    /// The client has its answer, a backtrace was wished for.
+    /// The client has its response, and the backtrace signal was sent.
     Asked {
         /// When.
         asked_ms: u64,
     },
-    /// It was wished for again.
+    /// The backtrace signal was sent again.
     AskedAgain {
-        /// When it was wished for first.
+        /// When the first signal was sent.
         asked_ms: u64,
     },
     /// It was told to end the request.
@@ -41,14 +41,14 @@ pub enum Stage {
     Killed,
 }
 
-/// Which bound a worker has reached.
+/// The deadline that a worker has exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Its request's deadline: 504.
     Request,
-    /// The drain deadline, with a request: it is cut short because the pool goes.
+    /// The drain deadline, with a request, which is cut short.
     Drain,
-    /// The drain deadline without a request: it was told to leave and does not.
+    /// The drain deadline, without a request: the worker ignores `Stop`.
     Leaving,
     /// The time to get ready.
     Starting,

@@ -1,8 +1,8 @@
-//! Which workers are to be replaced by fresh ones before anything is wrong.
+//! Which workers are replaced by plan.
 //!
-//! Called after requests and at ticks. Invariants: a worker is recycled between two requests,
-//! never during one; only a part of the pool is away at a time; the same worker always has the
-//! same limit, so that a decision can be told again.
+//! Called after requests and at ticks. Invariants: a worker is recycled between two requests; only
+//! a part of the pool is away at a time; the limit of a worker never changes, so a decision can be
+//! reproduced.
 
 /// Share of the pool that may be away at a time, in percent; at least one worker.
 pub const LARGEST_SHARE_PERCENT: usize = 25;

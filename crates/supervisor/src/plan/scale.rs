@@ -1,9 +1,9 @@
 //! How many workers a pool has.
 //!
-//! Called at each tick while somebody waits or idles. The rule: a request that waits although the
-//! machine has idle processors, or because those before it are blocked, means too few workers;
-//! a request that waits because the processors are busy does not, and more workers would only
-//! make everybody slower. Invariant: no decision leads out of [`Bounds`] that was inside.
+//! Called at each tick while requests wait or workers are idle. The rule: if requests wait although
+//! processors are idle, or because running requests are blocked, there are too few workers. If they
+//! wait because the processors are busy, more workers would only slow down all. Invariant: no
+//! decision leaves [`Bounds`] from inside.
 
 use std::fmt;
 

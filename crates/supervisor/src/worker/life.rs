@@ -1,8 +1,8 @@
-//! The life of one worker, as a table of legal moves.
+//! The states of a worker, and the table of legal moves.
 //!
-//! Called for every event about a worker: the zygote's, its ring's, and the clock's. Invariants:
-//! a state changes only along [`State::may_become`]; a busy worker has requests and an idle one
-//! has none; what an event meant is returned, so that no caller guesses from the state.
+//! Called for every event about a worker, from the zygote, the ring or the clock. Invariants: a
+//! state changes only along [`State::may_become`]; a busy worker has requests and an idle one has
+//! none; the meaning of an event is returned, so that no caller infers it from the state.
 //!
 //! ```text
 //!  Forking ──▶ Booting ──▶ Idle ◀──▶ Busy
@@ -14,20 +14,20 @@
 
 use std::fmt;
 
-/// Where a worker is in its life.
+/// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// Ordered from the zygote.
+    /// The fork is ordered.
     Forking,
-    /// A process, not ready yet.
+    /// The process exists and is not ready.
     Booting,
     /// Ready for a request.
     Idle,
-    /// Has requests; whether it takes more is the pool's business.
+    /// Has requests; the pool decides whether it gets more.
     Busy,
-    /// Takes no more requests; leaves by itself when those that it has are over.
+    /// Accepts no more requests; exits after its last one.
     Draining,
-    /// `SIGKILL` was ordered; only its exit is waited for.
+    /// `SIGKILL` is ordered; the exit is awaited.
     Killing,
     /// Reaped, or never forked.
     Gone,
@@ -49,7 +49,7 @@ impl State {
     pub const fn may_become(self, next: Self) -> bool {
         use State::{Booting, Busy, Draining, Forking, Gone, Idle, Killing};
         match self {
-            // The ring can be quicker than the zygote's report: ready before known as forked.
+            // A worker can be ready before the zygote reports its fork.
             Forking => matches!(next, Booting | Idle | Draining | Killing | Gone),
             Booting => matches!(next, Idle | Draining | Killing | Gone),
             Idle => matches!(next, Busy | Draining | Killing | Gone),
@@ -75,13 +75,13 @@ impl fmt::Display for State {
     }
 }
 
-/// Whether an event moved the worker on.
+/// Whether an event changed the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Moved {
-    /// It did.
+    /// It changed.
     Yes,
-    /// It came too late, or the peer is confused: nothing changed.
+    /// The event came too late, or the peer is confused: nothing changed.
     No,
 }
 
@@ -89,13 +89,13 @@ pub enum Moved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Finished {
-    /// It takes the next one.
+    /// The worker takes the next request.
     Free,
-    /// It is draining and has no other: tell it to stop.
+    /// The worker is draining and has no other request: send `Stop`.
     Stop,
-    /// It takes no more: it finishes what it has, if anything, and leaves.
+    /// The worker finishes its other requests, if any, and exits by itself.
     Leaving,
-    /// It had no request: the peer is confused.
+    /// The worker had no request: the peer is confused.
     HadNone,
 }
 
@@ -103,11 +103,11 @@ pub enum Finished {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Stopping {
-    /// It has no request: tell it to stop.
+    /// The worker has no request: send `Stop` now.
     Now,
-    /// Tell it once its requests are over.
+    /// Send `Stop` after its last request.
     AfterRequest,
-    /// It was on its way out before.
+    /// The worker was draining before.
     Already,
 }
 
@@ -115,27 +115,27 @@ pub enum Stopping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Death {
-    /// It was told to leave, or to die, and had no request.
+    /// The worker was ordered to exit and had no request.
     Expected,
-    /// It was on its way out and took its requests along: whoever waits gets an answer.
+    /// The worker was ordered to exit and had requests: respond to their clients.
     ExpectedWithRequests,
-    /// It never became ready: back off.
+    /// The worker was never ready: back off.
     WhileStarting,
-    /// It died without being asked, and without a request.
+    /// The worker died unexpectedly, without a request.
     WhileIdle,
-    /// It died with requests in flight: answer 502.
+    /// The worker died with requests: respond with 502.
     WhileServing,
-    /// It was reported before.
+    /// The exit was reported before.
     Again,
 }
 
-/// One worker's life.
+/// The state of one worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     state: State,
     /// At least one in `Busy`; any number in `Draining` and `Killing`; none otherwise.
     requests: u32,
-    /// It has said that it leaves; it need not be told.
+    /// The worker has announced its exit and needs no `Stop`.
     leaves_by_itself: bool,
     was_ready: bool,
     ordered_ms: u64,
@@ -162,17 +162,17 @@ impl Life {
         }
     }
 
-    /// Where it is.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Requests that it has now.
+    /// The present requests.
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// Requests that it has finished.
+    /// The finished requests.
     pub fn served(&self) -> u64 {
         self.served
     }
@@ -187,12 +187,12 @@ impl Life {
         self.ready_ms
     }
 
-    /// When it is to have left; `None` unless it drains.
+    /// The drain deadline; `None` unless it drains.
     pub fn drain_deadline_ms(&self) -> Option<u64> {
         self.drain_deadline_ms
     }
 
-    /// How long it has been idle; `None` when it is not.
+    /// How long the worker has been idle; `None` if it is not.
     pub fn idle_ms(&self, now_ms: u64) -> Option<u64> {
         (self.state == State::Idle).then(|| now_ms.saturating_sub(self.idle_since_ms))
     }
@@ -205,14 +205,14 @@ impl Life {
         Moved::Yes
     }
 
-    /// The zygote has forked it. Later states stay: the ring can be quicker than the report.
+    /// Handles the fork. A later state stays, because a worker can be ready before the report.
     pub(super) fn forked(&mut self) {
         if self.state == State::Forking {
             self.state = State::Booting;
         }
     }
 
-    /// It is ready for its first request.
+    /// Handles the readiness of the worker.
     pub fn ready(&mut self, now_ms: u64) -> Moved {
         if !matches!(self.state, State::Forking | State::Booting) {
             return Moved::No;
@@ -223,7 +223,7 @@ impl Life {
         self.become_if_legal(State::Idle)
     }
 
-    /// It is given a request.
+    /// Gives the worker a request.
     pub fn begin(&mut self) -> Moved {
         if self.state != State::Busy && self.become_if_legal(State::Busy) == Moved::No {
             return Moved::No;
@@ -232,7 +232,7 @@ impl Life {
         Moved::Yes
     }
 
-    /// One of its requests is over; `leaving` when it says that it leaves by itself.
+    /// Ends a request; `leaving` if the worker announces its exit.
     pub fn finished(&mut self, now_ms: u64, leaving: bool) -> Finished {
         if self.requests == 0 {
             return Finished::HadNone;
@@ -245,7 +245,7 @@ impl Life {
         self.one_less(now_ms)
     }
 
-    /// A request was taken back before it started it.
+    /// Handles a request that was withdrawn before its start.
     pub fn withdrawn(&mut self, now_ms: u64) -> Finished {
         if self.requests == 0 { Finished::HadNone } else { self.one_less(now_ms) }
     }
@@ -272,7 +272,7 @@ impl Life {
         }
     }
 
-    /// It is to take no more requests and to be gone by `drain_deadline_ms`.
+    /// Drains the worker, which has to exit by `drain_deadline_ms`.
     pub fn drain(&mut self, drain_deadline_ms: u64) -> Stopping {
         if self.become_if_legal(State::Draining) == Moved::No {
             return Stopping::Already;
@@ -281,12 +281,12 @@ impl Life {
         if self.requests > 0 { Stopping::AfterRequest } else { Stopping::Now }
     }
 
-    /// It is about to be killed.
+    /// Marks the worker as being killed.
     pub fn kill(&mut self) -> Moved {
         self.become_if_legal(State::Killing)
     }
 
-    /// Its exit was reported, or that it could not be forked.
+    /// Handles the exit, or the failure of the fork.
     pub fn exited(&mut self) -> Death {
         let last = self.state;
         if self.become_if_legal(State::Gone) == Moved::No {
@@ -302,7 +302,7 @@ impl Life {
     }
 }
 
-/// How long a worker may take from "I leave" to its exit: PHP's module shutdown.
+/// How long a worker may take to exit after it has announced it: PHP's module shutdown.
 pub const LEAVING_GRACE_MS: u64 = 2_000;
 
 #[cfg(test)]

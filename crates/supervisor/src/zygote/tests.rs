@@ -121,7 +121,7 @@ fn settings_that_are_too_long_are_refused_with_a_hint() {
 }
 
 #[test]
-fn a_host_that_leaves_at_once_shows_as_closed_with_its_last_words_and_exit_code() {
+fn a_host_that_exits_at_once_is_closed_with_output_and_code() {
     let script = Script::new("leaves", "#!/bin/sh\necho libphp.so: no such file >&2\nexit 127\n");
     let (mut zygote, output) = spawn(&script.0);
     wait_closed(&zygote);

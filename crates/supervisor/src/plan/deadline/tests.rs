@@ -30,7 +30,7 @@ fn the_stages_come_in_order() {
 }
 
 #[test]
-fn a_worker_with_other_requests_is_told_to_end_one_before_it_is_killed() {
+fn a_worker_with_other_requests_is_cancelled_before_killed() {
     let bounds = running(Some(1_000), None);
     let cancelled = Stage::Cancelled { cancelled_ms: 1_250 };
     let table = [

@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn a_saturated_machine_gets_no_more_computing_workers_than_cores(
+    fn a_saturated_machine_gets_one_computing_worker_per_core(
         bounds in any_bounds(), view in any_view()
     ) {
         let view = PoolView { cpu_busy_percent: Some(100), sleeping: Some(0), ..view };
@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn a_calm_pool_settles_at_its_minimum_or_at_what_is_busy_and_one_spare(
+    fn a_calm_pool_settles_at_its_minimum_or_one_spare_worker(
         bounds in any_bounds(), view in any_view()
     ) {
         let mut view = PoolView { queue_length: 0, booting: 0, ..view };

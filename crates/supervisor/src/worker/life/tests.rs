@@ -15,7 +15,7 @@ fn busy() -> Life {
 }
 
 #[test]
-fn the_table_only_ever_leads_forwards_except_from_busy_to_idle() {
+fn moves_lead_forwards_except_from_busy_to_idle() {
     for from in State::ALL {
         for to in State::ALL {
             if from.may_become(to) {
@@ -87,7 +87,7 @@ fn a_worker_that_leaves_by_itself_finishes_the_others_first() {
 }
 
 #[test]
-fn a_draining_worker_is_told_to_stop_after_the_last_of_its_requests() {
+fn a_draining_worker_is_stopped_after_its_last_request() {
     let mut life = busy();
     assert_eq!(life.begin(), Moved::Yes);
     assert_eq!(life.drain(500), Stopping::AfterRequest);
@@ -141,7 +141,7 @@ fn an_end_without_a_request_is_told_apart() {
 
 proptest! {
     #[test]
-    fn whatever_happens_moves_are_legal_and_only_the_busy_and_the_leaving_have_a_request(
+    fn any_events_lead_to_legal_states_and_request_counts(
         events in prop::collection::vec(0..9_u8, 0..40)
     ) {
         let mut life = Life::new(0);
