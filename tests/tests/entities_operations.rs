@@ -8,8 +8,8 @@ use std::process::Output;
 
 fn store(folder: &str, tables: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
-         [app.site.pool]\nmin = 1\nmax = 1\n[entities]\nfolder = \"{folder}\"\n\
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+         [app.site.pool]\nmin = 1\nmax = 1\n[kv]\ndata_dir = \"{folder}\"\n\
          listen = \"127.0.0.1:0\"\n{tables}\n"
     );
     Configured::start(Docroot::of("entities"), &text)
@@ -24,7 +24,7 @@ fn kv(site: &Configured, arguments: &[&str]) -> String {
 
 #[test]
 fn the_command_line_reads_and_writes() {
-    let site = store("entities", "[entities.namespace.other]");
+    let site = store("entities", "[kv.namespace.other]");
     kv(&site, &["put", "a", "one"]);
     kv(&site, &["put", "tab\there", "line\nbreak"]);
     assert_eq!(kv(&site, &["get", "a"]), "one");

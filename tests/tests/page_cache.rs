@@ -57,7 +57,7 @@ fn without_a_word_of_configuration_nothing_is_kept_and_nothing_is_said() {
 
 #[test]
 fn a_page_that_says_how_long_it_lives_is_made_once() {
-    let text = "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n\
+    let text = "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
                 [app.site]\nroot = \"www\"\npage_cache = \"auto\"\n";
     let docroot = Docroot::of("page_cache");
     docroot.writable("state");

@@ -20,7 +20,7 @@ fn serving(tasks: &str) -> Configured {
 
 fn text(tasks: &str) -> String {
     Configured::text(&format!(
-        "[pool]\nmin = 1\nmax = 1\nspare = 0\n\
+        "[pool]\nmin = 1\nmax = 1\nmin_idle = 0\n\
          [app.site.worker]\nscript = \"www/worker.php\"\nconcurrency = 50\n\
          [app.site.tasks]\n{tasks}\n"
     ))
@@ -179,7 +179,7 @@ fn a_script_per_request_is_told_what_is_not_taken() {
 
 /// Tasks that are written down in this folder.
 fn kept_in(folder: &Path, tasks: &str) -> String {
-    let folder = format!("[entities]\nfolder = {folder:?}\n[entities.namespace.tasks]\n");
+    let folder = format!("[kv]\ndata_dir = {folder:?}\n[kv.namespace.tasks]\n");
     text(&format!("{tasks}\nnamespace = \"tasks\"\n{folder}"))
 }
 

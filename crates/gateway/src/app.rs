@@ -202,7 +202,7 @@ fn root_options(config: &config::App) -> RootOptions {
         precompressed: config.static_files.precompressed,
         mime_overrides: config.static_files.mime.clone().into_iter().collect(),
         cache_control: config.static_files.cache_control.clone(),
-        dot_names: config.static_files.dot_names.clone(),
+        dot_names: config.static_files.allow_dotfiles.clone(),
         ..usual
     }
 }

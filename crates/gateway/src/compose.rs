@@ -129,7 +129,7 @@ impl Work<'_> {
     /// Begins parts from `at` on, up to the next that has to wait.
     fn start_from(&mut self, connection: &mut Connection, at: usize) {
         for next in at..self.parts.len() {
-            let waits = self.parts[next].wait && next > at;
+            let waits = self.parts[next].sequential && next > at;
             if waits {
                 return;
             }

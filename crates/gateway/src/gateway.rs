@@ -116,7 +116,7 @@ impl Gateway {
     ) -> Rc<Self> {
         let now = Wall::now();
         Rc::new(Self {
-            spool_folder: generation.config.io.spool_dir.clone(),
+            spool_folder: generation.config.io.temp_dir.clone(),
             spooled: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),

@@ -79,9 +79,9 @@ impl Sinks {
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         let json = config.access.format == AccessFormat::Json;
         Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.to)?, json),
-            error: Rc::new(ErrorLog::new(self.get(&config.error.to)?, level(config.error.level))),
-            slow: Rc::new(ErrorLog::new(self.get(&config.slow.to)?, Level::Debug)),
+            access: AccessLog::new(self.get(&config.access.path)?, json),
+            error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
+            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
         })
     }
 

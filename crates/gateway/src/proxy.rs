@@ -298,7 +298,7 @@ impl Begun {
         let disk = is_buffered.then(|| Disk {
             folder: gateway.spool_folder.clone(),
             spooled: gateway.spooled.clone(),
-            most_bytes: gateway.generation().config.io.spool_bytes,
+            most_bytes: gateway.generation().config.io.max_temp_bytes,
         });
         let inflow = Inflow::start(response, timeout_ms, disk);
         let status = head.status;

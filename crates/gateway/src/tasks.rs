@@ -88,7 +88,7 @@ impl Tasks {
     ) -> Rc<Self> {
         let limits = Limits {
             length: config.queue_length as usize,
-            bytes: config.queue_bytes,
+            bytes: config.max_queue_bytes,
             backoff_ms: config.backoff_ms,
         };
         let tasks = Rc::new_cyclic(|me| Self {

@@ -51,7 +51,7 @@ pub(crate) async fn operate(
         started: Wall::now(),
     };
     let Some(entities) = connection.gateway.generation().entities.clone() else {
-        let why = "this server has no entity store; see [entities] in its configuration";
+        let why = "this server has no entity store; see [kv] in its configuration";
         return Some(tell(connection, asked, 409, &json!({ "error": why })).await);
     };
     if let Some(below) = below {

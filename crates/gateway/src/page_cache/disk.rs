@@ -56,7 +56,7 @@ impl Disk {
         };
         let folder = Folder::open(&disk.path.join(&app.name), is_first)?;
         Ok(Some(Self {
-            shelf: RefCell::new(Shelf::new(disk.budget_bytes)),
+            shelf: RefCell::new(Shelf::new(disk.max_bytes)),
             next_file: Cell::new(folder.first_file()),
             folder,
             app: app.name.as_str().into(),
