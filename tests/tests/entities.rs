@@ -79,7 +79,7 @@ fn a_path_wants_its_token_and_apps_keep_the_rest() {
 
 #[test]
 fn peers_that_are_not_trusted_are_refused() {
-    let site = store("listen = \"127.0.0.1:0\"\ntrusted = [\"10.0.0.0/8\"]");
+    let site = store("listen = \"127.0.0.1:0\"\ntrusted_clients = [\"10.0.0.0/8\"]");
     client(&site).send(&get("a")).expect(403);
     assert!(site.command("kv", &["put", "a", "x"]).status.success());
 }

@@ -81,7 +81,7 @@ fn dispatch_answers_before_the_task_has_begun() {
 
 #[test]
 fn what_fails_is_tried_again_and_given_up_with_its_last_reason() {
-    let site = serving("workers = 1\nretries = 2\nbackoff = \"10ms\"");
+    let site = serving("workers = 1\nmax_retries = 2\nbackoff = \"10ms\"");
     let refused = json(&site, "/await?name=fail", 500);
     assert_eq!(refused["reason"], "task");
     assert_eq!(refused["message"], "the task fail: DomainException: not at attempt 3");
