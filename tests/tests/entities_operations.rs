@@ -93,7 +93,8 @@ impl Drop for Small {
 fn a_full_disk_is_507_and_loses_nothing_that_was_answered() {
     let scratch = outboard_e2e::Scratch::new("entities-full");
     let small = Small::mount(scratch.path().join("small"));
-    let site = store(small.0.to_str().unwrap(), "write_buffer = \"256 KiB\"\ndurability = \"always\"");
+    let site =
+        store(small.0.to_str().unwrap(), "write_buffer = \"256 KiB\"\ndurability = \"always\"");
     let mut client = outboard_e2e::Client::new(site.address_of(1));
     let value = |number: u32| number.to_le_bytes().repeat(2500);
     let target = |number: u32| format!("/v0/entity?id=k{number:05}");

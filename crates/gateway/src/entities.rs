@@ -16,8 +16,6 @@ use crate::connection::Connection;
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
-use crate::log::{ErrorLog, Level};
-use crate::reason::Reason;
 use crate::turn::{Answered, Turn, told};
 use call::Resource;
 use outboard_config as config;
@@ -26,6 +24,8 @@ use outboard_entity_store::{
     Store, StoreError, probe,
 };
 use outboard_http1::{Method, split_host_port};
+use outboard_log::Reason;
+use outboard_log::{ErrorLog, Level};
 use outboard_reactor::{blocking, spawn};
 use pressure::Pressure;
 use std::net::IpAddr;

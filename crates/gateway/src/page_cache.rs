@@ -23,10 +23,8 @@ mod serve;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::generation::Logs;
-use crate::log::Wall;
 use crate::origin::Origin;
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::turn::{Answered, Turn, refuse};
 use audit::Audit;
 use commons::Commons;
@@ -36,6 +34,8 @@ use disk::Disk;
 use flights::{Flight, Flights, Part};
 use making::Making;
 use outboard_config as config;
+use outboard_log::Reason;
+use outboard_log::Wall;
 use outboard_page_cache::{
     self as rules, Field, Fields, Guard, Key, NamePattern, Outcome, Policy, Preset, Purge,
     Response, Selector, Shared, Store, Target,

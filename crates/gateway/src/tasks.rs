@@ -14,13 +14,13 @@ pub(crate) mod keep;
 mod queue;
 mod status;
 
-use crate::log::{ErrorLog, Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
 use crate::pool::operations::{Asker, NoOperations, Operations, PIECE_BYTES, WorkerId};
 use attempt::Outcome;
 use coming::Coming;
 use keep::Keep;
 use outboard_config as config;
+use outboard_log::{ErrorLog, Event as LogEvent, Level, Wall};
 use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
