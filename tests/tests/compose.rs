@@ -516,7 +516,7 @@ sequential = true
         ":10:1: the part is made of nothing",
         ":14:1: the part is made of several things",
         ":19:12: there is no `fallback`",
-        ":24:8: the first script cannot wait",
+        ":24:14: the first script cannot wait",
     ] {
         assert!(said.contains(line), "{line} in\n{said}");
     }

@@ -144,7 +144,7 @@ fn check_first_script(parts: &[raw::Part], place: &[&str], context: &mut Context
     let Some(first) = parts.iter().position(|part| part.script.is_some()) else { return };
     if let Some(at) = parts[..=first].iter().position(|part| part.sequential) {
         let fault = Fault::new("the first script cannot wait for what is sent before it")
-            .hint("it has the page's status and headers; take `wait` out");
+            .hint("it has the page's status and headers; take `sequential` out");
         context.value(
             &[place, &[at.to_string().as_str(), "sequential"]].concat(),
             Kind::Conflict,
