@@ -25,7 +25,6 @@ use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use queue::{Attempt, Limits, Queue, Settled, Task};
-pub(crate) use status::TasksStatus;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
