@@ -33,7 +33,7 @@ const LOGGED_BYTES: usize = 2 << 10;
 
 /// What a request takes that came with others, as bytes that are moved: a few are answered before
 /// others have their turn.
-const PIPELINED_BYTES: usize = 16 << 10;
+const PIPELINED_BYTES: usize = 64 << 10;
 
 /// A connection and what its requests share.
 pub(crate) struct Connection {

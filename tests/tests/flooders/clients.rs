@@ -2,6 +2,7 @@
 
 use super::*;
 use outboard_e2e::Certificate;
+use rustix::net::sockopt::set_socket_linger;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
@@ -75,7 +76,12 @@ fn more_requests_than_wait() {
 fn connections_without_end() {
     is_borne("connections", classic(), |site| {
         let address = site.address();
-        Flood::of_clients(2, move || drop(reach(address)))
+        Flood::of_clients(2, move || {
+            if let Some(stream) = reach(address) {
+                // Without it the ports of this side are used up.
+                let _ = set_socket_linger(&stream, Some(Duration::ZERO));
+            }
+        })
     });
 }
 

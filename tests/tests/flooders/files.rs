@@ -10,7 +10,7 @@ fn a_large_file_that_is_read_as_fast_as_it_comes() {
     let docroot = docroot();
     docroot.put("large.bin", "");
     let file = std::fs::File::options().write(true).open(docroot.path().join("large.bin"));
-    file.and_then(|file| file.set_len(8 << 30)).expect("a file with a hole");
+    file.and_then(|file| file.set_len(256 << 20)).expect("a file with a hole");
     let text = text("listen = \"127.0.0.1:0\"\n", "[app.site.pool]\nmin = 1\nmax = 1");
     is_borne("a large file, read", Configured::start(docroot, &text), |site| {
         let address = site.address();
