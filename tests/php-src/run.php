@@ -119,11 +119,11 @@ final class Server
     public function __construct(private string $folder, private string $tree, public readonly int $port)
     {
         copy(__DIR__ . '/front.php', "$tree/front.php");
-        $text = "listen = \"127.0.0.1:$port\"\nreason_header = true\nforwarded_headers = []\n[log.access]\nto = \"off\"\n"
-            . "[log.error]\nto = \"$folder/error.log\"\n"
+        $text = "listen = \"127.0.0.1:$port\"\nreason_header = true\nforwarded_headers = []\n[log.access]\npath = \"off\"\n"
+            . "[log.error]\npath = \"$folder/error.log\"\n"
             . "[admin]\nsocket = \"$folder/admin.sock\"\n"
             . "[limits]\nrequest_deadline = \"" . LONGEST_S . "s\"\n"
-            . "[pool]\nmin = 1\nmax = 1\nloopback_slots = 0\nrecycle_requests = 200\n"
+            . "[pool]\nmin = 1\nmax = 1\nloopback_slots = 0\nmax_requests = 200\n"
             . "[php.ini]\ndisplay_errors = \"1\"\nhtml_errors = \"0\"\nlog_errors = \"0\"\nmemory_limit = \"128M\"\n"
             . "error_reporting = \"32767\"\nprecision = \"14\"\nserialize_precision = \"-1\"\n\"session.save_path\" = \"$folder\"\n"
             . "\"opcache.validate_timestamps\" = \"1\"\n\"opcache.revalidate_freq\" = \"0\"\n\"opcache.file_update_protection\" = \"0\"\n";

@@ -77,7 +77,8 @@ fn a_client_that_closes_its_side_is_answered_every_time() {
 
 #[test]
 fn a_client_that_closes_its_side_waits_for_a_worker_like_others() {
-    let site = Configured::serving("supervision", "[app.site.pool]\nmin = 1\nmax = 1\nspare = 0");
+    let site =
+        Configured::serving("supervision", "[app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0");
     let held = site.hold();
     let mut wire = site.wire();
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -94,7 +95,7 @@ fn a_client_that_closes_its_side_waits_for_a_worker_like_others() {
 fn a_client_that_closes_its_side_is_let_go_where_that_is_wished() {
     let site = Configured::serving(
         "supervision",
-        "[limits]\nabort_on_close = true\n[app.site.pool]\nmin = 1\nmax = 1\nspare = 0",
+        "[limits]\nabort_on_close = true\n[app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0",
     );
     let held = site.hold();
     let mut wire = site.wire();
@@ -151,7 +152,7 @@ fn those_who_wait_longest_are_closed_when_all_connections_are_taken() {
 fn a_busy_connection_is_not_closed_for_another() {
     let site = Configured::serving(
         "supervision",
-        "[limits]\nconnections = 2\n[app.site.pool]\nmin = 2\nmax = 2\nspare = 0",
+        "[limits]\nconnections = 2\n[app.site.pool]\nmin = 2\nmax = 2\nmin_idle = 0",
     );
     let (first, second) = (site.hold(), site.hold());
     let mut waiting = open(ONE, site.address());
@@ -287,7 +288,7 @@ const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 #[test]
 fn streams_of_http2_are_no_connections_and_have_a_limit_of_their_own() {
-    let (site, port) = with_tls("[limits]\nconnections = 8\nstreams = 20");
+    let (site, port) = with_tls("[limits]\nconnections = 8\nhttp2_streams = 20");
     let mut stalled = Stalled::asks(port, 30);
     assert_eq!(stalled.frame(RST_STREAM), REFUSED_STREAM);
     for _ in 0..5 {

@@ -36,27 +36,27 @@ fn serving(site: &str) -> Configured {
     docroot.writable("var");
     let text = format!(
         "listen = \"127.0.0.1:0\"\ndrain_timeout = \"1s\"\n\
-         [log.access]\nto = \"off\"\n[log.error]\nto = \"error.log\"\n[log.slow]\nto = \"off\"\n\
+         [log.access]\npath = \"off\"\n[log.error]\npath = \"error.log\"\n[log.slow]\npath = \"off\"\n\
          [limits]\nrequest_deadline = \"{}ms\"\n\
-         [entities]\nfolder = \"entities\"\n\
-         [entities.namespace.flood]\ndurability = \"memory\"\n\
+         [kv]\ndata_dir = \"entities\"\n\
+         [kv.namespace.flood]\ndurability = \"memory\"\n\
          [app.canary]\nroot = \"www\"\nhosts = [\"canary\"]\n\
          [app.canary.pool]\nmin = 2\nmax = 2\n\
-         [app.site]\nroot = \"www\"\nnamespaces = [\"flood\"]\n{site}\n",
+         [app.site]\nroot = \"www\"\nkv_namespaces = [\"flood\"]\n{site}\n",
         DEADLINE.as_millis()
     );
     Configured::start(docroot, &text)
 }
 
 fn classic() -> Configured {
-    serving("[app.site.pool]\nmin = 2\nmax = 2\nspare = 0\nloopback_slots = 0")
+    serving("[app.site.pool]\nmin = 2\nmax = 2\nmin_idle = 0\nloopback_slots = 0")
 }
 
 fn resident() -> Configured {
     serving(
         "mode = \"worker\"\nworker.script = \"www/worker.php\"\n\
-         [app.site.pool]\nmin = 1\nmax = 1\nspare = 0\nloopback_slots = 0\n\
-         [app.site.tasks]\nworkers = 1\nqueue = 1000",
+         [app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0\nloopback_slots = 0\n\
+         [app.site.tasks]\nworkers = 1\nqueue_length = 1000",
     )
 }
 
@@ -407,8 +407,8 @@ fn pipelined_requests_without_end() {
 #[test]
 fn lines_beyond_the_limit_are_counted_in_the_log() {
     let site = serving(
-        "[app.site.pool]\nmin = 1\nmax = 1\nspare = 0\nloopback_slots = 0\n\
-         [app.site.log.error]\nto = \"site.log\"\nlines_per_second = 50",
+        "[app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0\nloopback_slots = 0\n\
+         [app.site.log.error]\npath = \"site.log\"\nlines_per_second = 50",
     );
     for target in ["/print_tiny.php", "/error_log.php"] {
         Flood::of_requests(site.address(), &[target]).late();

@@ -93,7 +93,7 @@ fn what_a_visitor_claims_of_himself_goes_to_no_other_server() {
 fn the_word_of_a_trusted_proxy_about_the_client_is_passed_on() {
     let backend = Backend::start();
     let text = Configured::text(&format!(
-        "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{}\"\nkeep_host = false\n",
+        "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"{}\"\npreserve_host = false\n",
         backend.url()
     ));
     let text = format!("trusted_proxies = [\"127.0.0.1\"]\n{text}");

@@ -116,7 +116,7 @@ fn a_slow_reader_holds_no_place_at_the_upstream_and_gets_all() {
 fn an_answer_that_is_not_kept_waits_at_the_upstream() {
     const BYTES: usize = 16 << 20;
     let backend = Backend::start();
-    for (more, spool) in [("response_buffering = false", ""), ("", "[io]\nspool_size = 0\n")] {
+    for (more, spool) in [("response_buffering = false", ""), ("", "[io]\nmax_temp_size = 0\n")] {
         let site = serving(&backend, 4, &format!("{more}\n{spool}"));
         let slow = slow_readers(&site, 1, BYTES);
         is_served(&site);

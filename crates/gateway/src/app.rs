@@ -3,12 +3,12 @@
 //! Made when a generation starts; shared by the requests that it serves until the last is over.
 
 use crate::generation::Logs;
-use crate::log::{Event, Level};
 use crate::memory::AppMemory;
 use crate::page_cache::PageCache;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
 use outboard_config as config;
+use outboard_log::{Event, Level};
 use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
@@ -202,7 +202,7 @@ fn root_options(config: &config::App) -> RootOptions {
         precompressed: config.static_files.precompressed,
         mime_overrides: config.static_files.mime.clone().into_iter().collect(),
         cache_control: config.static_files.cache_control.clone(),
-        dot_names: config.static_files.dot_names.clone(),
+        dot_names: config.static_files.allow_dotfiles.clone(),
         ..usual
     }
 }

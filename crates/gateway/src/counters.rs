@@ -1,6 +1,6 @@
 //! What the gateway counts, for `outboard status` and `/metrics`.
 
-use crate::reason::Reason;
+use outboard_log::Reason;
 use serde::Serialize;
 
 /// Counts since start.

@@ -16,8 +16,8 @@ pub(crate) mod live;
 pub(crate) mod tree;
 
 use crate::gateway::Gateway;
-use crate::log::{Level, Wall};
 use outboard_config as config;
+use outboard_log::{Level, Wall};
 use outboard_reactor::{
     Event, TaskId, current_task, now_ms, sleep, spawn, wake, with_deadline, yield_now,
 };

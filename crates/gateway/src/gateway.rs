@@ -12,14 +12,14 @@ use crate::counters::Counters;
 use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
-use crate::log::{Event as LogEvent, Level, Wall};
 use crate::memory::Memory;
 use crate::pool::{Budget, Pool};
 use crate::proxy::Spooled;
-use crate::reason::Reason;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
 use outboard_http1::{DateCache, HeadLimits};
+use outboard_log::Reason;
+use outboard_log::{Event as LogEvent, Level, Wall};
 use outboard_reactor::{Event, MemorySource, now_ms, wake_all};
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
@@ -116,7 +116,7 @@ impl Gateway {
     ) -> Rc<Self> {
         let now = Wall::now();
         Rc::new(Self {
-            spool_folder: generation.config.io.spool_dir.clone(),
+            spool_folder: generation.config.io.temp_dir.clone(),
             spooled: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),

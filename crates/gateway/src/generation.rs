@@ -9,12 +9,12 @@ mod kit;
 use crate::app::App;
 use crate::entities::Entities;
 use crate::header_block::HeaderBlock;
-use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
-use crate::opener::Opener;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
 pub(crate) use kit::Kit;
 use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
+use outboard_log::Opener;
+use outboard_log::{AccessLog, ErrorLog, Level, Sink, Target};
 use outboard_upstream::{Account, Client, Settings};
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -79,9 +79,9 @@ impl Sinks {
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         let json = config.access.format == AccessFormat::Json;
         Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.to)?, json),
-            error: Rc::new(ErrorLog::new(self.get(&config.error.to)?, level(config.error.level))),
-            slow: Rc::new(ErrorLog::new(self.get(&config.slow.to)?, Level::Debug)),
+            access: AccessLog::new(self.get(&config.access.path)?, json),
+            error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
+            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
         })
     }
 

@@ -6,9 +6,9 @@
 
 use crate::app::App;
 use crate::gateway::Gateway;
-use crate::log::Wall;
 use crate::script;
 use outboard_config::{Isolation, Mode};
+use outboard_log::Wall;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use serde_json::{Value, json};
 use std::iter;

@@ -23,10 +23,8 @@ mod serve;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::generation::Logs;
-use crate::log::Wall;
 use crate::origin::Origin;
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::turn::{Answered, Turn, refuse};
 use audit::Audit;
 use commons::Commons;
@@ -36,6 +34,8 @@ use disk::Disk;
 use flights::{Flight, Flights, Part};
 use making::Making;
 use outboard_config as config;
+use outboard_log::Reason;
+use outboard_log::Wall;
 use outboard_page_cache::{
     self as rules, Field, Fields, Guard, Key, NamePattern, Outcome, Policy, Preset, Purge,
     Response, Selector, Shared, Store, Target,
@@ -112,18 +112,18 @@ impl PageCache {
             texts.iter().map(|text| NamePattern::new(text)).collect()
         };
         guard.cookies.login.extend(patterns(&configured.login_cookies));
-        guard.cookies.harmless.extend(patterns(&configured.harmless_cookies));
-        guard.harmless_fields.extend(patterns(&configured.harmless_headers));
-        guard.admin_paths.extend(patterns(&configured.never));
+        guard.cookies.harmless.extend(patterns(&configured.ignored_cookies));
+        guard.harmless_fields.extend(patterns(&configured.ignored_headers));
+        guard.admin_paths.extend(patterns(&configured.bypass_paths));
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let policy = Policy {
-            silent_s: configured.silent_s,
+            silent_s: configured.default_ttl_s,
             // Of a page, Last-Modified says little: with it alone a page is silent.
             heuristic_max_s: 0,
             stale_while_revalidate_s: configured.stale_while_revalidate_s,
             stale_if_error_s: configured.stale_if_error_s,
-            heeds_requests: configured.heeds_requests,
-            body_max_bytes: bytes(configured.body_max_bytes),
+            heeds_requests: configured.honors_client_cache_control,
+            body_max_bytes: bytes(configured.max_body_bytes),
             ..Policy::STANDARD
         };
         let shared = configured.shared.as_ref();
@@ -135,10 +135,10 @@ impl PageCache {
             guard,
             presets: presets.iter().map(|preset| preset.name).collect(),
             compresses: configured.compresses,
-            wait_ms: configured.wait_ms,
+            wait_ms: configured.lock_timeout_ms,
             purge_from: configured.purge_from.clone(),
             refreshes_behind: app.prefetch.is_empty(),
-            store: RefCell::new(Store::new(bytes(configured.budget_bytes))),
+            store: RefCell::new(Store::new(bytes(configured.max_memory_bytes))),
             flights: Rc::default(),
             compressor: Compressor::default(),
             disk,

@@ -15,9 +15,7 @@ pub(crate) mod switch;
 use crate::app::App;
 use crate::body::RequestBody;
 use crate::connection::Connection;
-use crate::log::Level;
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::receive::{self, Pieces};
 use crate::script::{ForCache, relay};
 use crate::turn::{Answered, Turn};
@@ -25,6 +23,8 @@ use backlog::Disk;
 pub(crate) use backlog::Spooled;
 use inflow::{Inflow, Next};
 use outboard_http1::Method;
+use outboard_log::Level;
+use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields};
 use outboard_reactor::{clear_deadline, deadline_ms, set_deadline, yield_now};
 use outboard_upstream::{BodyLength, Error, Interims, Kind, Request, Response, Url};
@@ -298,7 +298,7 @@ impl Begun {
         let disk = is_buffered.then(|| Disk {
             folder: gateway.spool_folder.clone(),
             spooled: gateway.spooled.clone(),
-            most_bytes: gateway.generation().config.io.spool_bytes,
+            most_bytes: gateway.generation().config.io.max_temp_bytes,
         });
         let inflow = Inflow::start(response, timeout_ms, disk);
         let status = head.status;

@@ -11,8 +11,8 @@
 use crate::app::{App, below_prefix};
 use crate::compose::Composed;
 use crate::proxy::Proxied;
-use crate::reason::Reason;
 use outboard_config::{self as config, Rewrite, RewriteWhen};
+use outboard_log::Reason;
 use outboard_static_files::{Entry, ForbiddenReason, Lookup, Root};
 use std::borrow::Cow;
 use std::rc::Rc;

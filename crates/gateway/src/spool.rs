@@ -7,8 +7,8 @@
 
 use crate::answer::write_within;
 use crate::connection::Connection;
-use crate::reason::Reason;
 use crate::wire::Wire;
+use outboard_log::Reason;
 use outboard_reactor::now_ms;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};

@@ -4,10 +4,10 @@ use crate::app::App;
 use crate::counters::ReasonCount;
 use crate::gateway::Gateway;
 use crate::generation::Generation;
-use crate::log::Wall;
 use crate::memory::AccountStatus;
 use crate::pool::PoolStatus;
 use crate::tasks::TasksStatus;
+use outboard_log::Wall;
 use outboard_upstream::Client;
 use serde::Serialize;
 

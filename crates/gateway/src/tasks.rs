@@ -14,13 +14,13 @@ pub(crate) mod keep;
 mod queue;
 mod status;
 
-use crate::log::{ErrorLog, Event as LogEvent, Level, Wall};
 use crate::pool::Pool;
 use crate::pool::operations::{Asker, NoOperations, Operations, PIECE_BYTES, WorkerId};
 use attempt::Outcome;
 use coming::Coming;
 use keep::Keep;
 use outboard_config as config;
+use outboard_log::{ErrorLog, Event as LogEvent, Level, Wall};
 use outboard_reactor::{Event, now_ms, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
@@ -88,7 +88,7 @@ impl Tasks {
     ) -> Rc<Self> {
         let limits = Limits {
             length: config.queue_length as usize,
-            bytes: config.queue_bytes,
+            bytes: config.max_queue_bytes,
             backoff_ms: config.backoff_ms,
         };
         let tasks = Rc::new_cyclic(|me| Self {

@@ -157,7 +157,7 @@ queue_length = 10000
 ini_file = {ini:?}
 ini_scan_dir = {scan:?}
 [log.access]
-to = \"off\"
+path = \"off\"
 ",
         root = setup.root,
         app = setup.app,

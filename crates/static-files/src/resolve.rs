@@ -66,7 +66,7 @@ impl ForbiddenReason {
     /// What the operator can do about it, in the words of the configuration.
     pub fn hint(self) -> Option<&'static str> {
         Some(match self {
-            Self::DotFile => "name it in `static.dot_names` to serve it",
+            Self::DotFile => "name it in `static.allow_dotfiles` to serve it",
             Self::Symlink | Self::SymlinkEscape => {
                 "set `static.symlinks = \"owner\"` to follow links whose target has the same \
                  owner, or \"always\" to follow all"

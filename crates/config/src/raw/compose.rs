@@ -49,7 +49,8 @@ pub(crate) struct Part {
     /// What happens when the part fails; absent: `"fallback"` if there is one, otherwise `"fail"`.
     pub(crate) on_error: Option<OnError>,
     /// Begin only when all parts before this one have been sent, and not with them.
-    pub(crate) wait: bool,
+    #[schemars(extend("x-former" = ["wait"]))]
+    pub(crate) sequential: bool,
 }
 
 impl Default for Part {
@@ -64,7 +65,7 @@ impl Default for Part {
             max_body: ByteSize(16 << 20),
             fallback: None,
             on_error: None,
-            wait: false,
+            sequential: false,
         }
     }
 }

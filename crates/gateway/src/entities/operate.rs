@@ -11,7 +11,6 @@ use crate::answer::{Asked, Sent};
 use crate::client::Forwarded;
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
-use crate::log::Wall;
 use crate::receive;
 use crate::turn::Turn;
 use outboard_config::Limits;
@@ -20,6 +19,7 @@ use outboard_entity_store::{
     write_backup_record,
 };
 use outboard_http1::Method;
+use outboard_log::Wall;
 use serde_json::{Value, json};
 use std::ops::Bound;
 
@@ -51,7 +51,7 @@ pub(crate) async fn operate(
         started: Wall::now(),
     };
     let Some(entities) = connection.gateway.generation().entities.clone() else {
-        let why = "this server has no entity store; see [entities] in its configuration";
+        let why = "this server has no entity store; see [kv] in its configuration";
         return Some(tell(connection, asked, 409, &json!({ "error": why })).await);
     };
     if let Some(below) = below {

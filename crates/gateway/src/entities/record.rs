@@ -8,11 +8,11 @@ use super::{Entities, fail, plain, refuse};
 use crate::answer::{Framing, HeadFacts, Sent};
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
-use crate::reason::Reason;
 use crate::receive;
 use crate::turn::{Answered, Turn};
 use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
 use outboard_http1::{LAST_CHUNK, Method};
+use outboard_log::Reason;
 use std::ops::Bound;
 use std::rc::Rc;
 

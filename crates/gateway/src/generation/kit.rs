@@ -130,7 +130,7 @@ fn start_tasks(
     predecessor: Option<&Generation>,
     logs: &Logs,
 ) -> Rc<Tasks> {
-    let name = config.namespace.as_deref();
+    let name = config.kv_namespace.as_deref();
     let namespace = name.and_then(|name| entities?.namespace(name).cloned());
     let keep = namespace.map(|namespace| Keep::new(namespace, &app.name));
     let tasks = Tasks::start(&app.name, config.clone(), pool, keep, logs.error.clone());

@@ -5,11 +5,11 @@
 
 use super::{BindError, Bound, ListenerFacts, Serves};
 use crate::gateway::Gateway;
-use crate::log::Level;
-use crate::opener::Opener;
 use crate::server::{AdminSocket, ServerError};
 use crate::users;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
+use outboard_log::Level;
+use outboard_log::Opener;
 use outboard_tls::{CertificateFiles, ServerSettings};
 use rustix::fs::chown;
 use std::io;

@@ -12,10 +12,10 @@ use super::PageCache;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::gateway::Gateway;
-use crate::log::{Event, Level};
 use crate::origin::{Origin, Prepared};
 use crate::php_head::PhpHead;
 use crate::turn::Turn;
+use outboard_log::{Event, Level};
 use outboard_page_cache::{
     Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, Response, SILENT_MARKS, Selector,
     may_be_kept,

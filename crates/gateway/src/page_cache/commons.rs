@@ -18,11 +18,11 @@ mod session;
 
 use super::{PageCache, now_s};
 use crate::generation::Logs;
-use crate::log::{Event, Level};
 use commands::Commands;
 use link::{Link, Lost};
 use message::Message;
 use outboard_config::PageCacheShared;
+use outboard_log::{Event, Level};
 use outboard_page_cache::{Entry, Key, Purge, PurgeLog, Selector, Shared, decoded, encoded};
 use outboard_reactor::{TaskId, blocking, current_task, now_ms, spawn, wake, with_deadline};
 use outboard_upstream::Client;

@@ -13,9 +13,9 @@ mod folder;
 
 use super::{PageCache, now_s};
 use crate::generation::Logs;
-use crate::log::{Event, Level};
 use folder::{Folder, Job};
 use outboard_config as config;
+use outboard_log::{Event, Level};
 use outboard_page_cache::{Entry, Key, Selector, Shared, Shelf, decoded, encoded};
 use outboard_reactor::{blocking, now_ms, spawn};
 use std::cell::{Cell, RefCell};
@@ -56,7 +56,7 @@ impl Disk {
         };
         let folder = Folder::open(&disk.path.join(&app.name), is_first)?;
         Ok(Some(Self {
-            shelf: RefCell::new(Shelf::new(disk.budget_bytes)),
+            shelf: RefCell::new(Shelf::new(disk.max_bytes)),
             next_file: Cell::new(folder.first_file()),
             folder,
             app: app.name.as_str().into(),

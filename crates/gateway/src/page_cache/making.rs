@@ -13,8 +13,8 @@ use crate::app::App;
 use crate::connection::Connection;
 use crate::origin::{Begun, Origin};
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::turn::{Answered, Turn, refuse, told};
+use outboard_log::Reason;
 use outboard_page_cache::{
     self as rules, Entry, Field, Fields, Key, Outcome, Response, Shared, Stamp, Validators,
 };

@@ -6,7 +6,7 @@
 
 use super::backlog::{Backlog, Disk};
 use crate::connection::Connection;
-use crate::reason::Reason;
+use outboard_log::Reason;
 use outboard_reactor::{Event, yield_now};
 use outboard_upstream::{Error, Job, Response};
 use std::cell::RefCell;

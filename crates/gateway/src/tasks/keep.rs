@@ -10,8 +10,8 @@
 //! ```
 
 use super::queue::Task;
-use crate::log::Wall;
 use outboard_entity_store::{Change, Condition, Namespace, StoreError, Write};
+use outboard_log::Wall;
 use std::cell::Cell;
 use std::ops::Bound;
 use std::rc::Rc;

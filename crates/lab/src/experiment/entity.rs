@@ -67,7 +67,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 fn launch(lab: &mut Lab, site: &Site, name: &'static str, how: &str) -> Result<Option<Stack>> {
     let address: SocketAddr = free_address()?;
     let folder = lab.folder(name)?.join(format!("entities-{}", address.port()));
-    let entities = format!("[entities]\nfolder = {folder:?}\nlisten = \"{address}\"\n{how}");
+    let entities = format!("[kv]\ndata_dir = {folder:?}\nlisten = \"{address}\"\n{how}");
     let setup = Setup::classic(lab, &site.root).named(name).with(&entities);
     let launched = Outboard::launch(lab, &setup)?;
     Ok(launched.map(|outboard| Stack { address, ..outboard.stack }))

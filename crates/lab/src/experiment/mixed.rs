@@ -37,7 +37,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let address = backend.address().to_string();
     let fixture = Fixture::unpack(lab, "mixed", &[("BACKEND", &address)])?;
     let setup = Setup::worker(&fixture, "worker.php", WORKERS, CONCURRENCY)
-        .with("[app.site.pool]\nrecycle_requests = 0\n");
+        .with("[app.site.pool]\nmax_requests = 0\n");
     let Some(outboard) = Outboard::launch(lab, &setup)? else {
         report.verdicts.extend([memory, state].map(|b| Verdict::not_measured(&b, NOT_BUILT)));
         return Ok(());

@@ -73,7 +73,7 @@ pub(crate) async fn answer(
         return Answer::refused(403, &why);
     }
     let Some(namespace) = entities.namespace(namespace) else {
-        return Answer::refused(404, "there is no such namespace; see [entities.namespace]");
+        return Answer::refused(404, "there is no such namespace; see [kv.namespace]");
     };
     match batch {
         Some(Batch::Reads(ids)) => reads(namespace, &ids, held).await.into(),
@@ -91,7 +91,7 @@ pub(crate) async fn answer(
 impl Entities {
     fn is_too_long(&self, write: &Write) -> bool {
         matches!(&write.change, Change::Put { value, .. }
-            if value.len() as u64 > self.config.value_max_bytes)
+            if value.len() as u64 > self.config.max_value_bytes)
     }
 }
 

@@ -26,7 +26,7 @@ const BAR: &str = "10,000 reads in a request: the three ways give the same";
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fixture = Fixture::unpack(lab, "entity", &[])?;
     let folder = fixture.writable("entities")?;
-    let entities = format!("[entities]\nfolder = {folder:?}\n");
+    let entities = format!("[kv]\ndata_dir = {folder:?}\n");
     let setup = Setup::worker(&fixture, "worker.php", WORKERS, 1).named("outboard, 10,000 reads");
     let Some(outboard) = Outboard::launch(lab, &setup.with(&entities))? else {
         report.verdicts.push(Verdict::not_measured(BAR, NOT_BUILT));

@@ -203,7 +203,7 @@ fn every_refusal_that_an_option_lifts_says_which() {
         (ForbiddenReason::SymlinkEscape, "static.symlinks"),
         (ForbiddenReason::SymlinkOwner, "static.symlinks"),
         (ForbiddenReason::Symlink, "static.symlinks"),
-        (ForbiddenReason::DotFile, "`static.dot_names`"),
+        (ForbiddenReason::DotFile, "`static.allow_dotfiles`"),
         (ForbiddenReason::PhpSource, "php.extensions"),
     ] {
         assert!(reason.hint().unwrap().contains(option), "{reason}");

@@ -55,8 +55,8 @@ reasons! {
     MethodRefused 405 "method_refused" "CONNECT and TRACE are not served.";
     PurgeRefused 403 "purge_refused" "PURGE is for the addresses of page_cache.purge_from.";
     EntityRequest 400 "entity_request" "The request to the entity store has no id, or a part of it cannot be read.";
-    EntityToken 401 "entity_token" "The entity store wants a token; see entities.token.";
-    EntityForbidden 403 "entity_forbidden" "The entity store is for the addresses of entities.trusted.";
+    EntityToken 401 "entity_token" "The entity store wants a token; see kv.token.";
+    EntityForbidden 403 "entity_forbidden" "The entity store is for the addresses of kv.trusted_clients.";
     EntityMethod 405 "entity_method" "An entity answers GET, HEAD, PUT and DELETE only.";
     HeaderTimeout 408 "header_timeout" "The request head did not arrive in time.";
     BodyTimeout 408 "body_timeout" "The request body did not arrive in time.";

@@ -1,14 +1,14 @@
 //! The error log: what went wrong, whose fault it is, and which request it was.
 
-use super::sink::{Sink, push_escaped};
-use super::timestamp::{Wall, rfc3339};
 use crate::reason::Reason;
+use crate::sink::{Sink, push_escaped};
+use crate::timestamp::{Wall, rfc3339};
 use std::io::Write;
 use std::rc::Rc;
 
 /// How grave an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub enum Level {
     /// For people who watch closely.
     Debug,
     /// Life of the server: started, reloaded, recycled.
@@ -30,7 +30,7 @@ impl Level {
     }
 
     /// From a severity of `syslog(3)`, as PHP reports it.
-    pub(crate) fn from_syslog(severity: u8) -> Self {
+    pub fn from_syslog(severity: u8) -> Self {
         match severity {
             0..=3 => Self::Error,
             4 => Self::Warn,
@@ -42,7 +42,7 @@ impl Level {
 
 /// One line of the error log.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Event<'a> {
+pub struct Event<'a> {
     /// The app that it belongs to.
     pub app: Option<&'a str>,
     /// Pid of the worker.
@@ -57,30 +57,30 @@ pub(crate) struct Event<'a> {
 
 /// Writes events above a level.
 #[derive(Debug)]
-pub(crate) struct ErrorLog {
+pub struct ErrorLog {
     sink: Rc<Sink>,
     level: Level,
 }
 
 impl ErrorLog {
     /// A log of events from `level` on.
-    pub(crate) fn new(sink: Rc<Sink>, level: Level) -> Self {
+    pub fn new(sink: Rc<Sink>, level: Level) -> Self {
         Self { sink, level }
     }
 
     /// Writes one event.
-    pub(crate) fn write(&self, level: Level, event: Event<'_>) {
+    pub fn write(&self, level: Level, event: Event<'_>) {
         self.add(level, event);
         self.flush();
     }
 
     /// Whether events of this level are written.
-    pub(crate) fn takes(&self, level: Level) -> bool {
+    pub fn takes(&self, level: Level) -> bool {
         level >= self.level && self.sink.is_on()
     }
 
     /// Adds one event to those that the next [`Self::flush`] writes together.
-    pub(crate) fn add(&self, level: Level, event: Event<'_>) {
+    pub fn add(&self, level: Level, event: Event<'_>) {
         if !self.takes(level) {
             return;
         }
@@ -89,12 +89,12 @@ impl ErrorLog {
     }
 
     /// Writes what was added.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         self.sink.flush();
     }
 
     /// Writes something about the server itself.
-    pub(crate) fn note(&self, level: Level, text: &str) {
+    pub fn note(&self, level: Level, text: &str) {
         self.write(level, Event { text, ..Event::default() });
     }
 }

@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 /// Whoever can open a file. Without a spawner: this process alone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Opener(Option<Arc<Spawner>>);
+pub struct Opener(Option<Arc<Spawner>>);
 
 impl Opener {
-    pub(crate) fn new(spawner: Option<Arc<Spawner>>) -> Self {
+    /// Opens by itself, and what is denied by `spawner` if there is one.
+    pub fn new(spawner: Option<Arc<Spawner>>) -> Self {
         Self(spawner)
     }
 
@@ -22,7 +23,7 @@ impl Opener {
     ///
     /// # Errors
     /// What opening it reports.
-    pub(crate) fn read(&self, path: &Path) -> io::Result<File> {
+    pub fn read(&self, path: &Path) -> io::Result<File> {
         self.or_spawner(File::open(path), |spawner| spawner.read(path))
     }
 
@@ -30,7 +31,7 @@ impl Opener {
     ///
     /// # Errors
     /// As [`open_log`].
-    pub(crate) fn append(&self, path: &Path) -> io::Result<File> {
+    pub fn append(&self, path: &Path) -> io::Result<File> {
         self.or_spawner(open_log(path), |spawner| spawner.append(path))
     }
 

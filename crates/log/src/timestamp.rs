@@ -4,20 +4,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wall {
+pub struct Wall {
     /// Microseconds since the epoch.
     pub unix_us: u64,
 }
 
 impl Wall {
     /// The present time.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { unix_us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX) }
     }
 
     /// Whole seconds since the epoch.
-    pub(crate) fn unix_s(self) -> u64 {
+    pub fn unix_s(self) -> u64 {
         self.unix_us / 1_000_000
     }
 }

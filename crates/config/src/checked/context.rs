@@ -8,7 +8,7 @@ use crate::source::Source;
 use std::path::{Component, Path, PathBuf};
 
 /// What every section needs beside its own part of the file.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) places: &'a Places,
     pub(crate) disk: &'a dyn Disk,
@@ -19,7 +19,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-impl Desk<'_> {
+impl Context<'_> {
     /// A mistake in the value at `path`.
     pub(crate) fn value(&mut self, path: &[&str], kind: Kind, fault: Fault) {
         self.report(self.places.value(path), kind, fault);

@@ -3,7 +3,7 @@
 //! `OUTBOARD_REGENERATE=1 cargo test -p outboard-gateway --test reasons` writes the table; without
 //! it the test compares.
 
-use outboard_gateway::Reason;
+use outboard_log::Reason;
 use std::fmt::Write;
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/operating.md");

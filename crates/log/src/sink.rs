@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// Destination of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     /// Nothing is written.
     Off,
     /// Standard output.
@@ -39,7 +39,7 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// A buffered destination.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub struct Sink {
     target: Target,
     opener: Opener,
     file: RefCell<Option<File>>,
@@ -54,7 +54,7 @@ impl Sink {
     ///
     /// # Errors
     /// What opening the file reports.
-    pub(crate) fn open(target: Target, opener: Opener) -> io::Result<Self> {
+    pub fn open(target: Target, opener: Opener) -> io::Result<Self> {
         let file = RefCell::new(open(&target, &opener)?);
         let sink = Self {
             target,
@@ -89,7 +89,7 @@ impl Sink {
     ///
     /// # Errors
     /// What opening the file reports; the old one stays in use.
-    pub(crate) fn reopen(&self) -> io::Result<()> {
+    pub fn reopen(&self) -> io::Result<()> {
         self.flush();
         *self.file.borrow_mut() = open(&self.target, &self.opener)?;
         self.note_kind();
@@ -97,12 +97,12 @@ impl Sink {
     }
 
     /// Whether anything is written at all.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.target != Target::Off
     }
 
     /// Lets `write` append one line, without its newline.
-    pub(crate) fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.is_on() {
             return;
         }
@@ -120,7 +120,7 @@ impl Sink {
 
     /// Writes what was collected, as far as that does not wait for a reader. Lines that cannot be
     /// written (a full disk) are counted.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         self.flush_within(NO_WAIT);
     }
 
@@ -146,7 +146,7 @@ impl Sink {
     }
 
     /// Lines that could not be written so far.
-    pub(crate) fn lost_lines(&self) -> u64 {
+    pub fn lost_lines(&self) -> u64 {
         self.lost_lines.get()
     }
 }

@@ -1,7 +1,7 @@
 //! The access log: one line a request, in the combined format or as JSON.
 
-use super::sink::{Sink, push_escaped};
-use super::timestamp::{Wall, civil, rfc3339};
+use crate::sink::{Sink, push_escaped};
+use crate::timestamp::{Wall, civil, rfc3339};
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// What is known of an answered request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AccessEntry<'a> {
+pub struct AccessEntry<'a> {
     /// The client's address, or `unix:`.
     pub client: &'a str,
     /// Method and target as received.
@@ -36,7 +36,7 @@ pub(crate) struct AccessEntry<'a> {
 
 /// Writes access entries.
 #[derive(Debug)]
-pub(crate) struct AccessLog {
+pub struct AccessLog {
     sink: Rc<Sink>,
     json: bool,
     /// The spelled second, since thousands of entries share it.
@@ -48,17 +48,17 @@ const MONTHS: [&str; 12] =
 
 impl AccessLog {
     /// A log to `sink`, in JSON or the combined format.
-    pub(crate) fn new(sink: Rc<Sink>, json: bool) -> Self {
+    pub fn new(sink: Rc<Sink>, json: bool) -> Self {
         Self { sink, json, stamp: RefCell::new((u64::MAX, String::new())) }
     }
 
     /// The destination.
-    pub(crate) fn sink(&self) -> &Sink {
+    pub fn sink(&self) -> &Sink {
         &self.sink
     }
 
     /// Writes one entry.
-    pub(crate) fn write(&self, wall: Wall, entry: &AccessEntry<'_>) {
+    pub fn write(&self, wall: Wall, entry: &AccessEntry<'_>) {
         if self.json {
             self.sink.line(|out| write_json(out, wall, entry));
             return;
