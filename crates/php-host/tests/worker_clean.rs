@@ -604,7 +604,7 @@ fn signals_alarms_limits_and_priority() {
     put_back(
         "",
         "pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1])",
-        "(function () { pcntl_sigprocmask(SIG_BLOCK, [], $old); return $old; })()",
+        "(function () { pcntl_sigprocmask(SIG_UNBLOCK, [SIGCONT], $old); return $old; })()",
     );
     put_back(
         "",
