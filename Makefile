@@ -62,8 +62,8 @@ hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour),
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
 		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
 
-flooders: ## What a flood from within PHP or from outside costs another app, as a table.
-	OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
+flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
 		--test-threads 1 | grep -o '[^.]*probes.*'
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
