@@ -15,6 +15,7 @@ pub struct Account {
     most_connections: usize,
     requests: Cell<usize>,
     channels: Cell<usize>,
+    lookups: Rc<()>,
 }
 
 impl Account {
@@ -27,7 +28,13 @@ impl Account {
             most_connections,
             requests: Cell::new(0),
             channels: Cell::new(0),
+            lookups: Rc::default(),
         })
+    }
+
+    /// What each of its lookups of names has a share of while it is under way.
+    pub(crate) fn lookups(&self) -> &Rc<()> {
+        &self.lookups
     }
 
     pub(crate) fn enter(self: &Rc<Self>) -> Result<Share, Error> {

@@ -4,6 +4,7 @@
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
 //! time-out, whatever the peer does.
 
+use crate::account::Account;
 use crate::channel::{Channel, Destination};
 use crate::connection::{self, Broken, Connection};
 use crate::counters::Counters;
@@ -352,7 +353,8 @@ impl Client {
     ) -> Result<Transport, Failed> {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
-        self.reach(url.host(), url.port(), url.origin(), wish, until_ms).await
+        let account = request.account.as_ref();
+        self.reach(url.host(), url.port(), url.origin(), wish, account, until_ms).await
     }
 
     /// Connects for another protocol than HTTP, until `until_ms` (monotonic).
@@ -362,7 +364,7 @@ impl Client {
     pub async fn dial(&self, to: &Destination, until_ms: u64) -> Result<Channel, Error> {
         let wish = to.tls_verified.map(|verify| Wish { verify, http2: false });
         let name = format!("{}:{}", to.host, to.port);
-        match self.reach(&to.host, to.port, &name, wish, until_ms).await {
+        match self.reach(&to.host, to.port, &name, wish, None, until_ms).await {
             Ok(transport) => Ok(Channel::new(transport, Vec::new(), None)),
             Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
         }
@@ -375,13 +377,14 @@ impl Client {
         port: u16,
         name: &str,
         wish: Option<Wish>,
+        account: Option<&Rc<Account>>,
         until_ms: u64,
     ) -> Result<Transport, Failed> {
         let late = || {
             let message = format!("no connection to {name} in time");
             Failed::Finally(Error::new(Kind::Timeout, message))
         };
-        let addresses = with_deadline(until_ms, self.names.resolve(host)).await;
+        let addresses = with_deadline(until_ms, self.names.resolve(host, account)).await;
         let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
         let socket = self.socket(name).map_err(Failed::Finally)?;
         let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
