@@ -290,10 +290,11 @@ impl Begun {
         turn: &Turn,
         app: &App,
     ) -> Answered {
-        let Self { head, body, response, timeout_ms, is_buffered } = self;
+        let Self { head, body, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
             return relay::whole(connection, turn, &head, &body).await;
         }
+        response.count_as_response();
         let gateway = &connection.gateway;
         let disk = is_buffered.then(|| Disk {
             folder: gateway.spool_folder.clone(),

@@ -80,6 +80,8 @@ pub(crate) struct UpstreamStatus {
     pub requests: u64,
     /// Those that are under way.
     pub under_way: usize,
+    /// Those of them whose answer has begun and counts among `upstream.responses`.
+    pub responses: usize,
     /// Connections that were made.
     pub connections: u64,
     /// Requests over a connection that was there already.
@@ -97,14 +99,15 @@ pub(crate) struct UpstreamStatus {
 impl UpstreamStatus {
     fn of(client: &Client) -> Self {
         let counters = client.counters();
-        let (idle, under_way) = client.gauges();
+        let gauges = client.gauges();
         let failures = counters.failures().filter(|(_, count)| *count > 0);
         Self {
             requests: counters.requests,
-            under_way,
+            under_way: gauges.under_way,
+            responses: gauges.responses,
             connections: counters.connections,
             reused: counters.reused,
-            idle,
+            idle: gauges.idle,
             redirects: counters.redirects,
             retries: counters.retries,
             failures: failures.map(|(kind, count)| (kind.word(), count)).collect(),

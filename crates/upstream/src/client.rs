@@ -7,7 +7,7 @@
 use crate::account::Account;
 use crate::channel::{Channel, Destination};
 use crate::connection::{self, Broken, Connection};
-use crate::counters::Counters;
+use crate::counters::{Counters, Gauges};
 use crate::error::{Error, Kind};
 use crate::host::{Host, HostLimits};
 use crate::http2::{self, Multiplexed};
@@ -37,6 +37,8 @@ const REDIRECT_BODY_BYTES: usize = 64 * 1024;
 pub struct Settings {
     /// Requests that may be under way to one host.
     pub requests_per_host: usize,
+    /// Responses of one host that may be under way beside them.
+    pub responses_per_host: usize,
     /// Requests that may wait for one of them to end.
     pub waiting_per_host: usize,
     /// How long they wait.
@@ -55,6 +57,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             requests_per_host: 1024,
+            responses_per_host: 4096,
             waiting_per_host: 1024,
             wait_ms: 1_000,
             connections: 16_384,
@@ -168,12 +171,16 @@ impl Client {
         *self.counters.borrow()
     }
 
-    /// Connections that wait for a request, and requests under way, over all hosts.
-    pub fn gauges(&self) -> (usize, usize) {
+    /// What there is now, over all hosts.
+    pub fn gauges(&self) -> Gauges {
         let hosts = self.hosts.borrow();
-        hosts.values().fold((0, 0), |(idle, under_way), host| {
-            (idle + host.idle_count(), under_way + host.under_way())
-        })
+        let mut gauges = Gauges::default();
+        for host in hosts.values() {
+            gauges.idle += host.idle_count();
+            gauges.under_way += host.under_way();
+            gauges.responses += host.responses();
+        }
+        gauges
     }
 
     pub(crate) fn count(&self, add: impl FnOnce(&mut Counters)) {
@@ -438,9 +445,10 @@ impl Client {
         host
     }
 
-    fn host_limits(&self) -> HostLimits {
+    pub(crate) fn host_limits(&self) -> HostLimits {
         HostLimits {
-            under_way: self.settings.requests_per_host,
+            requests: self.settings.requests_per_host,
+            responses: self.settings.responses_per_host,
             waiting: self.settings.waiting_per_host,
             wait_ms: self.settings.wait_ms,
             idle: self.settings.idle_per_host,
