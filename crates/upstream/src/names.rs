@@ -2,8 +2,8 @@
 //!
 //! Called before each connection. Invariants: `getaddrinfo(3)` runs on a thread of its own and
 //! once a name at a time, however many wait for it; there are so many threads and no more, and one
-//! account has a part of them, since a name server may keep each for a long time; failures are not
-//! remembered.
+//! account has a part of them, since a name server may keep each for a long time: others wait;
+//! failures are not remembered.
 
 use crate::account::Account;
 use crate::error::{Error, Kind};
@@ -19,9 +19,9 @@ use std::task::Poll;
 /// `getaddrinfo(3)` does not tell how long an answer holds, so not long.
 const REMEMBERED_MS: u64 = 10_000;
 /// Names that are asked for at a time.
-const LOOKUPS_MAX: usize = 512;
+const LOOKUPS_MAX: usize = 256;
 /// Those among them of one account.
-const LOOKUPS_PER_ACCOUNT: usize = 128;
+const LOOKUPS_PER_ACCOUNT: usize = 32;
 /// Beyond this many names, those that no longer hold are forgotten.
 const NAMES_KEPT: usize = 256;
 
@@ -33,6 +33,8 @@ pub(crate) struct Names {
     known: RefCell<HashMap<Box<str>, Rc<Lookup>>>,
     /// Each lookup that is under way has one of these.
     under_way: Rc<()>,
+    /// Tasks that wait for one of them to end.
+    waiting: Rc<RefCell<Vec<TaskId>>>,
 }
 
 /// One question, under way or answered.
@@ -62,7 +64,17 @@ impl Names {
         if let Some(address) = literal_address(host) {
             return Ok(Rc::new([address]));
         }
-        let lookup = self.lookup(host, account)?;
+        let lookup = poll_fn(|_| match self.lookup(host, account) {
+            Some(lookup) => Poll::Ready(lookup),
+            None => {
+                let (mut waiting, task) = (self.waiting.borrow_mut(), current_task());
+                if !waiting.contains(&task) {
+                    waiting.push(task);
+                }
+                Poll::Pending
+            }
+        })
+        .await;
         let found = poll_fn(|_| match &*lookup.answer.borrow() {
             Some((found, _)) => Poll::Ready(found.clone()),
             None => {
@@ -74,11 +86,12 @@ impl Names {
         found.map_err(|why| Error::new(Kind::Resolve, format!("{host} has no address: {why}")))
     }
 
-    fn lookup(&self, host: &str, account: Option<&Rc<Account>>) -> Result<Rc<Lookup>, Error> {
+    /// `None` as long as there are too many.
+    fn lookup(&self, host: &str, account: Option<&Rc<Account>>) -> Option<Rc<Lookup>> {
         let now_ms = now_ms();
         let mut known = self.known.borrow_mut();
         if let Some(lookup) = known.get(host).filter(|lookup| lookup.is_fresh(now_ms)) {
-            return Ok(lookup.clone());
+            return Some(lookup.clone());
         }
         let share = (self.under_way.clone(), account.map(|account| account.lookups().clone()));
         // The one that the owner has, and the one just taken.
@@ -86,8 +99,7 @@ impl Names {
         if is_too_much(&share.0, LOOKUPS_MAX)
             || share.1.as_ref().is_some_and(|share| is_too_much(share, LOOKUPS_PER_ACCOUNT))
         {
-            let message = format!("{host} is not asked for: too many names are, without an answer");
-            return Err(Error::new(Kind::Busy, message));
+            return None;
         }
         if known.len() >= NAMES_KEPT {
             known.retain(|_, lookup| lookup.is_fresh(now_ms));
@@ -95,11 +107,13 @@ impl Names {
         let lookup = Rc::new(Lookup::default());
         known.insert(host.into(), lookup.clone());
         let asked = ask(host.to_owned(), lookup.clone());
+        let waiting = self.waiting.clone();
         spawn(async move {
             asked.await;
             drop(share);
+            waiting.take().into_iter().for_each(wake);
         });
-        Ok(lookup)
+        Some(lookup)
     }
 }
 
@@ -124,16 +138,15 @@ mod tests {
     use std::pin::pin;
     use std::task::Context;
 
-    /// Asks for so many names, without time for an answer; how many were refused. They are such as
+    /// Asks for so many names, without time for an answer; how many are under way then. They are such as
     /// `inet_aton(3)` takes, so no name server is asked.
-    fn refused(names: &Names, account: Option<&Rc<Account>>, count: usize, kind: &str) -> usize {
+    fn under_way(names: &Names, account: Option<&Rc<Account>>, count: usize, kind: u8) -> usize {
         let mut context = Context::from_waker(std::task::Waker::noop());
-        let ask = |number: &usize| {
+        for number in 0..count {
             let host = format!("127.{kind}.{number}");
-            let asked = pin!(names.resolve(&host, account)).poll(&mut context);
-            matches!(asked, Poll::Ready(Err(error)) if error.kind == Kind::Busy)
-        };
-        (0..count).filter(ask).count()
+            assert!(pin!(names.resolve(&host, account)).poll(&mut context).is_pending());
+        }
+        Rc::strong_count(&names.under_way) - 1
     }
 
     #[test]
@@ -141,15 +154,11 @@ mod tests {
         run(async {
             let names = Names::default();
             let (one, other) = (Account::new("a", 1, 1), Account::new("b", 1, 1));
-            assert_eq!(refused(&names, Some(&one), LOOKUPS_PER_ACCOUNT + 5, "1"), 5);
-            assert_eq!(refused(&names, Some(&one), LOOKUPS_PER_ACCOUNT, "1"), 0, "the same");
-            assert_eq!(refused(&names, Some(&other), LOOKUPS_PER_ACCOUNT, "2"), 0);
-            let left = LOOKUPS_MAX - 2 * LOOKUPS_PER_ACCOUNT;
-            assert_eq!(refused(&names, None, left + 5, "3"), 5);
-            while Rc::strong_count(&names.under_way) > 1 {
-                outboard_reactor::sleep(1).await;
-            }
-            assert_eq!(refused(&names, Some(&one), 1, "4"), 0);
+            assert_eq!(under_way(&names, Some(&one), 40, 1), LOOKUPS_PER_ACCOUNT);
+            assert_eq!(under_way(&names, Some(&other), 40, 2), 2 * LOOKUPS_PER_ACCOUNT);
+            assert_eq!(under_way(&names, None, LOOKUPS_MAX, 3), LOOKUPS_MAX);
+            let late = names.resolve("127.1.41", Some(&one)).await.unwrap();
+            assert_eq!(late[0], IpAddr::from([127, 1, 0, 41]));
         })
         .unwrap();
     }

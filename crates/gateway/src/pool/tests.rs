@@ -600,6 +600,36 @@ fn a_worker_that_is_due_stays_until_its_successor_is_ready() {
     });
 }
 
+/// An operation that makes the gateway panic costs the worker that asked for it, and nobody else.
+#[test]
+fn an_operation_that_makes_us_panic_costs_its_worker_and_no_other() {
+    #[derive(Debug)]
+    struct Panics;
+    impl Operations for Panics {
+        fn begin(&self, _: Asker, _: &[u8]) {
+            panic!("as a defect would");
+        }
+        fn forget(&self, _: WorkerId) {}
+    }
+    in_loop(async {
+        let pool = pool(1);
+        pool.set_operations(Rc::new(Panics));
+        let (mut asks, mut other) = (Fake::join(&pool, 1), Fake::join(&pool, 2));
+        let exchanges = [submit(&pool), submit(&pool)];
+        let (its_own, of_the_other) = (asks.starts(), other.starts());
+        asks.says(FrameKind::Operation, its_own, b"anything");
+        pool.look(&mut Budget::default());
+        other.answers(of_the_other, b"well");
+        pool.look(&mut Budget::default());
+        assert_eq!(state_of(&pool, &asks), Some(State::Killing));
+        assert_eq!(state_of(&pool, &other), Some(State::Idle));
+        pool.bury(1, None, "was ended by signal 9");
+        let ends = exchanges.map(|exchange| end_of(&exchange));
+        assert!(ends.contains(&COMPLETE), "{ends:?}");
+        assert!(ends.iter().any(|end| matches!(end, Some(End::Failed(_)))), "{ends:?}");
+    });
+}
+
 /// The host checks it as well, but a worker need not be the host.
 #[test]
 fn a_task_with_a_name_of_any_length_is_refused_and_costs_nobody() {
