@@ -17,8 +17,8 @@ use crate::php_head::PhpHead;
 use crate::turn::Turn;
 use outboard_log::{Event, Level};
 use outboard_page_cache::{
-    Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, Response, SILENT_MARKS, Selector,
-    may_be_kept,
+    Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, RARE_IMPLICIT_VARY, Response,
+    Selector, may_be_stored,
 };
 use outboard_reactor::spawn;
 use serde_json::{Value, json};
@@ -262,7 +262,7 @@ impl Sample {
 /// The fields that a page is told apart by beside [`OVERRIDES`].
 fn varies_by(entry: &Entry) -> Vec<String> {
     let marks: &[&str] = match entry.audience() {
-        Audience::Anonymous => &SILENT_MARKS,
+        Audience::Anonymous => &RARE_IMPLICIT_VARY,
         _ => &[],
     };
     entry.variant().names().chain(marks.iter().copied()).map(str::to_owned).collect()
@@ -275,7 +275,7 @@ fn path_of(url: &[u8]) -> &[u8] {
 
 fn is_for_all(head: &PhpHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
-    may_be_kept(Response { status: head.status, fields: Fields(&fields) })
+    may_be_stored(Response { status: head.status, fields: Fields(&fields) })
 }
 
 fn cookies(value: &[u8]) -> impl Iterator<Item = &[u8]> {
