@@ -1,9 +1,10 @@
-//! What is kept on disk: records that are whole or nothing, and the shelf that knows them.
+//! The records on disk and their index.
 
 mod support;
 
+use outboard_http_semantics::Coding;
 use outboard_page_cache::{
-    Coding, Entry, Fields, Key, Selector, Shelf, Store, compressed, decoded, encoded,
+    DiskIndex, Entry, Fields, Key, Selector, Store, compressed, decoded, encoded,
 };
 use proptest::prelude::*;
 use support::{lines, stored};
@@ -20,15 +21,15 @@ fn entry(path: &str, request: &str, size: usize) -> Entry {
 }
 
 #[test]
-fn an_entry_comes_back_with_everything() {
+fn a_decoded_entry_equals_the_encoded_one() {
     let plain = entry("/a?b", "X: 1", 3000);
     let body = compressed(Coding::Gzip, &plain.plain().body).unwrap();
     for entry in [plain.clone(), plain.with_coding(Coding::Gzip, body.into())] {
         let back = decoded(&encoded(&entry)).unwrap();
         assert_eq!(format!("{back:?}"), format!("{entry:?}"));
-        let mut shelf = Shelf::new(1 << 20);
-        shelf.put(1, &back, 100);
-        assert_eq!(shelf.purge(&Selector::Tags(vec![Store::new(1).tag(b"b")])), [1]);
+        let mut index = DiskIndex::new(1 << 20);
+        index.insert(1, &back, 100);
+        assert_eq!(index.purge(&Selector::Tags(vec![Store::new(1).tag(b"b")])), [1]);
     }
 }
 
@@ -67,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn a_cut_purge_is_taken_for_one_of_everything() {
+fn a_truncated_purge_selects_everything() {
     let bytes = Selector::url(b"/a").encoded();
     for length in 1..bytes.len() {
         assert_eq!(Selector::decoded(&bytes[..length]), Some((Selector::All, &b""[..])));
@@ -75,22 +76,22 @@ fn a_cut_purge_is_taken_for_one_of_everything() {
 }
 
 #[test]
-fn files_go_when_they_are_replaced_purged_or_too_old_for_the_budget() {
-    let mut shelf = Shelf::new(300);
-    assert_eq!(shelf.put(1, &entry("/a", "X: 1", 1), 100), [0_u64; 0]);
-    assert_eq!(shelf.put(2, &entry("/a", "X: 2", 1), 100), [0_u64; 0]);
-    assert_eq!(shelf.put(3, &entry("/a", "X: 1", 2), 100), [1]);
-    assert_eq!(shelf.put(4, &entry("/b", "", 1), 150), [2]);
-    assert_eq!((shelf.len(), shelf.used_bytes()), (2, 250));
-    let found = |shelf: &Shelf, path: &str, wanted: &str| {
+fn files_are_removed_when_replaced_purged_or_evicted() {
+    let mut index = DiskIndex::new(300);
+    assert_eq!(index.insert(1, &entry("/a", "X: 1", 1), 100), [0_u64; 0]);
+    assert_eq!(index.insert(2, &entry("/a", "X: 2", 1), 100), [0_u64; 0]);
+    assert_eq!(index.insert(3, &entry("/a", "X: 1", 2), 100), [1]);
+    assert_eq!(index.insert(4, &entry("/b", "", 1), 150), [2]);
+    assert_eq!((index.len(), index.used_bytes()), (2, 250));
+    let found = |index: &DiskIndex, path: &str, wanted: &str| {
         let (key, request) = (Key::new(true, b"a.test", path.as_bytes()), lines(wanted));
         let rules = Default::default();
-        shelf.find(&key, |one| one.variant().answers(Fields(&request), false, &rules))
+        index.find(&key, |one| one.variant().matches(Fields(&request), false, &rules))
     };
-    assert_eq!(found(&shelf, "/a", "X: 1"), Some(3));
-    assert_eq!(found(&shelf, "/a", "X: 2"), None);
-    assert_eq!(shelf.purge(&Selector::url(b"https://a.test/a")), [3]);
-    assert_eq!(found(&shelf, "/a", "X: 1"), None);
-    assert_eq!(shelf.put(5, &entry("/c", "", 1), 400), [4, 5]);
-    assert!(shelf.is_empty() && shelf.used_bytes() == 0);
+    assert_eq!(found(&index, "/a", "X: 1"), Some(3));
+    assert_eq!(found(&index, "/a", "X: 2"), None);
+    assert_eq!(index.purge(&Selector::url(b"https://a.test/a")), [3]);
+    assert_eq!(found(&index, "/a", "X: 1"), None);
+    assert_eq!(index.insert(5, &entry("/c", "", 1), 400), [4, 5]);
+    assert!(index.is_empty() && index.used_bytes() == 0);
 }

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn ranges(list: &[(u64, u64)]) -> Selection {
-    Selection::Ranges(list.iter().map(|&(start, end)| ByteRange { start, end }).collect())
+fn ranges(list: &[(u64, u64)]) -> RangeSelection {
+    RangeSelection::Ranges(list.iter().map(|&(start, end)| ByteRange { start, end }).collect())
 }
 
 #[test]
@@ -27,35 +27,35 @@ fn range_fields_select_what_section_14_says() {
         ("bytes=0-1,9000-9001,0-8990", ranges(&[(0, 9002)])),
         ("bytes=5-10,20000-", ranges(&[(5, 11)])),
         ("bytes=1-2,,4000-4001,", ranges(&[(1, 3), (4000, 4002)])),
-        ("bytes=10000-", Selection::Unsatisfiable),
-        ("bytes=10000-,-0", Selection::Unsatisfiable),
-        ("bytes=-0", Selection::Unsatisfiable),
-        ("bytes=99999999999999999999999999-", Selection::Unsatisfiable),
+        ("bytes=10000-", RangeSelection::Unsatisfiable),
+        ("bytes=10000-,-0", RangeSelection::Unsatisfiable),
+        ("bytes=-0", RangeSelection::Unsatisfiable),
+        ("bytes=99999999999999999999999999-", RangeSelection::Unsatisfiable),
         ("bytes=0-99999999999999999999999999", ranges(&[(0, 10000)])),
         ("bytes=-99999999999999999999999999", ranges(&[(0, 10000)])),
-        ("bytes=5-4", Selection::Whole),
-        ("bytes=5-4,0-1", Selection::Whole),
-        ("bytes=-", Selection::Whole),
-        ("bytes=", Selection::Whole),
-        ("bytes=,", Selection::Whole),
-        ("bytes=1", Selection::Whole),
-        ("bytes=a-b", Selection::Whole),
-        ("bytes=+1-2", Selection::Whole),
-        ("bytes=1 - 2", Selection::Whole),
-        ("bytes=1-2-3", Selection::Whole),
-        ("bytes", Selection::Whole),
-        ("items=0-1", Selection::Whole),
-        ("", Selection::Whole),
+        ("bytes=5-4", RangeSelection::Whole),
+        ("bytes=5-4,0-1", RangeSelection::Whole),
+        ("bytes=-", RangeSelection::Whole),
+        ("bytes=", RangeSelection::Whole),
+        ("bytes=,", RangeSelection::Whole),
+        ("bytes=1", RangeSelection::Whole),
+        ("bytes=a-b", RangeSelection::Whole),
+        ("bytes=+1-2", RangeSelection::Whole),
+        ("bytes=1 - 2", RangeSelection::Whole),
+        ("bytes=1-2-3", RangeSelection::Whole),
+        ("bytes", RangeSelection::Whole),
+        ("items=0-1", RangeSelection::Whole),
+        ("", RangeSelection::Whole),
     ] {
-        assert_eq!(select(field.as_bytes(), 10000), expected, "{field:?}");
+        assert_eq!(select_ranges(field.as_bytes(), 10000), expected, "{field:?}");
     }
 }
 
 #[test]
 fn an_empty_representation_has_no_ranges() {
-    assert_eq!(select(b"bytes=0-", 0), Selection::Unsatisfiable);
-    assert_eq!(select(b"bytes=-0", 0), Selection::Unsatisfiable);
-    assert_eq!(select(b"bytes=-5", 0), Selection::Whole);
+    assert_eq!(select_ranges(b"bytes=0-", 0), RangeSelection::Unsatisfiable);
+    assert_eq!(select_ranges(b"bytes=-0", 0), RangeSelection::Unsatisfiable);
+    assert_eq!(select_ranges(b"bytes=-5", 0), RangeSelection::Whole);
 }
 
 #[test]
@@ -65,10 +65,13 @@ fn too_many_specs_are_ignored() {
         format!("bytes={}", specs.join(","))
     };
     assert!(
-        matches!(select(field(32).as_bytes(), 1 << 20), Selection::Ranges(list) if list.len() == 32)
+        matches!(select_ranges(field(32).as_bytes(), 1 << 20), RangeSelection::Ranges(list) if list.len() == 32)
     );
-    assert_eq!(select(field(33).as_bytes(), 1 << 20), Selection::Whole);
-    assert_eq!(select(format!("bytes=0-1{}", ",".repeat(40)).as_bytes(), 100), Selection::Whole);
+    assert_eq!(select_ranges(field(33).as_bytes(), 1 << 20), RangeSelection::Whole);
+    assert_eq!(
+        select_ranges(format!("bytes=0-1{}", ",".repeat(40)).as_bytes(), 100),
+        RangeSelection::Whole
+    );
 }
 
 fn spec() -> impl Strategy<Value = String> {
@@ -98,7 +101,7 @@ proptest! {
 }
 
 fn check(field: &[u8], size: u64) -> Result<(), TestCaseError> {
-    if let Selection::Ranges(ranges) = select(field, size) {
+    if let RangeSelection::Ranges(ranges) = select_ranges(field, size) {
         prop_assert!(!ranges.is_empty() && ranges.len() <= SPECS_MAX);
         for (index, range) in ranges.iter().enumerate() {
             prop_assert!(range.start < range.end && range.end <= size);
@@ -106,7 +109,12 @@ fn check(field: &[u8], size: u64) -> Result<(), TestCaseError> {
                 prop_assert!(!range.nearly_touches(*other));
             }
         }
-        prop_assert!(ranges.iter().map(|range| range.len()).sum::<u64>() <= size);
+        prop_assert!(ranges.iter().map(|range| range.length()).sum::<u64>() <= size);
     }
     Ok(())
+}
+
+#[test]
+fn content_range_names_the_last_byte() {
+    assert_eq!(ByteRange { start: 0, end: 10 }.content_range(100), "bytes 0-9/100");
 }

@@ -1,21 +1,22 @@
-//! What passes the cache by before anything is looked up.
+//! Requests that bypass the cache.
 
 use outboard_http1::Method;
 use outboard_page_cache::{
-    CookieRules, Field, Fields, Guard, NamePattern, Policy, Reason, Request, RequestFacts, Visitor,
+    BypassRules, CookieRules, Field, Fields, NamePattern, Policy, Reason, Request, RequestFacts,
+    Visitor,
 };
 
 mod support;
 
-fn guard() -> Guard {
+fn guard() -> BypassRules {
     let patterns = |texts: &[&str]| texts.iter().map(|text| NamePattern::new(text)).collect();
-    Guard {
+    BypassRules {
         cookies: CookieRules {
             login: patterns(&["wordpress_logged_in_*", "PHPSESSID"]),
-            harmless: patterns(&["_ga*", "consent"]),
+            ignored: patterns(&["_ga*", "consent"]),
         },
-        harmless_fields: patterns(&["x-edge-*"]),
-        admin_paths: patterns(&["/wp-admin/*", "/wp-login.php"]),
+        ignored_fields: patterns(&["x-edge-*"]),
+        bypass_paths: patterns(&["/wp-admin/*", "/wp-login.php"]),
     }
 }
 
@@ -46,7 +47,7 @@ fn only_get_and_head_without_a_body_are_looked_up() {
 }
 
 #[test]
-fn admin_paths_are_never_looked_up() {
+fn bypassed_paths_are_never_looked_up() {
     for path in ["/wp-admin/", "/wp-admin/post.php", "/wp-login.php"] {
         assert_eq!(read(Method::Get, path, &[]).err(), Some(Reason::AdminPath), "{path}");
     }
@@ -56,7 +57,7 @@ fn admin_paths_are_never_looked_up() {
 }
 
 #[test]
-fn cookies_say_who_asks() {
+fn cookies_identify_the_visitor() {
     for (cookie, expected) in [
         ("", Ok(Visitor::Anonymous)),
         ("_ga=1; consent=yes; _gat=1", Ok(Visitor::Anonymous)),
@@ -78,8 +79,8 @@ fn cookies_say_who_asks() {
 }
 
 #[test]
-fn directives_of_requests_can_be_left_unheeded() {
-    let policy = Policy { heeds_requests: false, ..Policy::STANDARD };
+fn directives_of_requests_can_be_ignored() {
+    let policy = Policy { honors_client_cache_control: false, ..Policy::STANDARD };
     let fields = support::lines("Cache-Control: no-cache, max-age=0");
     let request = Request { method: Method::Get, path: b"/", fields: Fields(&fields) };
     let facts = RequestFacts::read(request, &guard(), &policy).unwrap();
@@ -87,7 +88,7 @@ fn directives_of_requests_can_be_left_unheeded() {
 }
 
 #[test]
-fn whoever_sends_what_nobody_knows_is_not_nobody() {
+fn an_unknown_field_identifies_the_visitor() {
     for (line, expected) in [
         ("X-Api-Key: a", true),
         ("X-Auth-Token: a", true),
@@ -111,9 +112,9 @@ fn whoever_sends_what_nobody_knows_is_not_nobody() {
     }
 }
 
-/// As browsers, tools and content delivery networks send them, written down from their documentation.
+/// Fields of browsers, tools and content delivery networks, from their documentation.
 #[test]
-fn browsers_crawlers_and_what_stands_before_the_server_are_nobody_in_particular() {
+fn browsers_crawlers_and_proxies_are_anonymous() {
     for client in include_str!("support/clients.txt").split("\n\n") {
         let fields: Vec<_> = client.lines().filter(|line| !line.starts_with('#')).collect();
         let fields = fields.join("\n");

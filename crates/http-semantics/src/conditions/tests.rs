@@ -4,7 +4,10 @@ const NOW: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const NOW_S: u64 = 784_111_777;
 const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
 const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
-const CURRENT: Validators<'_> = Validators { etag: b"\"abc\"", last_modified_s: Some(NOW_S) };
+const CURRENT: Validators<'_> = Validators {
+    etag: Some(EntityTag { is_weak: false, opaque: b"\"abc\"" }),
+    last_modified: Some(LastModified { unix_s: NOW_S, is_strong: true }),
+};
 
 /// Builds conditions from `name: value` lines.
 fn request<'a>(lines: &'a [(&'a str, &'a str)]) -> Conditions<'a> {
@@ -26,7 +29,8 @@ fn request<'a>(lines: &'a [(&'a str, &'a str)]) -> Conditions<'a> {
 
 #[test]
 fn conditions_are_evaluated_in_the_order_of_section_13_2_2() {
-    use Verdict::{NotModified, PreconditionFailed, Ranged, Whole};
+    use Outcome::{NotModified, PreconditionFailed, Whole};
+    const RANGED: Outcome<'_> = Outcome::Ranged(b"bytes=0-1");
     for (lines, expected) in [
         (&[][..], Whole),
         // Step 1: If-Match compares strongly.
@@ -68,11 +72,11 @@ fn conditions_are_evaluated_in_the_order_of_section_13_2_2() {
         (&[("match", "\"x\""), ("none-match", "\"abc\"")], PreconditionFailed),
         (&[("match", "\"abc\""), ("none-match", "\"abc\"")], NotModified),
         // Step 5: If-Range.
-        (&[("range", "bytes=0-1")], Ranged),
-        (&[("range", "bytes=0-1"), ("if-range", "\"abc\"")], Ranged),
+        (&[("range", "bytes=0-1")], RANGED),
+        (&[("range", "bytes=0-1"), ("if-range", "\"abc\"")], RANGED),
         (&[("range", "bytes=0-1"), ("if-range", "W/\"abc\"")], Whole),
         (&[("range", "bytes=0-1"), ("if-range", "\"x\"")], Whole),
-        (&[("range", "bytes=0-1"), ("if-range", NOW)], Ranged),
+        (&[("range", "bytes=0-1"), ("if-range", NOW)], RANGED),
         (&[("range", "bytes=0-1"), ("if-range", BEFORE)], Whole),
         (&[("range", "bytes=0-1"), ("if-range", AFTER)], Whole),
         (&[("range", "bytes=0-1"), ("if-range", "")], Whole),
@@ -80,30 +84,47 @@ fn conditions_are_evaluated_in_the_order_of_section_13_2_2() {
         (&[("range", "bytes=0-1"), ("none-match", "\"abc\"")], NotModified),
         (&[("range", "bytes=0-1"), ("match", "\"x\"")], PreconditionFailed),
     ] {
-        assert_eq!(evaluate(&request(lines), CURRENT), expected, "{lines:?}");
+        assert_eq!(request(lines).evaluate(CURRENT), expected, "{lines:?}");
     }
 }
 
 #[test]
 fn range_is_ignored_on_head() {
     let conditions = Conditions { is_head: true, ..request(&[("range", "bytes=0-1")]) };
-    assert_eq!(evaluate(&conditions, CURRENT), Verdict::Whole);
+    assert_eq!(conditions.evaluate(CURRENT), Outcome::Whole);
 }
 
 #[test]
 fn without_a_modification_time_dates_are_ignored() {
-    let undated = Validators { last_modified_s: None, ..CURRENT };
+    let undated = Validators { last_modified: None, ..CURRENT };
     for lines in [
         &[("since", AFTER)][..],
         &[("unmodified", BEFORE)],
         &[("range", "bytes=0-1"), ("if-range", NOW)],
     ] {
-        assert_eq!(evaluate(&request(lines), undated), Verdict::Whole, "{lines:?}");
+        assert_eq!(request(lines).evaluate(undated), Outcome::Whole, "{lines:?}");
     }
 }
 
 #[test]
 fn bytes_that_are_not_text_are_no_date() {
     let conditions = Conditions { if_modified_since: Some(b"\xff\xfe"), ..Conditions::default() };
-    assert_eq!(evaluate(&conditions, CURRENT), Verdict::Whole);
+    assert_eq!(conditions.evaluate(CURRENT), Outcome::Whole);
+}
+
+#[test]
+fn a_weak_validator_never_selects_a_range() {
+    let weak = Validators {
+        etag: Some(EntityTag { is_weak: true, opaque: b"\"abc\"" }),
+        last_modified: Some(LastModified { unix_s: NOW_S, is_strong: false }),
+    };
+    for validator in ["W/\"abc\"", "\"abc\"", NOW] {
+        let lines = [("range", "bytes=0-1"), ("if-range", validator)];
+        assert_eq!(request(&lines).evaluate(weak), Outcome::Whole, "{validator}");
+    }
+    assert_eq!(request(&[("since", NOW)]).evaluate(weak), Outcome::NotModified);
+    assert_eq!(
+        request(&[("none-match", "*")]).evaluate(Validators::default()),
+        Outcome::NotModified
+    );
 }

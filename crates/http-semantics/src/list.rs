@@ -1,15 +1,19 @@
-//! Comma-separated lists and the pieces of their elements (RFC 9110 5.6). Pure; called by the
-//! parsers of the fields. Invariant: a comma or semicolon inside of a quoted string separates
-//! nothing.
+//! Comma-separated lists and the parts of their elements (RFC 9110 5.6). Pure; called by the parsers
+//! of fields. Invariant: a comma or semicolon inside of a quoted string does not separate.
 
-/// The elements of a list, without white space around them; empty ones are left out
-/// (RFC 9110 5.6.1.2).
-pub(crate) fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The trimmed elements of a list; empty ones are skipped (RFC 9110 5.6.1.2).
+///
+/// ```
+/// use outboard_http_semantics::list;
+///
+/// assert!(list::elements(b"a, b=\"c, d\",").eq([&b"a"[..], b"b=\"c, d\""]));
+/// ```
+pub fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     split(list, b',').filter(|element| !element.is_empty())
 }
 
 /// The text between separators that stand outside of quoted strings, trimmed.
-pub(crate) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+pub fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
@@ -19,7 +23,7 @@ pub(crate) fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where the first `wanted` outside of a quoted string stands; the length of the text if nowhere.
+/// The position of the first `wanted` outside of a quoted string, or the length of the text.
 fn unquoted(text: &[u8], wanted: u8) -> usize {
     let mut quoted = false;
     let mut escaped = false;
@@ -36,7 +40,7 @@ fn unquoted(text: &[u8], wanted: u8) -> usize {
 }
 
 /// An element's name and its argument as written, if it has one.
-pub(crate) fn name_and_argument(element: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub fn name_and_argument(element: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'=', element) {
         Some(at) => (element[..at].trim_ascii_end(), Some(&element[at + 1..])),
         None => (element, None),
@@ -44,14 +48,14 @@ pub(crate) fn name_and_argument(element: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// Whether the text is a token (RFC 9110 5.6.2).
-pub(crate) fn is_token(text: &[u8]) -> bool {
+pub fn is_token(text: &[u8]) -> bool {
     let is_tchar = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !text.is_empty() && text.iter().all(is_tchar)
 }
 
-/// What a quoted string or a token says; `None` for anything else, and for a quoted string with
+/// The text of a token or quoted string; `None` for anything else, and for a quoted string with
 /// escapes, which no argument of a cache directive needs.
-pub(crate) fn argument_text(argument: &[u8]) -> Option<&[u8]> {
+pub fn argument_text(argument: &[u8]) -> Option<&[u8]> {
     match argument {
         [b'"', inner @ .., b'"'] => {
             (!inner.contains(&b'"') && !inner.contains(&b'\\')).then_some(inner)
@@ -69,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_in_quoted_strings_separate_nothing() {
+    fn commas_in_quoted_strings_do_not_separate() {
         assert_eq!(of(r#"a, b="c, d" ,, e"#), ["a", r#"b="c, d""#, "e"]);
         assert_eq!(of(r#"a="\",", b"#), [r#"a="\",""#, "b"]);
         assert_eq!(of(r#"a="b, c"#), [r#"a="b, c"#]);

@@ -1,22 +1,30 @@
-//! Byte ranges: RFC 9110 section 14. Pure; called by [`crate::plan`]. Every range that leaves here
-//! lies inside of the representation, and no two overlap or nearly touch.
+//! Byte ranges (RFC 9110 14). Pure. Every selected range lies inside of the representation, and no
+//! two overlap or nearly touch.
 
-/// More specs than this make the field a nuisance, and it is ignored (RFC 9110 section 17.15).
+/// A field with more specs is ignored as abuse (RFC 9110 17.15).
 const SPECS_MAX: usize = 32;
 
-/// Ranges closer than about one part header are cheaper sent together (section 15.3.7.2).
+/// Ranges closer than about one part header are cheaper sent together (RFC 9110 15.3.7.2).
 const GAP_BYTES: u64 = 128;
 
-/// `start..end` in bytes, never empty.
+/// Bytes `start..end` of a representation; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ByteRange {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+pub struct ByteRange {
+    /// The first byte.
+    pub start: u64,
+    /// The byte after the last one.
+    pub end: u64,
 }
 
 impl ByteRange {
-    pub(crate) fn len(self) -> u64 {
+    /// Length in bytes, at least 1.
+    pub fn length(self) -> u64 {
         self.end - self.start
+    }
+
+    /// The value of Content-Range in a representation of `size` bytes (RFC 9110 14.4).
+    pub fn content_range(self, size: u64) -> String {
+        format!("bytes {}-{}/{size}", self.start, self.end - 1)
     }
 
     fn nearly_touches(self, other: Self) -> bool {
@@ -25,10 +33,10 @@ impl ByteRange {
     }
 }
 
-/// What a Range field asks for.
+/// What a Range field selects.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Selection {
-    /// The field is to be ignored: another unit, malformed, or abusive.
+pub enum RangeSelection {
+    /// Everything: the field is ignored as another unit, malformed or abusive.
     Whole,
     /// One range or several, in the order of the request.
     Ranges(Vec<ByteRange>),
@@ -36,32 +44,40 @@ pub(crate) enum Selection {
     Unsatisfiable,
 }
 
-/// Reads a Range field against a representation of `size` bytes.
-pub(crate) fn select(field: &[u8], size: u64) -> Selection {
-    let Some(specs) = byte_specs(field) else { return Selection::Whole };
+/// Selects the ranges of a representation of `size` bytes.
+///
+/// ```
+/// use outboard_http_semantics::{ByteRange, RangeSelection, select_ranges};
+///
+/// let last_ten = ByteRange { start: 90, end: 100 };
+/// assert_eq!(select_ranges(b"bytes=-10", 100), RangeSelection::Ranges(vec![last_ten]));
+/// assert_eq!(select_ranges(b"bytes=100-", 100), RangeSelection::Unsatisfiable);
+/// ```
+pub fn select_ranges(field: &[u8], size: u64) -> RangeSelection {
+    let Some(specs) = byte_specs(field) else { return RangeSelection::Whole };
     let mut ranges = Vec::new();
     let mut count = 0;
     for spec in specs.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-        // Empty list elements are allowed (section 5.6.1.2), in reasonable number.
+        // Empty list elements are allowed (RFC 9110 5.6.1.2), in reasonable number.
         count += 1;
         if count > SPECS_MAX {
-            return Selection::Whole;
+            return RangeSelection::Whole;
         }
         if spec.is_empty() {
             continue;
         }
         match Spec::parse(spec) {
-            None => return Selection::Whole,
-            // The suffix of nothing is satisfiable and empty, and no Content-Range can say so.
-            Some(Spec::Suffix(length)) if size == 0 && length > 0 => return Selection::Whole,
+            None => return RangeSelection::Whole,
+            // A suffix of empty content is satisfiable, and no Content-Range can express it.
+            Some(Spec::Suffix(length)) if size == 0 && length > 0 => return RangeSelection::Whole,
             Some(spec) => ranges.extend(spec.within(size)),
         }
     }
     match coalesced(ranges) {
-        ranges if !ranges.is_empty() => Selection::Ranges(ranges),
-        // Nothing but commas is malformed rather than unsatisfiable.
-        _ if specs.iter().all(|byte| matches!(byte, b',' | b' ' | b'\t')) => Selection::Whole,
-        _ => Selection::Unsatisfiable,
+        ranges if !ranges.is_empty() => RangeSelection::Ranges(ranges),
+        // A list of nothing but commas is malformed rather than unsatisfiable.
+        _ if specs.iter().all(|byte| matches!(byte, b',' | b' ' | b'\t')) => RangeSelection::Whole,
+        _ => RangeSelection::Unsatisfiable,
     }
 }
 
@@ -102,7 +118,7 @@ impl Spec {
     }
 }
 
-/// `1*DIGIT`; what does not fit is as good as infinite.
+/// `1*DIGIT`; a number that does not fit is as good as infinite.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -112,21 +128,21 @@ fn number(digits: &[u8]) -> Option<u64> {
     }))
 }
 
-/// Joins ranges that overlap or nearly touch; a joined range takes the place of the earliest.
+/// Joins ranges that overlap or nearly touch; a joined range takes the place of its earliest part.
 fn coalesced(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
-    let mut kept: Vec<ByteRange> = Vec::with_capacity(ranges.len());
+    let mut joined: Vec<ByteRange> = Vec::with_capacity(ranges.len());
     for mut range in ranges {
-        let mut place = kept.len();
-        // Growing may bring the range in touch with one that was passed, so start again each time.
-        while let Some(index) = kept.iter().position(|other| other.nearly_touches(range)) {
-            let other = kept.remove(index);
+        let mut place = joined.len();
+        // A grown range may touch one that was passed already, so each search starts over.
+        while let Some(index) = joined.iter().position(|other| other.nearly_touches(range)) {
+            let other = joined.remove(index);
             range =
                 ByteRange { start: range.start.min(other.start), end: range.end.max(other.end) };
             place = place.min(index);
         }
-        kept.insert(place.min(kept.len()), range);
+        joined.insert(place.min(joined.len()), range);
     }
-    kept
+    joined
 }
 
 #[cfg(test)]
