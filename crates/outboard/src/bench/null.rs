@@ -48,9 +48,9 @@ pub(super) fn run(arguments: &NullArguments) -> Result<u8, Stop> {
 fn text(closed: &Summary, open: &Summary, rate: f64) -> String {
     let lag = |quantile| report::time(open.lag.value_at_quantile(quantile));
     let mut out = format!(
-        "The generator by itself: 1 thread, {} connections, against a server that costs next to \
-         nothing.\n\n  ceiling       {} requests/s in a closed loop\n  cost          {:.2} µs of CPU \
-         a request\n  pacing        at {rate}/s: {:.2} % sent; late by 50 %: {}, 99 %: {}, max: {}\n  \
+        "The generator by itself: 1 thread, {} connections, against a server with almost \
+         no cost.\n\n  ceiling       {} requests/s in a closed loop\n  cost          {:.2} µs of CPU \
+         per request\n  pacing        at {rate}/s: {:.2} % sent; late by 50 %: {}, 99 %: {}, max: {}\n  \
          latency       at {rate}/s: 50 %: {}, 99 %: {} (the floor of all measurements here)\n",
         closed.connections,
         report::count(closed.rate() as u64),
