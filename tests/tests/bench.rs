@@ -337,7 +337,8 @@ fn results_are_written_in_every_format() {
     assert_eq!(read("csv").lines().count(), intervals + 1);
     assert!(read("hgrm").contains("#[Mean"), "{}", read("hgrm"));
     assert!(read("html").contains("<svg"), "{}", read("html"));
-    let sum: f64 = (0..intervals).map(|at| number(&result, &format!("/intervals/{at}/responses"))).sum();
+    let sum: f64 =
+        (0..intervals).map(|at| number(&result, &format!("/intervals/{at}/responses"))).sum();
     assert_eq!(sum, number(&result, "/responses"));
 }
 
