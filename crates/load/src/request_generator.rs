@@ -1,30 +1,30 @@
-//! [`Wording`]: which request comes next for a user, its bytes, and what its answer changes.
+//! [`RequestGenerator`]: renders the next request of a user and advances it by the response.
 //!
-//! One per thread. A step that is the same each time is made into bytes once, and sent without
-//! being copied; all others are filled for each sending.
+//! One per thread. A step whose requests are all equal is rendered once and sent without a copy;
+//! others are rendered for each sending.
 
-use crate::answer::Answer;
 use crate::codec;
 use crate::connection::Connection;
 use crate::failures::Failure;
+use crate::key_distribution::KeyDistribution;
 use crate::keys::Keys;
 use crate::message::Message;
 use crate::plan::{Feed, Plan, Step};
 use crate::random::Random;
+use crate::response::Response;
 use crate::template::Source;
 use crate::user::User;
 use crate::worker::Share;
-use crate::zipf::Draw;
 
 struct Prepared<'p> {
     step: &'p Step,
     message: Message,
-    /// The bytes, when they are always the same.
+    /// The bytes, if they are always the same.
     fixed: Option<Vec<u8>>,
 }
 
-/// The scripts as one thread plays them.
-pub(crate) struct Wording<'p> {
+/// The scripts as one thread executes them.
+pub(crate) struct RequestGenerator<'p> {
     plan: &'p Plan,
     scripts: Vec<Vec<Prepared<'p>>>,
     weights: u64,
@@ -32,21 +32,20 @@ pub(crate) struct Wording<'p> {
     next_seq: u64,
     stride: u64,
     keys: Keys,
-    /// Of each feed: how a row is drawn, and the next where they come in order.
-    rows: Vec<(Draw, u64)>,
+    /// For each feed: the distribution of random rows, and the next row in order.
+    rows: Vec<(KeyDistribution, u64)>,
     bytes: Vec<u8>,
 }
 
-impl<'p> Wording<'p> {
+impl<'p> RequestGenerator<'p> {
     pub(crate) fn new(plan: &'p Plan, share: Share) -> Self {
         let scripts = plan
             .scripts
             .iter()
             .map(|script| script.steps.iter().map(|step| Prepared::new(step, plan)).collect());
-        let rows = plan
-            .feeds
-            .iter()
-            .map(|feed| (Draw::new(feed.rows.len() as u64, plan.zipf), share.thread as u64));
+        let rows = plan.feeds.iter().map(|feed| {
+            (KeyDistribution::new(feed.rows.len() as u64, plan.zipf), share.thread as u64)
+        });
         Self {
             plan,
             scripts: scripts.collect(),
@@ -60,14 +59,14 @@ impl<'p> Wording<'p> {
         }
     }
 
-    /// A user at the beginning of a script.
+    /// A user at the start of a script.
     pub(crate) fn new_user(&mut self) -> User {
         let mut user = User::default();
         self.start_over(&mut user);
         user
     }
 
-    /// Begins a script: chosen by weight, without cookies, with new rows of the feeds.
+    /// Starts a script, chosen by weight, without cookies and with new rows of the feeds.
     pub(crate) fn start_over(&mut self, user: &mut User) {
         user.step = 0;
         if self.scripts.len() > 1 {
@@ -75,8 +74,8 @@ impl<'p> Wording<'p> {
         }
         user.cookies.clear();
         user.values.clear();
-        for (feed, (draw, next)) in self.plan.feeds.iter().zip(&mut self.rows) {
-            let row = take_row(feed, draw, next, self.stride, &mut self.random);
+        for (feed, (distribution, next)) in self.plan.feeds.iter().zip(&mut self.rows) {
+            let row = take_row(feed, distribution, next, self.stride, &mut self.random);
             feed.columns.iter().zip(row).for_each(|(name, value)| user.set(name, value));
         }
     }
@@ -91,7 +90,7 @@ impl<'p> Wording<'p> {
         chosen.unwrap_or(0)
     }
 
-    /// Sends the user's next request in his lane of the connection.
+    /// Sends the user's next request in its lane of the connection.
     pub(crate) fn send(
         &mut self,
         user: &mut User,
@@ -121,18 +120,22 @@ impl<'p> Wording<'p> {
         }
     }
 
-    /// Takes the answer into account; gives what was wrong with it, and how long the user thinks.
-    pub(crate) fn advance(&mut self, user: &mut User, answer: &Answer) -> (Option<Failure>, u64) {
+    /// Applies the response and returns its failure, if any, and the think time.
+    pub(crate) fn advance(
+        &mut self,
+        user: &mut User,
+        response: &Response,
+    ) -> (Option<Failure>, u64) {
         let steps = &self.scripts[user.script];
         let step = steps[user.step].step;
-        let failure = answer.judge(&step.expect);
+        let failure = response.judge(&step.expect);
         let think_ns = think_ns(step, &mut self.random);
         if self.scripts.len() == 1 && steps.len() == 1 && self.plan.feeds.is_empty() {
             return (failure, think_ns);
         }
-        answer.cookies.iter().for_each(|cookie| user.keep_cookie(cookie));
+        response.cookies.iter().for_each(|cookie| user.set_cookie(cookie));
         let missed = step.captures.iter().filter(|capture| {
-            let found = capture.pattern.captures(&answer.body);
+            let found = capture.pattern.captures(&response.body);
             let found = found.and_then(|groups| groups.get(1).or_else(|| groups.get(0)));
             let Some(found) = found else { return true };
             user.set(&capture.name, &String::from_utf8_lossy(found.as_bytes()));
@@ -164,15 +167,15 @@ impl<'p> Prepared<'p> {
     }
 }
 
-/// The next row of a feed: at random, or every `stride`th, as other threads take those between.
+/// The next row of a feed: random, or every `stride`th, since other threads use those between.
 fn take_row<'f>(
     feed: &'f Feed,
-    draw: &Draw,
+    distribution: &KeyDistribution,
     next: &mut u64,
     stride: u64,
     random: &mut Random,
 ) -> &'f [String] {
-    let at = if feed.random { draw.next(random) } else { *next % feed.rows.len() as u64 };
+    let at = if feed.random { distribution.next(random) } else { *next % feed.rows.len() as u64 };
     *next += stride;
     &feed.rows[at as usize]
 }

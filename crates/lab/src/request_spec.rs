@@ -1,7 +1,7 @@
-//! One kind of request that a client sends, and what its answer has to be.
+//! One kind of request that a client sends, with the expected response.
 //!
-//! Experiments make them, [`crate::generator`] sends them. Invariant: the same ask is sent to every
-//! stack of a comparison.
+//! Created by experiments, sent by [`crate::generator`]. Invariant: every stack of a comparison
+//! gets the same request.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::http::HOST;
 
 /// A request.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct RequestSpec {
     path: String,
     host: String,
     headers: String,
     method: &'static str,
     body: Option<&'static str>,
     is_filled: bool,
-    /// The length that a good answer's body has; `None`: any.
+    /// The length of a good response's body; `None` for any.
     pub length_bytes: Option<usize>,
-    /// The body that a good answer has; `None`: any.
-    pub answer: Option<Arc<[u8]>>,
+    /// The body of a good response; `None` for any.
+    pub response: Option<Arc<[u8]>>,
 }
 
-impl Ask {
-    /// A GET of a path, its query included.
+impl RequestSpec {
+    /// A GET of a path with its query.
     pub fn get(path: &str) -> Self {
         Self {
             path: path.into(),
@@ -35,14 +35,14 @@ impl Ask {
             body: None,
             is_filled: false,
             length_bytes: None,
-            answer: None,
+            response: None,
         }
     }
 
     /// A POST of a form.
     pub fn post(path: &str, form: &'static str) -> Self {
-        let ask = Self { method: "POST", body: Some(form), ..Self::get(path) };
-        ask.header("Content-Type: application/x-www-form-urlencoded")
+        let request = Self { method: "POST", body: Some(form), ..Self::get(path) };
+        request.header("Content-Type: application/x-www-form-urlencoded")
     }
 
     /// A PUT of bytes.
@@ -50,45 +50,45 @@ impl Ask {
         Self { method: "PUT", body: Some(body), ..Self::get(path) }
     }
 
-    /// A command of Redis's protocol: its arguments as a path, and the last as a body, if it has one.
+    /// A Redis command: its arguments as a path, and the last one as a body, if any.
     pub fn command(name: &'static str, arguments: &str, last: Option<&'static str>) -> Self {
         Self { method: name, body: last, ..Self::get(arguments) }
     }
 
-    /// With the places of the generator's templates in its path filled, `{key}` for one.
+    /// With the placeholders of its path filled, such as `{key}`.
     pub fn filled(self) -> Self {
         Self { is_filled: true, ..self }
     }
 
-    /// Of another host than that of all stacks.
+    /// For another host than the common one.
     pub fn to_host(self, host: &str) -> Self {
         Self { host: host.into(), ..self }
     }
 
-    /// With one more header line.
+    /// With another header line.
     pub fn header(mut self, line: &str) -> Self {
         self.headers.push_str(line);
         self.headers.push_str("\r\n");
         self
     }
 
-    /// An answer of any other length counts as failed.
+    /// A response of any other length counts as failed.
     pub fn expecting(self, length_bytes: usize) -> Self {
         Self { length_bytes: Some(length_bytes), ..self }
     }
 
-    /// An answer with any other body counts as failed.
+    /// A response with any other body counts as failed.
     pub fn expecting_body(self, body: &[u8]) -> Self {
-        Self { answer: Some(body.into()), ..self.expecting(body.len()) }
+        Self { response: Some(body.into()), ..self.expecting(body.len()) }
     }
 
-    /// What is asked for.
+    /// The requested path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The request in the generator's terms, with `?id=N` appended when it is to be numbered.
-    pub fn request(&self, is_numbered: bool) -> Request {
+    /// The request for the generator, with `?id=N` appended if it is numbered.
+    pub fn render(&self, is_numbered: bool) -> Request {
         let mut path = match self.is_filled {
             true => Template::parse(&self.path).expect("the lab's own templates are closed"),
             false => Template::literal(self.path.as_str()),
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn a_form_carries_its_length() {
-        let ask = Ask::post("/form", "a=1&b=2").header("Cookie: c=3");
-        let text = String::from_utf8(ask.bytes()).expect("ASCII");
+        let request = RequestSpec::post("/form", "a=1&b=2").header("Cookie: c=3");
+        let text = String::from_utf8(request.bytes()).expect("ASCII");
         assert!(text.starts_with("POST /form HTTP/1.1\r\n"), "{text}");
         assert!(text.contains("Cookie: c=3\r\nContent-Length: 7\r\n\r\na=1&b=2"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! [`Promise`]: what a result must keep, such as `p99<50ms`.
+//! [`Threshold`]: a condition on a result, such as `p99<50ms`.
 
 use crate::report;
 use crate::summary::Summary;
@@ -11,42 +11,42 @@ enum Measure {
     MeanLatency,
     /// Share of failed requests.
     Failures,
-    /// Answers a second.
+    /// Responses per second.
     Rate,
-    /// The server's CPU time for a request, in µs.
+    /// The server's CPU time per request, in µs.
     ServerCpu,
 }
 
 /// A bound on one measure of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Promise {
+pub struct Threshold {
     text: String,
     measure: Measure,
     is_upper: bool,
     bound: f64,
 }
 
-/// Why a text is no promise.
+/// Why a text is no threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidPromise(String);
+pub struct InvalidThreshold(String);
 
-impl fmt::Display for InvalidPromise {
+impl fmt::Display for InvalidThreshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is no promise; such are p99<50ms, p99.9<1s, mean<5ms, max<2s, errors<0.1%, \
+            "{:?} is not a threshold; examples are p99<50ms, p99.9<1s, mean<5ms, max<2s, errors<0.1%, \
              rate>1000 and cpu<400us",
             self.0
         )
     }
 }
 
-impl std::error::Error for InvalidPromise {}
+impl std::error::Error for InvalidThreshold {}
 
-impl Promise {
-    /// Reads `MEASURE<BOUND` or `MEASURE>BOUND`.
-    pub fn parse(text: &str) -> Result<Self, InvalidPromise> {
-        Self::read(text).ok_or_else(|| InvalidPromise(text.to_owned()))
+impl Threshold {
+    /// Parses `MEASURE<BOUND` or `MEASURE>BOUND`.
+    pub fn parse(text: &str) -> Result<Self, InvalidThreshold> {
+        Self::read(text).ok_or_else(|| InvalidThreshold(text.to_owned()))
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -76,16 +76,16 @@ impl Promise {
         Some(Self { text: text.to_owned(), measure, is_upper, bound })
     }
 
-    /// Whether the result keeps it. A measure that was not taken keeps nothing.
-    pub fn is_kept(&self, summary: &Summary) -> bool {
+    /// Whether the result meets it. A measure that was not taken meets nothing.
+    pub fn is_met(&self, summary: &Summary) -> bool {
         let value = self.value(summary);
         value.is_some_and(
             |value| if self.is_upper { value < self.bound } else { value > self.bound },
         )
     }
 
-    /// What was measured, in words.
-    pub fn found(&self, summary: &Summary) -> String {
+    /// The measured value for users.
+    pub fn measured(&self, summary: &Summary) -> String {
         let Some(value) = self.value(summary) else { return "not measured".to_owned() };
         match self.measure {
             Measure::Latency(_) | Measure::MeanLatency => report::time(value as u64),
@@ -107,14 +107,14 @@ impl Promise {
     }
 }
 
-/// The promise as it was written.
-impl fmt::Display for Promise {
+/// The threshold as it was written.
+impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-/// Reads a number with one of the units; each multiplies it.
+/// Parses a number with one of the units, which multiplies it.
 fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     units.iter().find_map(|(unit, factor)| {
         let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
@@ -131,27 +131,27 @@ mod tests {
         let plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
         let mut slice = Slice::new(false);
         (1..=100).for_each(|ms| slice.latency.saturating_record(ms * 1_000_000));
-        slice.answers = 100;
+        slice.responses = 100;
         slice.sent = 100;
         Summary { seconds: 2.0, ..Summary::of(&plan, &slice, Vec::new(), Vec::new(), None) }
     }
 
     #[test]
-    fn a_promise_is_kept_within_its_bound_and_broken_beyond() {
-        let kept = |text| Promise::parse(text).expect("a promise").is_kept(&summary());
+    fn a_threshold_is_met_within_its_bound() {
+        let met = |text| Threshold::parse(text).expect("a threshold").is_met(&summary());
         for text in ["p50<60ms", "p99.9<0.2s", "mean<51ms", "errors<0.1%", "rate>49", "max < 101ms"]
         {
-            assert!(kept(text), "{text}");
+            assert!(met(text), "{text}");
         }
         for text in ["p50<40ms", "p90<80000us", "rate>=51/s", "cpu<1000us"] {
-            assert!(!kept(text), "{text}");
+            assert!(!met(text), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_promise_is_refused_with_examples() {
+    fn an_invalid_threshold_is_rejected_with_examples() {
         for text in ["p99", "p101<5ms", "p99<5", "speed<5ms", "p99<-5ms", ""] {
-            let error = Promise::parse(text).expect_err(text).to_string();
+            let error = Threshold::parse(text).expect_err(text).to_string();
             assert!(error.contains("p99<50ms"), "{error}");
         }
     }

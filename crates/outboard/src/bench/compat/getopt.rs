@@ -1,32 +1,32 @@
-//! [`OldFlags`]: the arguments of a tool of old, by getopt(3)'s rules.
+//! [`GetoptArgs`]: arguments parsed by the rules of getopt(3).
 
-use super::Stop;
+use crate::bench::Stop;
 
-/// How a tool spells its flags.
-pub(super) struct Spelling {
+/// The flags of a tool.
+pub(super) struct GetoptSpec {
     /// Short flags; one with a value is followed by `:`.
     pub(super) short: &'static str,
-    /// Long flags and the short ones that they stand for.
+    /// Long flags with their short equivalents.
     pub(super) long: &'static [(&'static str, char)],
 }
 
-/// What was given, in order.
-pub(super) struct OldFlags {
+/// The given flags and words, in order.
+pub(super) struct GetoptArgs {
     flags: Vec<(char, String)>,
     words: Vec<String>,
 }
 
-impl OldFlags {
-    /// Reads `arguments`.
-    pub(super) fn read(spelling: &Spelling, arguments: &[String]) -> Result<Self, Stop> {
+impl GetoptArgs {
+    /// Parses `arguments`.
+    pub(super) fn read(spec: &GetoptSpec, arguments: &[String]) -> Result<Self, Stop> {
         let mut read = Self { flags: Vec::new(), words: Vec::new() };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut next = || arguments.next().cloned();
             if let Some(long) = argument.strip_prefix("--") {
-                read.long(spelling, long, &mut next)?;
+                read.long(spec, long, &mut next)?;
             } else if let Some(short) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-                read.short(spelling, short, &mut next)?;
+                read.short(spec, short, &mut next)?;
             } else {
                 read.words.push(argument.clone());
             }
@@ -36,7 +36,7 @@ impl OldFlags {
 
     fn long(
         &mut self,
-        spelling: &Spelling,
+        spec: &GetoptSpec,
         text: &str,
         next: &mut dyn FnMut() -> Option<String>,
     ) -> Result<(), Stop> {
@@ -44,9 +44,9 @@ impl OldFlags {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
         };
-        let known = spelling.long.iter().find(|(long, _)| *long == name);
-        let flag = known.ok_or_else(|| Stop::mistake(format!("--{name} is not known here")))?.1;
-        let value = match (spelling.takes_value(flag), value) {
+        let known = spec.long.iter().find(|(long, _)| *long == name);
+        let flag = known.ok_or_else(|| Stop::mistake(format!("--{name} is not supported")))?.1;
+        let value = match (spec.takes_value(flag), value) {
             (Some(true), None) => next().ok_or_else(|| missing(&format!("--{name}")))?,
             (_, value) => value.unwrap_or_default(),
         };
@@ -57,13 +57,13 @@ impl OldFlags {
     /// `-kc10` is `-k -c 10`.
     fn short(
         &mut self,
-        spelling: &Spelling,
+        spec: &GetoptSpec,
         text: &str,
         next: &mut dyn FnMut() -> Option<String>,
     ) -> Result<(), Stop> {
         for (at, flag) in text.char_indices() {
-            match spelling.takes_value(flag) {
-                None => return Err(Stop::mistake(format!("-{flag} is not known here"))),
+            match spec.takes_value(flag) {
+                None => return Err(Stop::mistake(format!("-{flag} is not supported"))),
                 Some(false) => self.flags.push((flag, String::new())),
                 Some(true) => {
                     let rest = &text[at + flag.len_utf8()..];
@@ -95,7 +95,7 @@ impl OldFlags {
         self.all(flag).last()
     }
 
-    /// The last value of a flag, as `read` understands it.
+    /// The last value of a flag, parsed by `read`.
     pub(super) fn parsed<T>(
         &self,
         flag: char,
@@ -104,11 +104,11 @@ impl OldFlags {
         let Some(value) = self.value(flag) else { return Ok(None) };
         let value = read(value);
         let wrong =
-            || Stop::mistake(format!("-{flag}: {} is no good", self.value(flag).unwrap_or("")));
+            || Stop::mistake(format!("-{flag}: {} is invalid", self.value(flag).unwrap_or("")));
         value.ok_or_else(wrong).map(Some)
     }
 
-    /// The only word that is no flag.
+    /// The only word that is not a flag.
     pub(super) fn url(&self) -> Result<&str, Stop> {
         match self.words.as_slice() {
             [url] => Ok(url),
@@ -118,7 +118,7 @@ impl OldFlags {
     }
 }
 
-impl Spelling {
+impl GetoptSpec {
     /// Whether a flag takes a value; `None` for one that does not exist.
     fn takes_value(&self, flag: char) -> Option<bool> {
         let at = self.short.find(flag).filter(|_| flag != ':')?;
@@ -134,12 +134,12 @@ fn missing(flag: &str) -> Stop {
 mod tests {
     use super::*;
 
-    const SPELLING: Spelling =
-        Spelling { short: "kc:H:", long: &[("clients", 'c'), ("keep", 'k')] };
+    const SPELLING: GetoptSpec =
+        GetoptSpec { short: "kc:H:", long: &[("clients", 'c'), ("keep", 'k')] };
 
-    fn read(words: &[&str]) -> Result<OldFlags, String> {
+    fn read(words: &[&str]) -> Result<GetoptArgs, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        OldFlags::read(&SPELLING, &words).map_err(|Stop(_, why)| why)
+        GetoptArgs::read(&SPELLING, &words).map_err(|Stop(_, why)| why)
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_mistake() {
+    fn unknown_flags_are_rejected() {
         for words in [&["-x"][..], &["--none"], &["-c"], &["-:"]] {
             assert!(read(words).is_err(), "{words:?}");
         }

@@ -1,4 +1,4 @@
-//! One side of `lab ab`: what the user wants measured, and how it becomes a [`Stack`].
+//! One variant of `lab ab`: parsed from the command line and started as a [`Stack`].
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use crate::listener;
 use crate::outboard::{Outboard, Setup};
 use crate::stack::Stack;
 
-/// What to measure.
+/// A server to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Side {
-    /// A server that runs already.
+pub enum Variant {
+    /// A server that already runs.
     Url {
         /// Host and port.
         authority: String,
-        /// The path asked for.
+        /// The requested path.
         path: String,
     },
-    /// One of the lab's stacks, serving the folder.
+    /// One of the lab's stacks, serving the directory.
     Stack(Kind),
-    /// An outboard binary, serving the folder.
+    /// An outboard binary, serving the directory.
     Binary(PathBuf),
-    /// A shell command that serves on `{port}`, the folder being `{root}`.
+    /// A shell command that listens on `{port}` and serves `{root}`.
     Command(String),
 }
 
-impl FromStr for Side {
+impl FromStr for Variant {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -64,10 +64,10 @@ impl FromStr for Side {
     }
 }
 
-impl Side {
-    /// Starts it, or finds it. Its stack is called `name`.
+impl Variant {
+    /// Starts or finds it. Its stack is called `name`.
     pub fn start(&self, lab: &mut Lab, name: &'static str, root: &Path) -> Result<Stack> {
-        lab.side = name;
+        lab.variant = name;
         let stack = match self {
             Self::Url { authority, .. } => running(lab, name, authority),
             Self::Stack(kind) => kind.start(lab, root),
@@ -77,11 +77,11 @@ impl Side {
             }
             Self::Command(command) => by_command(lab, name, command, root),
         };
-        lab.side = "";
+        lab.variant = "";
         Ok(Stack { name, ..stack? })
     }
 
-    /// Host and path to ask for.
+    /// Host and path to request.
     pub fn target<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match self {
             Self::Url { authority, path } => (authority, path),
@@ -90,8 +90,8 @@ impl Side {
     }
 }
 
-/// Processes that listen on this machine are found by their port; those of others cannot be, and
-/// then there is no CPU to tell.
+/// Processes on this machine are found by their port. Those on other machines are unknown, and then
+/// there is no CPU time.
 fn running(lab: &mut Lab, name: &str, authority: &str) -> Result<Stack> {
     let unknown = || Error::Unexpected { who: authority.into(), what: "no such address".into() };
     let address: SocketAddr = authority
@@ -100,7 +100,7 @@ fn running(lab: &mut Lab, name: &str, authority: &str) -> Result<Stack> {
         .and_then(|mut addresses| addresses.next())
         .ok_or_else(unknown)?;
     let group = Group::attached(lab, name, listener::owners(address));
-    Stack { name: "", address, group }.await_answer()
+    Stack { name: "", address, group }.await_response()
 }
 
 fn by_command(lab: &mut Lab, name: &str, command: &str, root: &Path) -> Result<Stack> {
@@ -111,7 +111,7 @@ fn by_command(lab: &mut Lab, name: &str, command: &str, root: &Path) -> Result<S
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(format!("exec {command}"));
     group.start(lab, &shell)?;
-    Stack { name: "", address, group }.await_answer()
+    Stack { name: "", address, group }.await_response()
 }
 
 #[cfg(test)]
@@ -120,17 +120,17 @@ mod tests {
 
     #[test]
     fn a_side_is_told_by_its_form() {
-        let url = |authority: &str, path: &str| Side::Url {
+        let url = |authority: &str, path: &str| Variant::Url {
             authority: authority.into(),
             path: path.into(),
         };
         assert_eq!("http://localhost:8080/a?b=1".parse(), Ok(url("localhost:8080", "/a?b=1")));
         assert_eq!("http://localhost".parse(), Ok(url("localhost:80", "/")));
-        assert_eq!("nginx-fpm".parse(), Ok(Side::Stack(Kind::NginxFpm)));
-        assert_eq!("/bin/sh".parse(), Ok(Side::Binary("/bin/sh".into())));
+        assert_eq!("nginx-fpm".parse(), Ok(Variant::Stack(Kind::NginxFpm)));
+        assert_eq!("/bin/sh".parse(), Ok(Variant::Binary("/bin/sh".into())));
         let command = "my-server --port {port}";
-        assert_eq!(command.parse(), Ok(Side::Command(command.into())));
-        assert!("no-such-thing".parse::<Side>().is_err());
-        assert!("https://localhost/".parse::<Side>().is_err());
+        assert_eq!(command.parse(), Ok(Variant::Command(command.into())));
+        assert!("no-such-thing".parse::<Variant>().is_err());
+        assert!("https://localhost/".parse::<Variant>().is_err());
     }
 }

@@ -1,10 +1,11 @@
-//! What `/proc` says of processes: parents, start times, CPU clocks, proportional memory.
+//! Processes as `/proc` shows them: parents, start times, CPU time, proportional memory (proc(5)).
 //!
-//! Read-only snapshots, taken by [`crate::group`] (accounting, ending) and by the experiments
-//! that look for workers. A process that vanishes between two reads is simply not there.
+//! Used for the CPU time of the server, for profiles, and by the lab. A process that ends between two
+//! reads is missing in the snapshot.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::Path;
 
 /// A process id as `/proc` spells it.
 pub type Pid = u32;
@@ -13,22 +14,22 @@ pub type Pid = u32;
 /// architecture that Rust builds for.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// One line of `/proc/PID/stat`, as far as the lab needs it (proc(5)).
+/// One line of `/proc/PID/stat`, as far as it is needed (proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     /// Process id.
     pub pid: Pid,
     /// The command name, at most 15 bytes.
     pub name: String,
-    /// Dead, and waiting only for its parent to notice.
+    /// It has ended, and its parent has not waited for it yet.
     pub zombie: bool,
     /// Parent process id.
     pub parent: Pid,
-    /// User and system time, its own and that of the children it has reaped, in µs.
+    /// User and system time in µs, including that of reaped children.
     pub cpu_us: u64,
-    /// The part of it that its reaped children spent.
+    /// The part of reaped children.
     pub ended_children_us: u64,
-    /// Start time in ticks since boot: with the pid it names one process for ever.
+    /// Start time in ticks since boot: together with the pid this identifies a process.
     pub started_ticks: u64,
 }
 
@@ -60,12 +61,12 @@ impl Process {
     }
 }
 
-/// What the children of this process that have ended had spent, in µs, exact to 10 ms.
+/// CPU time of this process's reaped children in µs, exact to 10 ms.
 pub fn ended_children_us() -> u64 {
     Process::read(std::process::id()).map_or(0, |own| own.ended_children_us)
 }
 
-/// What the living threads of a process have spent, in µs, exact to the µs (`schedstat`, Linux's
+/// CPU time of the living threads of a process in µs, exact to the µs (`schedstat`, Linux's
 /// Documentation/scheduler/sched-stats.rst).
 pub fn threads_us(pid: Pid) -> u64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -76,7 +77,7 @@ pub fn threads_us(pid: Pid) -> u64 {
     spent_ns.sum::<u64>() / 1_000
 }
 
-/// What kind of process bears a name: workers that are told apart by a number are one.
+/// The kind of process with this name: numbered workers are one kind.
 pub fn kind_of(name: &str) -> String {
     match name.split_once('/') {
         Some((app, number)) if number.parse::<u32>().is_ok() => format!("{app} worker"),
@@ -84,7 +85,7 @@ pub fn kind_of(name: &str) -> String {
     }
 }
 
-/// All processes at one moment.
+/// A snapshot of all processes.
 pub struct ProcessTable(HashMap<Pid, Process>);
 
 impl ProcessTable {
@@ -109,7 +110,7 @@ impl ProcessTable {
         self.0.get(&pid)
     }
 
-    /// The roots that still live and everything below them.
+    /// The living roots and all their descendants.
     pub fn tree(&self, roots: impl IntoIterator<Item = Pid>) -> HashSet<Pid> {
         let mut found = HashSet::new();
         let mut open: Vec<Pid> = roots.into_iter().filter(|pid| self.0.contains_key(pid)).collect();
@@ -127,6 +128,14 @@ impl ProcessTable {
 pub fn children(parent: Pid) -> Vec<Pid> {
     let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
     list.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// User and system time of all processes, past and present, of a control group in µs; `None` when
+/// the directory is no group (cgroups(7)).
+pub fn cgroup_cpu_us(directory: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(directory.join("cpu.stat")).ok()?;
+    let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    usage.trim().parse().ok()
 }
 
 /// Proportional set size of one process in bytes; 0 when it is gone or may not be read.

@@ -1,49 +1,49 @@
-//! [`Moment`]: what one interval of a run came to.
+//! [`Interval`]: the results of one interval of a run.
 //!
-//! Made by `run` while it goes on; the time series of a summary is a list of them.
+//! Created by `run` as it proceeds; a summary has a list of them as its time series.
 
 use crate::failures::Failures;
 use crate::recorder::Slice;
 
 /// One interval of the time series.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Moment {
-    /// When it began, in seconds from the beginning of the run.
+pub struct Interval {
+    /// Its start, in seconds since the start of the run.
     pub at_seconds: f64,
-    /// How long it was.
+    /// Its length.
     pub seconds: f64,
-    /// Requests sent in it.
+    /// Requests sent.
     pub sent: u64,
-    /// Whole answers, of any status.
-    pub answers: u64,
-    /// Of these, refusals: 429 or 503.
+    /// Complete responses of any status.
+    pub responses: u64,
+    /// Responses among them with status 429 or 503.
     pub refused: u64,
     /// Requests that failed.
     pub failures: Failures,
     /// Bytes of bodies.
     pub body_bytes: u64,
-    /// Latency that half of the requests had at most, in ns.
+    /// Median latency in ns.
     pub p50_ns: u64,
-    /// Latency that 99 % had at most.
+    /// 99th percentile of latency.
     pub p99_ns: u64,
-    /// The highest latency.
+    /// Highest latency.
     pub max_ns: u64,
-    /// Time of service that 99 % had at most: from when they were sent.
+    /// 99th percentile of service time, which counts from sending.
     pub service_p99_ns: u64,
-    /// Requests in flight at its end.
+    /// Requests in flight at the end of the interval.
     pub in_flight: u64,
-    /// Requests that were due and had no connection, at worst.
+    /// The largest number of requests that were due and had no connection.
     pub backlog_max: u64,
 }
 
-impl Moment {
+impl Interval {
     pub(crate) fn of(slice: &Slice, at_seconds: f64, seconds: f64) -> Self {
         let service = slice.service.as_ref().unwrap_or(&slice.latency);
         Self {
             at_seconds,
             seconds,
             sent: slice.sent,
-            answers: slice.answers,
+            responses: slice.responses,
             refused: slice.refused,
             failures: slice.failures,
             body_bytes: slice.body_bytes,
@@ -56,8 +56,8 @@ impl Moment {
         }
     }
 
-    /// Answers a second.
+    /// Responses per second.
     pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 { self.responses as f64 / self.seconds } else { 0.0 }
     }
 }

@@ -1,6 +1,6 @@
-//! [`Folded`]: stacks and how often each was seen, in the form that flame graphs are made of.
+//! [`Folded`]: stacks with their counts, the input of flame graphs.
 //!
-//! One stack a line, outermost frame first, frames separated by `;`, then a space and the count.
+//! One stack per line, outermost frame first: frames separated by `;`, a space, the count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,27 +16,27 @@ pub const WAITING: &str = "(waiting)";
 #[serde(transparent)]
 pub struct Folded(pub BTreeMap<String, u64>);
 
-/// How much of all samples a function had.
+/// A function's share of all samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
     /// The function.
     pub name: String,
     /// Share of the samples in which it was innermost.
     pub own: f64,
-    /// Share of those in which it was anywhere.
+    /// Share of the samples in which it occurs.
     pub total: f64,
 }
 
 impl Folded {
-    /// Reads the form; lines that are none are left out.
+    /// Parses folded stacks; other lines are skipped.
     pub fn read(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
         let stacks = lines.filter_map(|(stack, count)| Some((stack, count.parse().ok()?)));
         Self::of(stacks.map(|(stack, count)| (stack.to_owned(), count)))
     }
 
-    /// Reads what `perf script --fields comm,ip,sym` prints: a line with the program's name, a line
-    /// a frame from the innermost on, an empty line.
+    /// Parses the output of `perf script --fields comm,ip,sym`: a line with the program's name, a
+    /// line per frame from the innermost on, an empty line.
     pub fn of_perf(text: &str) -> Self {
         let stacks = text.split("\n\n").filter_map(|sample| {
             let mut lines = sample.trim_matches('\n').lines();
@@ -61,24 +61,24 @@ impl Folded {
         folded
     }
 
-    /// The form itself.
+    /// The folded stacks as text.
     pub fn text(&self) -> String {
         self.0.iter().map(|(stack, count)| format!("{stack} {count}\n")).collect()
     }
 
-    /// All samples.
+    /// The number of samples.
     pub fn samples(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Without the stacks that wait.
+    /// Only the stacks that do not wait.
     pub fn computing(&self) -> Self {
         let waits = |stack: &str| stack.ends_with(WAITING);
         let computing = self.0.iter().filter(|(stack, _)| !waits(stack));
         Self(computing.map(|(stack, count)| (stack.clone(), *count)).collect())
     }
 
-    /// Of one app alone, which is the outermost frame.
+    /// Only the stacks of one app, which is the outermost frame.
     pub fn of_app(&self, app: &str) -> Self {
         let is_its = |stack: &str| stack.split(';').next() == Some(app);
         let its = self.0.iter().filter(|(stack, _)| is_its(stack));
@@ -117,7 +117,7 @@ mod tests {
     const TEXT: &str = "site;{main} /a b.php;App::run 3\nsite;{main} /a b.php;strlen;(waiting) 2\n";
 
     #[test]
-    fn what_is_read_is_written_again() {
+    fn reading_and_writing_are_inverse() {
         let folded = Folded::read(TEXT);
         assert_eq!(folded.text(), TEXT);
         assert_eq!((folded.samples(), folded.computing().samples()), (5, 3));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn perf_tells_the_innermost_frame_first() {
+    fn perf_prints_the_innermost_frame_first() {
         let sample = |worker| format!("app/{worker} \n\t  ffff1 write\n\t  7f00 main\n\n");
         let folded = Folded::of_perf(&[sample(1), sample(2)].concat());
         assert_eq!(folded.text(), "app worker;main;write 2\n");

@@ -1,33 +1,33 @@
-//! [`Answer`]: what is known of the answer to one request, whatever protocol it came in.
+//! [`Response`]: the parsed parts of one response, whatever its protocol.
 //!
-//! Filled by `http1`, `http2`, `fastcgi` and `redis`; judged by the worker. One per connection, used again
-//! and again.
+//! Filled by `http1`, `http2`, `fastcgi` and `redis`; checked by the worker. Each connection reuses
+//! its own.
 
 use crate::failures::Failure;
 use crate::plan::Expect;
 use crate::recorder::First;
 
-/// The parts that somebody will look at are kept; of the others only what is counted.
+/// Only the parts that are used are stored; the rest is counted.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body_bytes: u64,
     /// Whether the connection can take another request.
     pub(crate) keep_alive: bool,
-    /// Whether fields are looked at; it costs a walk through the head.
+    /// Whether header fields are read, which costs a walk through the head.
     pub(crate) wants_fields: bool,
     /// `name=value` of every `Set-Cookie`.
     pub(crate) cookies: Vec<String>,
-    /// What the server calls itself.
+    /// The `Server` field.
     pub(crate) server: String,
     pub(crate) wants_body: bool,
     pub(crate) body: Vec<u8>,
 }
 
-/// More of a body is not kept.
-const BODY_KEPT_BYTES: usize = 16 << 20;
+/// The limit of a stored body.
+const BODY_MAX_BYTES: usize = 16 << 20;
 
-impl Answer {
+impl Response {
     pub(crate) fn clear(&mut self) {
         self.status = 0;
         self.body_bytes = 0;
@@ -38,12 +38,12 @@ impl Answer {
 
     pub(crate) fn take_body(&mut self, bytes: &[u8]) {
         self.body_bytes += bytes.len() as u64;
-        if self.wants_body && self.body.len() < BODY_KEPT_BYTES {
+        if self.wants_body && self.body.len() < BODY_MAX_BYTES {
             self.body.extend_from_slice(bytes);
         }
     }
 
-    /// Notes a field that is looked at.
+    /// Stores a field that is used.
     pub(crate) fn take_field(&mut self, name: &[u8], value: &[u8]) {
         if name.eq_ignore_ascii_case(b"set-cookie") {
             let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
@@ -58,7 +58,7 @@ impl Answer {
         First { status: self.status, body_bytes: self.body_bytes, server }
     }
 
-    /// What is wrong with it, if anything is.
+    /// Why the response is not as expected, if it is not.
     pub(crate) fn judge(&self, expect: &Expect) -> Option<Failure> {
         let is_good = match expect.status {
             Some(status) => self.status == status,
@@ -82,12 +82,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_judged_by_status_then_length_then_body() {
-        let mut answer = Answer { status: 200, wants_body: true, ..Answer::default() };
-        answer.take_body(b"hello");
+    fn a_response_is_checked_by_status_then_length_then_body() {
+        let mut response = Response { status: 200, wants_body: true, ..Response::default() };
+        response.take_body(b"hello");
         let judge = |status, length_bytes, body: Option<&str>| {
             let body_contains = body.map(str::to_owned);
-            answer.judge(&Expect { status, length_bytes, body_contains, ..Expect::default() })
+            response.judge(&Expect { status, length_bytes, body_contains, ..Expect::default() })
         };
         assert_eq!(judge(None, None, None), None);
         assert_eq!(judge(Some(200), Some(5), Some("ell")), None);
@@ -98,10 +98,11 @@ mod tests {
 
     #[test]
     fn a_body_must_be_the_expected_one_to_the_last_byte() {
-        let mut answer = Answer { status: 200, wants_body: true, ..Answer::default() };
-        answer.take_body(b"hello");
-        let judge =
-            |body: &[u8]| answer.judge(&Expect { body_is: Some(body.into()), ..Expect::default() });
+        let mut response = Response { status: 200, wants_body: true, ..Response::default() };
+        response.take_body(b"hello");
+        let judge = |body: &[u8]| {
+            response.judge(&Expect { body_is: Some(body.into()), ..Expect::default() })
+        };
         assert_eq!(judge(b"hello"), None);
         assert_eq!(judge(b"hellO"), Some(Failure::Body));
         assert_eq!(judge(b"hell"), Some(Failure::Body));
@@ -109,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_status_from_400_has_failed_unless_it_was_expected() {
-        let answer = Answer { status: 404, ..Answer::default() };
-        assert_eq!(answer.judge(&Expect::default()), Some(Failure::Status));
-        assert_eq!(answer.judge(&Expect { status: Some(404), ..Expect::default() }), None);
+        let response = Response { status: 404, ..Response::default() };
+        assert_eq!(response.judge(&Expect::default()), Some(Failure::Status));
+        assert_eq!(response.judge(&Expect { status: Some(404), ..Expect::default() }), None);
     }
 }

@@ -1,72 +1,67 @@
 //! A flame graph as nested boxes of HTML: outermost frame on top, as wide as its share of samples.
 //!
-//! Without script: a click on a frame makes its address the page's target, and the style sheet
-//! shows what is below the target over the whole width. Two profiles can be shown in one graph, in
-//! which a frame's colour says in which of them it has the larger share.
+//! It needs no script: a click on a frame makes its address the page's target, and the style sheet
+//! shows what is below the target over the whole width. One graph can show two profiles; a frame's
+//! colour then says in which of them it has the larger share.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::folded::Folded;
-use crate::page::escape;
+use crate::report::{STYLE as PAGE_STYLE, escape};
 
-/// Frames with less of all samples are not drawn.
+/// Frames with a smaller share of all samples are omitted.
 const SHARE_MIN: f64 = 0.001;
 
-/// More frames one in another are not drawn.
+/// Deeper frames are omitted.
 const DEPTH_MAX: usize = 96;
 
 /// Colours of frames in `flame.css`.
 const COLOURS: u32 = 6;
 
-/// From so much difference of its share on, a frame has the fullest colour.
+/// A difference of shares from which a frame has the full colour.
 const DIFFERENCE_MAX: f64 = 0.10;
 
-/// The style sheet that graphs need.
+/// The style sheet of graphs.
 pub const STYLE: &str = include_str!("flame.css");
 
-/// The graph of one profile; `id` tells its frames from those of other graphs of the page.
+/// The graph of one profile; `id` distinguishes its frames from those of other graphs on the page.
 pub fn graph(folded: &Folded, id: &str) -> String {
     draw(&Node::of(folded, &Folded::default()), id, &Look::One)
 }
 
-/// Two profiles in one graph, as wide as the mean of both: what `b` has more of than `a`.
+/// Two profiles in one graph, as wide as the mean of both, coloured by the difference from `a` to
+/// `b`.
 pub fn difference(a: &Folded, b: &Folded, id: &str) -> String {
     draw(&Node::of(a, b), id, &Look::Difference)
 }
 
-/// A page with graphs and nothing from elsewhere: a title, what it says of them, and each graph
-/// with its own title.
+/// A self-contained page with a title, a description and graphs, each with its title.
 pub fn page(title: &str, about: &str, graphs: &[(String, String)]) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{}\n{STYLE}</style>\n<main><header class=\"open\"><h1>{title}</h1>\
-         <p class=\"meta\">{}</p></header>\n",
-        crate::page::STYLE,
+         <style>{PAGE_STYLE}body{{max-width:72rem}}\n{STYLE}</style>\n<main><h1>{title}</h1>\
+         <p class=\"soft\">{}</p>\n",
         escape(about),
         title = escape(title)
     );
     for (title, graph) in graphs {
-        let _ = writeln!(
-            html,
-            "<section><h2>{}</h2><article>{graph}</article></section>",
-            escape(title)
-        );
+        let _ = writeln!(html, "<section><h2>{}</h2>{graph}</section>", escape(title));
     }
     html + "</main>\n"
 }
 
-/// What colours say.
+/// The meaning of colours.
 enum Look {
-    /// Which function it is.
+    /// The function.
     One,
-    /// In which profile it has more.
+    /// The profile in which the frame has more samples.
     Difference,
 }
 
-/// A frame with all that was called from it; counts of both profiles.
+/// A frame with its callees and its counts in both profiles.
 #[derive(Debug, Default)]
 struct Node<'a> {
     counts: [u64; 2],
@@ -89,19 +84,19 @@ impl<'a> Node<'a> {
         root
     }
 
-    /// Its shares of the samples that `root` has.
+    /// Its shares of the samples of `root`.
     fn shares(&self, root: &Self) -> [f64; 2] {
         [0, 1].map(|which| self.counts[which] as f64 / root.counts[which].max(1) as f64)
     }
 
-    /// How much of the graph's width it is: the mean of the profiles that have samples.
+    /// Its share of the graph's width: the mean over the profiles that have samples.
     fn width(&self, root: &Self) -> f64 {
         let profiles = root.counts.iter().filter(|count| **count > 0).count().max(1);
         self.shares(root).iter().sum::<f64>() / profiles as f64
     }
 }
 
-/// Draws frames and gives each a number.
+/// Renders frames and numbers them.
 struct Drawing<'a> {
     root: &'a Node<'a>,
     id: &'a str,
@@ -124,7 +119,7 @@ fn draw(root: &Node<'_>, id: &str, look: &Look) -> String {
         ),
     };
     format!(
-        "<div class=\"flame\"><p class=\"quiet\">{samples}; a click shows what is below, \
+        "<div class=\"flame\"><p>{samples}; a click shows what is below, \
          <a href=\"#{id}\">all of it</a></p><div class=\"row\">{}</div></div>",
         drawing.html
     )
@@ -177,7 +172,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The difference as the share of a colour in the frame's.
+    /// The difference as the share of a colour in the frame's colour.
     fn strength(&self, node: &Node<'_>) -> String {
         let Look::Difference = self.look else { return String::new() };
         let [a, b] = node.shares(self.root);
@@ -187,7 +182,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The same colour for the same name in every graph (FNV-1a).
+/// Maps a name to the same colour in every graph (FNV-1a).
 fn hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -208,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_is_coloured_by_how_much() {
+    fn growth_is_coloured_by_its_amount() {
         let (a, b) = (Folded::read("s;a 9\ns;b 1\n"), Folded::read("s;a 5\ns;b 5\n"));
         let html = difference(&a, &b, "x");
         assert!(

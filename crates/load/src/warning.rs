@@ -1,76 +1,76 @@
-//! [`Doubt`]: why a result should not be believed, found out from the result itself.
+//! [`Warning`]: why a result is not reliable, derived from the result itself.
 //!
-//! A number that was made by the load generator's own limits, by ports running out or by
-//! arithmetic that cannot be is worse than none: who reads the doubts refuses to compare it.
+//! A number that is caused by the load generator's own limits, by ports running out or by
+//! inconsistent counts is worse than none, so callers refuse to compare a result with warnings.
 
 use crate::failures::Failure;
 use crate::plan::Load;
 use crate::summary::Summary;
 use std::fmt;
 
-/// More of its cores than that, and the generator itself is what was measured.
+/// Above this share of its cores, the generator measures itself.
 const CLIENT_SHARE_MAX: f64 = 0.85;
-/// In less time there is nothing to be busy with, or not.
+/// Shorter runs say nothing about CPU use.
 const BUSY_SECONDS_MIN: f64 = 0.1;
-/// The generator's own delay, by its 99th percentile, may be so much.
+/// Limit of the generator's own delay, as its 99th percentile.
 const LAG_NS_MAX: u64 = 1_000_000;
-/// Or this share of the median latency, where that is more.
+/// The same as a share of the median latency; the larger limit applies.
 const LAG_SHARE_MAX: f64 = 0.10;
-/// So much of the schedule must have been sent.
+/// The share of the schedule that must have been sent.
 const RATE_RATIO_MIN: f64 = 0.99;
-/// How far arrival rate times time of service may be from the connections that were busy.
+/// The tolerated difference between rate × service time and the busy connections.
 const LITTLE_TOLERANCE: f64 = 0.05;
-/// Shorter runs have too few requests for the law to show.
+/// Shorter runs have too few requests for Little's law.
 const LITTLE_SECONDS_MIN: f64 = 1.0;
 
-/// One reason not to believe a result.
+/// One reason why a result is not reliable.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Doubt {
-    /// The generator used so large a share of its cores that it was the limit.
+pub enum Warning {
+    /// The generator used so much of its cores that it was the limit.
     ClientBusy {
-        /// 1 is all of its threads, all the time.
+        /// 1 means all threads all the time.
         share: f64,
     },
-    /// The generator sent later than it could have.
+    /// The generator sent later than it should have.
     ClientLate {
-        /// 99 % of requests were sent at most so late.
+        /// 99 % of requests were sent at most this late.
         lag_p99_ns: u64,
-        /// What would have been good enough.
+        /// The limit.
         limit_ns: u64,
     },
-    /// Connections failed because this machine had no port left for them.
+    /// Connections failed because this machine had no free port.
     PortsExhausted {
-        /// How many.
+        /// Their number.
         connections: u64,
     },
-    /// Rate times time of service is not the number of requests in flight (Little's law): some of
-    /// the time is unaccounted for.
+    /// Rate × service time differs from the requests in flight (Little's law), so some of the time
+    /// is unaccounted for.
     Little {
-        /// What was in flight by that product.
+        /// The computed requests in flight.
         found: f64,
-        /// What must have been.
+        /// The actual requests in flight.
         expected: f64,
     },
-    /// The schedule could not be kept: there was always a request waiting for a connection.
+    /// The rate was missed: a request was always waiting for a connection.
     RateMissed {
         /// The share of the schedule that was sent.
         ratio: f64,
     },
-    /// Requests sent are not answers and failures together.
+    /// Requests sent differ from responses and failures together.
     Miscounted {
         /// Requests sent.
         sent: u64,
-        /// Requests that ended in some way.
+        /// Requests that ended.
         ended: u64,
     },
-    /// Nothing was answered at all.
-    NoAnswers,
+    /// There was no response.
+    NoResponses,
 }
 
-impl Doubt {
+impl Warning {
     pub(crate) fn about(summary: &Summary) -> Vec<Self> {
         let found = [
-            Self::no_answers(summary),
+            Self::no_responses(summary),
             Self::ports(summary),
             Self::client_busy(summary),
             Self::client_late(summary),
@@ -81,7 +81,7 @@ impl Doubt {
         found.into_iter().flatten().collect()
     }
 
-    /// A word for it, for programs.
+    /// The name for programs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ClientBusy { .. } => "client-busy",
@@ -90,12 +90,12 @@ impl Doubt {
             Self::Little { .. } => "little",
             Self::RateMissed { .. } => "rate-missed",
             Self::Miscounted { .. } => "miscounted",
-            Self::NoAnswers => "no-answers",
+            Self::NoResponses => "no-responses",
         }
     }
 
-    fn no_answers(summary: &Summary) -> Option<Self> {
-        (summary.answers == 0).then_some(Self::NoAnswers)
+    fn no_responses(summary: &Summary) -> Option<Self> {
+        (summary.responses == 0).then_some(Self::NoResponses)
     }
 
     fn ports(summary: &Summary) -> Option<Self> {
@@ -136,13 +136,13 @@ impl Doubt {
     }
 
     fn miscounted(summary: &Summary) -> Option<Self> {
-        let ended = summary.answers + summary.failures.unanswered() + summary.unfinished;
+        let ended = summary.responses + summary.failures.unanswered() + summary.unfinished;
         // Connections that fail between requests are failures without a request.
         (ended < summary.sent).then_some(Self::Miscounted { sent: summary.sent, ended })
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |ns: u64| ns as f64 / 1e6;
         match self {
@@ -179,7 +179,7 @@ impl fmt::Display for Doubt {
             Self::Miscounted { sent, ended } => {
                 write!(f, "{sent} requests were sent, but {ended} ended: the counts are wrong")
             }
-            Self::NoAnswers => f.write_str("not one request was answered"),
+            Self::NoResponses => f.write_str("not one request was answered"),
         }
     }
 }
@@ -191,11 +191,11 @@ mod tests {
     use crate::schedule::{Arrival, Rate};
     use crate::{Plan, Target};
 
-    /// A closed loop of 64 connections over 10 s that nothing speaks against.
+    /// A reliable closed loop of 64 connections over 10 s.
     fn sound() -> Summary {
         let plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
         let mut slice = Slice::new(false);
-        (slice.sent, slice.answers) = (100_064, 100_000);
+        (slice.sent, slice.responses) = (100_064, 100_000);
         slice.latency.saturating_record_n(6_400_000, 100_000);
         Summary {
             seconds: 10.0,
@@ -207,16 +207,16 @@ mod tests {
     }
 
     fn names(summary: &Summary) -> Vec<&'static str> {
-        summary.doubts().iter().map(Doubt::name).collect()
+        summary.warnings().iter().map(Warning::name).collect()
     }
 
     #[test]
-    fn nothing_speaks_against_a_sound_run() {
+    fn a_reliable_run_has_no_warnings() {
         assert!(names(&sound()).is_empty());
     }
 
     #[test]
-    fn a_generator_at_its_limit_is_not_believed() {
+    fn a_generator_at_its_limit_is_a_warning() {
         assert_eq!(names(&Summary { client_cpu_us: 8_600_000, ..sound() }), ["client-busy"]);
         let mut late = sound();
         late.lag.saturating_record_n(3_000_000, 100);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_was_not_kept_is_not_believed() {
+    fn a_missed_rate_is_a_warning() {
         let rate = Rate::Fixed(10_000.0);
         let load = Load::Open { rate, arrival: Arrival::Even, deadline: None };
         let missed = Summary { load, due: 102_000, unsent: 1936, ..sound() };
@@ -240,15 +240,15 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_that_cannot_be_is_not_believed() {
+    fn inconsistent_counts_are_a_warning() {
         assert_eq!(names(&Summary { in_flight_mean: 50.0, ..sound() }), ["little"]);
-        assert_eq!(names(&Summary { answers: 90_000, ..sound() }), ["miscounted"]);
-        let none = Summary { answers: 0, unfinished: 100_064, ..sound() };
-        assert_eq!(names(&none), ["no-answers"]);
+        assert_eq!(names(&Summary { responses: 90_000, ..sound() }), ["miscounted"]);
+        let none = Summary { responses: 0, unfinished: 100_064, ..sound() };
+        assert_eq!(names(&none), ["no-responses"]);
     }
 
     #[test]
-    fn ports_that_ran_out_are_no_failure_of_the_server() {
+    fn exhausted_ports_are_a_warning() {
         let mut failures = crate::Failures::default();
         failures.add(Failure::Ports);
         assert_eq!(names(&Summary { failures, sent: 100_065, ..sound() }), ["ports-exhausted"]);

@@ -1,28 +1,29 @@
-//! [`Draw`]: which of many is taken next: each as often as the others, or some far more often.
+//! [`KeyDistribution`]: which of many items is drawn next, uniformly or by Zipf's law.
 //!
-//! Used for keys and for the rows of data feeds, one per thread and number of things. Zipf's law by
-//! the method of Gray and others, "Quickly Generating Billion-Record Synthetic Databases" (1994),
-//! which is that of YCSB: the sum is computed once, a number then costs two powers at most.
+//! Used for keys and for the rows of data feeds, one per thread and number of items. Zipf's law is
+//! computed by the method of Gray and others, "Quickly Generating Billion-Record Synthetic
+//! Databases" (1994), which YCSB uses: the sum is computed once, and a number then costs two powers
+//! at most.
 
 use crate::random::Random;
 
 /// The exponent that YCSB uses.
-pub const USUAL: f64 = 0.99;
+pub const DEFAULT_EXPONENT: f64 = 0.99;
 
-/// The sum is computed term by term so far, and by its integral from there on.
+/// The sum is computed term by term up to here, and by its integral beyond.
 const TERMS: u64 = 1 << 20;
 
-/// Has no factor with any number of things below 2^32, so that multiplying by it only permutes.
+/// A multiplier that is coprime to any number of items below 2^32, so that it only permutes them.
 const SCATTER: u128 = 4_294_967_311;
 
-/// A way to draw from `count` things; see the module.
+/// A distribution over `count` items.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Draw {
+pub(crate) enum KeyDistribution {
     Uniform { count: u64 },
     Zipf(Zipf),
 }
 
-impl Draw {
+impl KeyDistribution {
     /// By Zipf's law with this exponent, if one is given.
     pub(crate) fn new(count: u64, exponent: Option<f64>) -> Self {
         match exponent {
@@ -31,7 +32,7 @@ impl Draw {
         }
     }
 
-    /// The next. Those that are taken often stand nowhere near each other.
+    /// The next item. Frequent items are scattered.
     pub(crate) fn next(&self, random: &mut Random) -> u64 {
         match self {
             Self::Uniform { count } => random.below(*count),
@@ -41,7 +42,7 @@ impl Draw {
         }
     }
 
-    /// The next, those that are taken often first.
+    /// The next item, the most frequent first.
     pub(crate) fn rank(&self, random: &mut Random) -> u64 {
         match self {
             Self::Uniform { count } => random.below(*count),
@@ -50,14 +51,14 @@ impl Draw {
     }
 }
 
-/// The numbers that do not change.
+/// The precomputed constants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Zipf {
     count: u64,
     exponent: f64,
     /// Sum of `1 / rank^exponent`.
     sum: f64,
-    /// Of the first two.
+    /// Of the first two items.
     sum_of_two: f64,
     eta: f64,
 }
@@ -97,7 +98,8 @@ mod tests {
     use super::*;
 
     fn counts(count: u64) -> Vec<u32> {
-        let (draw, mut random) = (Draw::new(count, Some(USUAL)), Random::new(7));
+        let (draw, mut random) =
+            (KeyDistribution::new(count, Some(DEFAULT_EXPONENT)), Random::new(7));
         let mut counts = vec![0; count as usize];
         for _ in 0..100_000 {
             counts[draw.rank(&mut random) as usize] += 1;
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn the_second_is_drawn_half_as_often_as_the_first() {
         let counts = counts(1_000);
-        let expected = 100_000.0 / sum(1_000, USUAL);
+        let expected = 100_000.0 / sum(1_000, DEFAULT_EXPONENT);
         let is_near =
             |found: u32, share: f64| (f64::from(found) / expected / share - 1.0).abs() < 0.1;
         assert!(is_near(counts[0], 1.0) && is_near(counts[1], 0.5), "{:?}", &counts[..3]);
@@ -124,15 +126,16 @@ mod tests {
     }
 
     #[test]
-    fn the_integral_goes_on_where_the_terms_end() {
-        let exact: f64 = (1..=2 * TERMS).map(|rank| (rank as f64).powf(-USUAL)).sum();
-        assert!((sum(2 * TERMS, USUAL) / exact - 1.0).abs() < 1e-9);
+    fn the_integral_continues_the_sum() {
+        let exact: f64 = (1..=2 * TERMS).map(|rank| (rank as f64).powf(-DEFAULT_EXPONENT)).sum();
+        assert!((sum(2 * TERMS, DEFAULT_EXPONENT) / exact - 1.0).abs() < 1e-9);
     }
 
     #[test]
-    fn one_thing_and_none_are_drawn_as_well() {
+    fn one_item_and_none_can_be_drawn() {
         let mut random = Random::new(1);
-        let mut drawn = |count| Draw::new(count, Some(USUAL)).next(&mut random);
+        let mut drawn =
+            |count| KeyDistribution::new(count, Some(DEFAULT_EXPONENT)).next(&mut random);
         assert_eq!([drawn(0), drawn(1)], [0, 0]);
         assert!(drawn(2) < 2);
     }
