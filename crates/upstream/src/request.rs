@@ -294,7 +294,11 @@ mod tests {
             let mut redirected = request("http://a/", headers);
             redirected.redirect(302, Url::parse(to.as_bytes()).unwrap());
             for name in ["authorization", "cookie", "host", "x-a"] {
-                assert_eq!(redirected.headers.has(name.as_bytes()), kept.contains(&name), "{to} {name}");
+                assert_eq!(
+                    redirected.headers.has(name.as_bytes()),
+                    kept.contains(&name),
+                    "{to} {name}"
+                );
             }
         }
     }
