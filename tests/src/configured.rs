@@ -60,7 +60,7 @@ impl Configured {
     pub fn text(tables: &str) -> String {
         format!(
             "listen = \"127.0.0.1:0\"\n\
-             [log.access]\nto = \"off\"\n\
+             [log.access]\npath = \"off\"\n\
              [app.site]\nroot = \"www\"\n\
              [php.ini]\nexpose_php = false\n\
              {tables}\n"

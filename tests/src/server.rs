@@ -113,10 +113,10 @@ fn configuration(app: &App, scratch: &Scratch, tables: &str) -> String {
     let mut text = format!(
         "listen = \"127.0.0.1:0\"\ndrain_timeout = \"10m\"\n\n\
          [admin]\nsocket = {socket:?}\n\n\
-         [io]\nspool = {path:?}\n\n\
-         [log.access]\nto = \"off\"\n\n\
+         [io]\ntemp_dir = {path:?}\n\n\
+         [log.access]\npath = \"off\"\n\n\
          [app.site]\n{user}root = {root:?}\ndeny = [{deny}]\n\n\
-         [app.site.pool]\nmin = {workers}\nmax = {workers}\nspare = 0\n\n\
+         [app.site.pool]\nmin = {workers}\nmax = {workers}\nmin_idle = 0\n\n\
          [app.site.php]\nini_file = {ini_file:?}\nini_scan_dir = {INI_SCAN_DIR:?}\n\n",
         socket = path.join("admin.sock"),
         root = app.root,

@@ -14,7 +14,7 @@ fn serving(backend: &Backend, pages: &str) -> Configured {
 
 fn serving_with(backend: &Backend, pages: &str, tables: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n{tables}\n[app.site]\n\
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n{tables}\n[app.site]\n\
          root = \"www\"\n{}",
         pages.replace("BACKEND", &backend.url())
     );
@@ -197,7 +197,7 @@ script = "/before.php"
 fetch = "BACKEND/held/one"
 [[app.site.compose.part]]
 fetch = "BACKEND/text/two"
-wait = true
+sequential = true
 "#;
     let site = serving(&backend, page);
     let mut connection = Connection::open(site.address());
@@ -285,7 +285,7 @@ text = "[begin]"
 fetch = "BACKEND/held/one"
 [[app.site.compose.part]]
 fetch = "BACKEND/status/500"
-wait = true
+sequential = true
 "#;
     let site = serving(&backend, page);
     let mut connection = Connection::open(site.address());
@@ -500,7 +500,7 @@ on_error = "fallback"
 path = "/c"
 [[app.site.compose.part]]
 script = "/before.php"
-wait = true
+sequential = true
 "#;
     let file = docroot.beside().file("outboard.toml", text);
     let output = std::process::Command::new(outboard_e2e::Server::binary())
@@ -516,7 +516,7 @@ wait = true
         ":10:1: the part is made of nothing",
         ":14:1: the part is made of several things",
         ":19:12: there is no `fallback`",
-        ":24:8: the first script cannot wait",
+        ":24:14: the first script cannot wait",
     ] {
         assert!(said.contains(line), "{line} in\n{said}");
     }

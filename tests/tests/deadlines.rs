@@ -13,7 +13,7 @@ fn serving(workers: usize) -> Configured {
     docroot.writable("");
     let tables = format!(
         "[limits]\nrequest_deadline = \"300ms\"\n\
-         [log.slow]\nto = \"slow.log\"\nafter = \"10m\"\n\
+         [log.slow]\npath = \"slow.log\"\nthreshold = \"10m\"\n\
          [pool]\nmin = {workers}\nmax = {workers}\nloopback_slots = 0"
     );
     Configured::start(docroot, &Configured::text(&tables))
@@ -152,7 +152,7 @@ fn a_script_that_outlives_its_answer_keeps_its_deadline() {
 
 #[test]
 fn a_request_that_takes_long_is_in_the_slow_log_and_finishes() {
-    let tables = "[log.slow]\nto = \"slow.log\"\nafter = \"10ms\"";
+    let tables = "[log.slow]\npath = \"slow.log\"\nthreshold = \"10ms\"";
     let site = Configured::serving("deadlines", tables);
     let log = site.docroot().beside().path().join("slow.log");
     site.client().get("/slow.php").expect(200).saying("slow, but done\n");

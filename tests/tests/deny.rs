@@ -81,7 +81,7 @@ fn docroot() -> Docroot {
 
 fn text(more: &str) -> String {
     let site = format!("[app.site]\nroot = \"www\"\n{DENY}{more}\n{RULES}");
-    format!("listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n{site}")
+    format!("listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n{site}")
 }
 
 fn site() -> &'static Configured {

@@ -19,7 +19,7 @@ const PAGE: &str = "HTTP/1.1 200 OK\r\n\
 
 fn serving() -> Configured {
     let text = "listen = \"127.0.0.1:0\"\n\
-        [log.access]\nto = \"off\"\n\
+        [log.access]\npath = \"off\"\n\
         [php.ini]\nexpose_php = false\noutput_buffering = 4096\n\
         [app.site]\nroot = \"www\"\nmode = \"worker\"\nworker.script = \"www/worker.php\"\n";
     Configured::start(Docroot::of("early_hints"), text)
@@ -81,7 +81,7 @@ fn proxying(listen: &str) -> (Configured, TcpListener) {
     let docroot = Docroot::of("limits");
     Certificate::make(docroot.beside().path(), "one", "DNS:one.test");
     let text = format!(
-        "[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
+        "[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
          [[app.site.proxy]]\npath = \"/**\"\nupstream = \"http://{}\"\n{listen}",
         peer.local_addr().unwrap()
     );

@@ -12,8 +12,8 @@ use std::io::{Read, Write};
 /// A server whose first listener is the store's own.
 fn store(tables: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
-         [entities]\nfolder = \"entities\"\n{tables}\n"
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+         [kv]\ndata_dir = \"entities\"\n{tables}\n"
     );
     Configured::start(Docroot::of("entities"), &text)
 }
@@ -79,7 +79,7 @@ fn a_path_wants_its_token_and_apps_keep_the_rest() {
 
 #[test]
 fn peers_that_are_not_trusted_are_refused() {
-    let site = store("listen = \"127.0.0.1:0\"\ntrusted = [\"10.0.0.0/8\"]");
+    let site = store("listen = \"127.0.0.1:0\"\ntrusted_clients = [\"10.0.0.0/8\"]");
     client(&site).send(&get("a")).expect(403);
     assert!(site.command("kv", &["put", "a", "x"]).status.success());
 }
@@ -87,8 +87,8 @@ fn peers_that_are_not_trusted_are_refused() {
 #[test]
 fn namespaces_are_apart() {
     let site = store(
-        "listen = \"127.0.0.1:0\"\n[entities.namespace.sessions]\ndurability = \"memory\"\n\
-         [entities.namespace.orders]\ndurability = \"always\"",
+        "listen = \"127.0.0.1:0\"\n[kv.namespace.sessions]\ndurability = \"memory\"\n\
+         [kv.namespace.orders]\ndurability = \"always\"",
     );
     let mut client = client(&site);
     let at = |method: &str, namespace: &str| {
@@ -147,9 +147,9 @@ fn a_redis_that_refuses_the_password_is_told_at_start() {
         }
     });
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
-         [entities]\nengine = \"redis\"\nlisten = \"127.0.0.1:0\"\n\
-         [entities.redis]\nnodes = [\"{address}\"]\npassword = \"not it\"\n"
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+         [kv]\nengine = \"redis\"\nlisten = \"127.0.0.1:0\"\n\
+         [kv.redis]\nnodes = [\"{address}\"]\npassword = \"not it\"\n"
     );
     let site = Configured::start(Docroot::of("entities"), &text);
     let said = format!("Redis cannot be used so far: {address}: WRONGPASS");

@@ -22,9 +22,9 @@ fn start(folder: &Scratch, durability: &str) -> (Child, SocketAddr) {
     let user = rustix::process::geteuid().is_root().then_some("user = \"www-data\"\n");
     folder.folder("www");
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n{}[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
-         [app.site.pool]\nmin = 1\nmax = 1\n[entities]\nfolder = \"entities\"\n\
-         listen = \"127.0.0.1:0\"\ndurability = \"{durability}\"\nbuffer = \"64 KiB\"\n",
+        "listen = \"127.0.0.1:0\"\n{}[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+         [app.site.pool]\nmin = 1\nmax = 1\n[kv]\ndata_dir = \"entities\"\n\
+         listen = \"127.0.0.1:0\"\ndurability = \"{durability}\"\nwrite_buffer = \"64 KiB\"\n",
         user.unwrap_or_default()
     );
     let child = Launch::new(&Server::binary().to_string_lossy())

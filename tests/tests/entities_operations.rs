@@ -8,8 +8,8 @@ use std::process::Output;
 
 fn store(folder: &str, tables: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
-         [app.site.pool]\nmin = 1\nmax = 1\n[entities]\nfolder = \"{folder}\"\n\
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+         [app.site.pool]\nmin = 1\nmax = 1\n[kv]\ndata_dir = \"{folder}\"\n\
          listen = \"127.0.0.1:0\"\n{tables}\n"
     );
     Configured::start(Docroot::of("entities"), &text)
@@ -24,7 +24,7 @@ fn kv(site: &Configured, arguments: &[&str]) -> String {
 
 #[test]
 fn the_command_line_reads_and_writes() {
-    let site = store("entities", "[entities.namespace.other]");
+    let site = store("entities", "[kv.namespace.other]");
     kv(&site, &["put", "a", "one"]);
     kv(&site, &["put", "tab\there", "line\nbreak"]);
     assert_eq!(kv(&site, &["get", "a"]), "one");
@@ -93,7 +93,8 @@ impl Drop for Small {
 fn a_full_disk_is_507_and_loses_nothing_that_was_answered() {
     let scratch = outboard_e2e::Scratch::new("entities-full");
     let small = Small::mount(scratch.path().join("small"));
-    let site = store(small.0.to_str().unwrap(), "buffer = \"256 KiB\"\ndurability = \"always\"");
+    let site =
+        store(small.0.to_str().unwrap(), "write_buffer = \"256 KiB\"\ndurability = \"always\"");
     let mut client = outboard_e2e::Client::new(site.address_of(1));
     let value = |number: u32| number.to_le_bytes().repeat(2500);
     let target = |number: u32| format!("/v0/entity?id=k{number:05}");

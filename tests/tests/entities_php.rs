@@ -10,9 +10,7 @@ use php::{promises, said, with_workers};
 use serde_json::{Value, json};
 
 fn with_store() -> Configured {
-    with_workers(
-        "[entities]\nfolder = \"entities\"\n[entities.namespace.memory]\ndurability = \"memory\"",
-    )
+    with_workers("[kv]\ndata_dir = \"entities\"\n[kv.namespace.memory]\ndurability = \"memory\"")
 }
 
 #[test]
@@ -36,9 +34,9 @@ fn failures_have_their_reason() {
 
 #[test]
 fn a_classic_script_waits_for_the_store() {
-    let text = "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n\
-                [app.site.pool]\nmin = 1\nmax = 1\n[entities]\nfolder = \"entities\"\n\
-                [entities.namespace.memory]\ndurability = \"memory\"\n";
+    let text = "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n\
+                [app.site.pool]\nmin = 1\nmax = 1\n[kv]\ndata_dir = \"entities\"\n\
+                [kv.namespace.memory]\ndurability = \"memory\"\n";
     let site = Configured::start(Docroot::of("entities"), text);
     for namespace in ["default", "memory", "default"] {
         let expected = json!([

@@ -16,7 +16,7 @@ use php::{said, with_workers};
 /// than a replica takes to become a primary.
 fn with_cluster(cluster: &RedisCluster, prefix: &str, more: &str) -> Configured {
     with_workers(&format!(
-        "[entities]\nengine = \"redis\"\nlisten = \"127.0.0.1:0\"\n[entities.redis]\n\
+        "[kv]\nengine = \"redis\"\nlisten = \"127.0.0.1:0\"\n[kv.redis]\n\
          nodes = {:?}\nprefix = {prefix:?}\ntimeout = \"60s\"\n{more}",
         cluster.addresses()
     ))
@@ -48,7 +48,7 @@ fn every_promise_of_the_store_is_kept_by_a_cluster() {
 #[test]
 fn so_many_nodes_have_a_record_as_were_asked_for_or_504() {
     let cluster = RedisCluster::start();
-    let site = with_cluster(&cluster, "", "copies = 2\nack_wait = \"500ms\"");
+    let site = with_cluster(&cluster, "", "replicas = 2\nack_timeout = \"500ms\"");
     let mut client = client(&site);
     for parameters in ["", "from=2", "ack=2", "ack=1", "ack=1&from=1", "ack=2&from=2"] {
         client.send(&with("PUT", "a", parameters)).expect(201);
@@ -69,7 +69,7 @@ fn so_many_nodes_have_a_record_as_were_asked_for_or_504() {
 #[test]
 fn a_node_that_ends_takes_nothing_with_it_that_another_has() {
     let cluster = RedisCluster::start();
-    let site = with_cluster(&cluster, "", "copies = 2\nack_wait = \"30s\"");
+    let site = with_cluster(&cluster, "", "replicas = 2\nack_timeout = \"30s\"");
     let mut client = client(&site);
     for number in 0..100 {
         client.send(&put(&format!("k{number}"), b"before")).expect(201);

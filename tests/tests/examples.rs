@@ -34,7 +34,8 @@ impl Example {
         let listen = "listen = \"127.0.0.1:8080\"";
         assert!(text.contains(listen), "{} says where it listens", file.display());
         let text = text.replace(listen, "listen = \"127.0.0.1:0\"");
-        fs::write(&file, text + "\n[pool]\nmin = 1\nmax = 1\nspare = 0\n").expect("a copy of ours");
+        fs::write(&file, text + "\n[pool]\nmin = 1\nmax = 1\nmin_idle = 0\n")
+            .expect("a copy of ours");
         for (file, content) in files {
             fs::write(folder.join(file), content).expect("a copy of ours");
         }

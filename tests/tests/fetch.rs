@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 fn serving(tables: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n{tables}\n\
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n{tables}\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
          [app.site.worker]\nconcurrency = 100\n[app.site.pool]\nmin = 1\nmax = 1\n"
     );
@@ -82,7 +82,7 @@ fn a_script_may_wait_before_it_takes_requests() {
     let backend = Backend::start();
     for concurrency in [1, 100] {
         let text = format!(
-            "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n\
+            "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
              [app.site]\nroot = \"www\"\nmode = \"worker\"\n\
              [app.site.worker]\nscript = \"www/boot.php\"\nconcurrency = {concurrency}\n\
              [app.site.php]\nenv = {{ BACKEND = \"{}\" }}\n",

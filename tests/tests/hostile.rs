@@ -21,7 +21,7 @@ fn serving(seed: u64) -> Configured {
     let docroot = Docroot::of("flooders");
     let text = format!(
         "listen = \"127.0.0.1:0\"\ndrain_timeout = \"1s\"\n\
-         [log.access]\nto = \"off\"\n[log.error]\nlines_per_second = 20\n[log.slow]\nto = \"off\"\n\
+         [log.access]\npath = \"off\"\n[log.error]\nlines_per_second = 20\n[log.slow]\npath = \"off\"\n\
          [app.canary]\nroot = \"www\"\nhosts = [\"canary\"]\n\
          [app.canary.pool]\nmin = 2\nmax = 2\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\nworker.script = \"www/worker.php\"\n\
@@ -29,7 +29,7 @@ fn serving(seed: u64) -> Configured {
          [app.site.pool]\nmin = 4\nmax = 4\nstart_timeout = \"2s\"\nqueue_timeout = \"500ms\"\n\
          [app.site.limits]\nrequest_deadline = \"500ms\"\n\
          [app.site.page_cache]\nmode = \"on\"\n\
-         [app.site.tasks]\nworkers = 1\nqueue = 100\n",
+         [app.site.tasks]\nworkers = 1\nqueue_length = 100\n",
         host = env!("CARGO_BIN_EXE_hostile_host"),
     );
     Configured::start(docroot, &text)

@@ -66,7 +66,7 @@ fn described(servers: &NamedServers, settings: &str) {
         "site",
         &format!(
             "listen = [\"127.0.0.1:0\", \"unix:{}\"]\n{settings}\n[pool]\nmin = 1\n\
-             [log.access]\nto = \"{}\"\n[app.site]\nroot = \"../public\"\n",
+             [log.access]\npath = \"{}\"\n[app.site]\nroot = \"../public\"\n",
             socket.display(),
             servers.path("access.log").display(),
         ),
@@ -242,7 +242,7 @@ fn a_reload_reads_and_a_rotation_makes_what_is_roots_alone() {
     Certificate::make(&folder.join("keys"), "site", "DNS:one.test");
     of_root("keys", 0o700);
     let tables = format!(
-        "[log.error]\nto = \"logs/error.log\"\n[app.site]\nroot = \"www\"\nuser = \"{USER}\"\n\
+        "[log.error]\npath = \"logs/error.log\"\n[app.site]\nroot = \"www\"\nuser = \"{USER}\"\n\
          [app.site.pool]\nmin = 1\nmax = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
          tls = [{{ certificate = \"keys/site.pem\", key = \"keys/site.key\" }}]\n"
     );

@@ -48,7 +48,7 @@ fn serving() -> Configured {
     let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(&folder).status();
     assert!(open.expect("chmod is there").success());
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n\
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
          [app.wiki]\nroot = \"/var/lib/mediawiki\"\nfront_controller = \"/index.php\"\n\
          page_cache = \"auto\"\n\
          [app.wiki.static]\nsymlink_targets = [\"/usr/share/mediawiki\"]\n\

@@ -44,7 +44,7 @@ impl Site {
         let certificate = Certificate::make(docroot.beside().path(), "site", "DNS:localhost");
         let text = format!(
             "listen = [\"127.0.0.1:0\", {{ address = \"127.0.0.1:0\", tls = [{{ certificate = {:?}, \
-             key = {:?} }}] }}]\n[log.access]\nto = \"off\"\n[php.ini]\nmemory_limit = \"2G\"\n\
+             key = {:?} }}] }}]\n[log.access]\npath = \"off\"\n[php.ini]\nmemory_limit = \"2G\"\n\
              [app.site]\nroot = \"www\"\n{tables}\n",
             certificate.chain, certificate.key
         );
@@ -332,7 +332,7 @@ fn reading_the_same_record_many_times_at_once_takes_no_more_than_the_share_of_a_
                   array_walk($ids, fn(&$id, $at) => $id = 'big'); \
                   $found = $kv->getMany($ids); echo strlen($found['big']); } \
                   catch (Outboard\\KVException $e) { echo $e->reason; }";
-    let tables = "[entities]\nfolder = \"entities\"\ndurability = \"memory\"\n";
+    let tables = "[kv]\ndata_dir = \"entities\"\ndurability = \"memory\"\n";
     let site = Site::serving(&[("kv.php", script)], tables);
     assert_eq!(site.site.client().get("/kv.php?n=20").expect(200).text(), "1048576");
     for _ in 0..3 {

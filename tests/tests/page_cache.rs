@@ -57,7 +57,7 @@ fn without_a_word_of_configuration_nothing_is_kept_and_nothing_is_said() {
 
 #[test]
 fn a_page_that_says_how_long_it_lives_is_made_once() {
-    let text = "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n\
+    let text = "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
                 [app.site]\nroot = \"www\"\npage_cache = \"auto\"\n";
     let docroot = Docroot::of("page_cache");
     docroot.writable("state");
@@ -104,7 +104,7 @@ fn a_page_that_says_nothing_is_kept_for_nobody_in_particular() {
 #[test]
 fn what_could_be_personal_passes_the_cache_by_and_says_why() {
     let site = site(&format!(
-        "{ON}login_cookies = [\"member_*\"]\nnever = [\"/page.php/me\"]\nmax_body = \"4 KiB\"\n"
+        "{ON}login_cookies = [\"member_*\"]\nbypass_paths = [\"/page.php/me\"]\nmax_body = \"4 KiB\"\n"
     ));
     let keep = page(&["Cache-Control: max-age=60"]);
     for (target, header, reason) in [
@@ -202,7 +202,7 @@ fn clients_may_ask_for_something_newer_unless_they_are_not_heeded() {
     let nothing = ask(&site_that_heeds, "/page.php", &missing).expect(504);
     assert_eq!(nothing.header("x-outboard-reason"), Some("not_cached"));
 
-    let site_that_does_not = site(&format!("{ON}heed_requests = false\n"));
+    let site_that_does_not = site(&format!("{ON}honor_client_cache_control = false\n"));
     says(&ask(&site_that_does_not, &target, &[]), "MISS", 1);
     says(&ask(&site_that_does_not, &target, &[("Cache-Control", "no-cache")]), "HIT", 1);
 }

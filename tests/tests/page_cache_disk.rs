@@ -12,7 +12,7 @@ const TIMES: usize = 8_000;
 
 fn serving(disk: &Path) -> Configured {
     let tables = format!(
-        "[app.site.page_cache]\nmode = \"on\"\nbudget = \"1 MiB\"\ndisk = \"{}\"\ndisk_budget = \"64 MiB\"\n",
+        "[app.site.page_cache]\nmode = \"on\"\nmax_memory = \"1 MiB\"\ndisk = \"{}\"\nmax_disk = \"64 MiB\"\n",
         disk.display()
     );
     Configured::start(Docroot::of("page_cache"), &Configured::text(&tables))

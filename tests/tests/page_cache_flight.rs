@@ -62,7 +62,7 @@ fn purge(site: &Configured, arguments: &[&str]) {
 
 #[test]
 fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
-    let site = site("wait = \"60s\"");
+    let site = site("lock_timeout = \"60s\"");
     let target = page("max-age=60,must-revalidate");
     start(&site, &target).response().unwrap().expect(200);
     // It is there, but may not be used any more.
@@ -119,7 +119,7 @@ fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
 
 #[test]
 fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
-    let site = site("wait = \"60s\"");
+    let site = site("lock_timeout = \"60s\"");
     let mut run = Run::held(&site, 1);
     let mut first = start(&site, &page("no-store"));
     run.has_begun();
@@ -132,7 +132,7 @@ fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
 
 #[test]
 fn who_leaves_takes_nobody_along() {
-    let site = site("wait = \"60s\"");
+    let site = site("lock_timeout = \"60s\"");
     let mut abandoned = Run::held(&site, 1);
     let first = start(&site, &page("max-age=60"));
     abandoned.has_begun();
@@ -147,7 +147,7 @@ fn who_leaves_takes_nobody_along() {
 
 #[test]
 fn nobody_waits_longer_than_is_configured() {
-    let site = site("wait = \"100ms\"");
+    let site = site("lock_timeout = \"100ms\"");
     let mut held = Run::held(&site, 1);
     let mut first = start(&site, &page("max-age=60"));
     held.has_begun();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// On a machine that does other things a page takes many seconds: nobody is turned away for that.
 const TABLES: &str = "[pool]\nqueue_timeout = \"2m\"\n\
-                      [app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n";
+                      [app.site.page_cache]\nmode = \"on\"\nlock_timeout = \"60s\"\n";
 const THREADS: usize = 4;
 
 /// What is asked for: a page that is not there and one that is made anew each time are never kept,

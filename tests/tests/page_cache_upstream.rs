@@ -88,7 +88,7 @@ fn answer(stream: &TcpStream, shared: &Shared) {
 fn serving(upstream: &Upstream) -> Configured {
     let tables = format!(
         "[[app.site.proxy]]\npath = \"/**\"\nupstream = \"http://{}\"\n\
-         [app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n",
+         [app.site.page_cache]\nmode = \"on\"\nlock_timeout = \"60s\"\n",
         upstream.address
     );
     Configured::serving("page_cache", &tables)

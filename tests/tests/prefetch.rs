@@ -6,7 +6,7 @@ use outboard_e2e::{Backend, Configured, Connection, Docroot, Request};
 
 fn serving(backend: &Backend, prefetches: &[(&str, &str, &str)], tables: &str) -> Configured {
     let mut text =
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n"
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n"
             .to_owned();
     text += tables;
     for (name, path, more) in prefetches {

@@ -53,19 +53,19 @@ fn serving() -> Configured {
     fs::set_permissions(key, Permissions::from_mode(0o600)).expect("it is ours");
     let text = format!(
         "listen = [\"127.0.0.1:0\"]\ngateway_user = \"{GATEWAY}\"\n\
-         [app.a]\nroot = \"www\"\nuser = \"{A}\"\nnamespaces = [\"shared\"]\n\
+         [app.a]\nroot = \"www\"\nuser = \"{A}\"\nkv_namespaces = [\"shared\"]\n\
          [app.a.pool]\nmin = 1\nmax = 1\n\
          [app.a.php.ini]\n\"ffi.enable\" = true\n\
          [app.a.php.rlimits]\nfiles = 512\n\
-         [app.a.log.error]\nto = \"a-logs/error.log\"\n\
-         [app.b]\nroot = \"b\"\npath = \"/b\"\nuser = \"{B}\"\nnamespaces = [\"orders\"]\n\
+         [app.a.log.error]\npath = \"a-logs/error.log\"\n\
+         [app.b]\nroot = \"b\"\npath = \"/b\"\nuser = \"{B}\"\nkv_namespaces = [\"orders\"]\n\
          page_cache = {{ mode = \"on\", disk = \"cache\" }}\n\
          [app.b.pool]\nmin = 1\nmax = 1\n\
          [app.b.php.env]\nPASSWORD = \"of b\"\n\
-         [log.access]\nto = \"logs/access.log\"\n\
-         [log.error]\nto = \"logs/error.log\"\n\
-         [entities]\nfolder = \"kept\"\nlisten = \"127.0.0.1:0\"\n\
-         [entities.namespace.orders]\n[entities.namespace.shared]\n"
+         [log.access]\npath = \"logs/access.log\"\n\
+         [log.error]\npath = \"logs/error.log\"\n\
+         [kv]\ndata_dir = \"kept\"\nlisten = \"127.0.0.1:0\"\n\
+         [kv.namespace.orders]\n[kv.namespace.shared]\n"
     );
     Configured::start(docroot, &text)
 }

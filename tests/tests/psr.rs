@@ -25,9 +25,9 @@ impl Both {
         let app = App::at(docroot.path().join("public")).env("OUTBOARD_PACKAGE", &copied);
         let php_fpm = FpmStack::start(&app);
         let text = format!(
-            "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n\
+            "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n\
              [app.site]\nroot = \"www/public\"\nmode = \"worker\"\n\
-             [app.site.pool]\nmin = 1\nmax = 1\nspare = 0\n\
+             [app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0\n\
              [app.site.php.env]\nOUTBOARD_PACKAGE = {copied:?}\n"
         );
         Both { worker: Configured::start(docroot, &text), php_fpm }

@@ -16,7 +16,7 @@ fn filter() -> Regex {
 
 fn site() -> Configured {
     let docroot = Docroot::of("routing");
-    let text = "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"stdout\"\n\
+    let text = "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"stdout\"\n\
                 [app.site]\nroot = \"www\"\n[limits]\nheader_timeout = \"300ms\"\n";
     Configured::start(docroot, text)
 }

@@ -120,7 +120,7 @@ fn beyond_the_queue_there_is_an_honest_503() {
 
 #[test]
 fn workers_are_recycled_between_requests() {
-    let tables = "[pool]\nrecycle_requests = 5\nrecycle_jitter = \"0%\"\n";
+    let tables = "[pool]\nmax_requests = 5\nmax_requests_jitter = \"0%\"\n";
     let bench = Bench::start(|app| app.workers(1), tables);
     let mut client = bench.client();
     // A worker that has served its share leaves soon, not at once: as many requests as it takes.

@@ -187,7 +187,7 @@ fn recycled(site: &Configured) -> u64 {
 
 #[test]
 fn workers_are_recycled_without_a_failed_request() {
-    let site = serving("[pool]\nmin = 2\nmax = 2\nrecycle_requests = 10\nrecycle_jitter = \"0%\"");
+    let site = serving("[pool]\nmin = 2\nmax = 2\nmax_requests = 10\nmax_requests_jitter = \"0%\"");
     let (stop, began) = (AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -212,7 +212,7 @@ fn workers_are_recycled_without_a_failed_request() {
 
 #[test]
 fn a_worker_is_never_recycled_in_the_middle_of_a_request() {
-    let site = serving("[pool]\nmin = 2\nmax = 2\nrecycle_requests = 1\nrecycle_jitter = \"0%\"");
+    let site = serving("[pool]\nmin = 2\nmax = 2\nmax_requests = 1\nmax_requests_jitter = \"0%\"");
     let held = site.hold();
     for _ in 0..20 {
         site.client().get("/hello.php").expect(200).saying("Hello, world\n");

@@ -20,7 +20,7 @@ fn serving(tasks: &str) -> Configured {
 
 fn text(tasks: &str) -> String {
     Configured::text(&format!(
-        "[pool]\nmin = 1\nmax = 1\nspare = 0\n\
+        "[pool]\nmin = 1\nmax = 1\nmin_idle = 0\n\
          [app.site.worker]\nscript = \"www/worker.php\"\nconcurrency = 50\n\
          [app.site.tasks]\n{tasks}\n"
     ))
@@ -81,7 +81,7 @@ fn dispatch_answers_before_the_task_has_begun() {
 
 #[test]
 fn what_fails_is_tried_again_and_given_up_with_its_last_reason() {
-    let site = serving("workers = 1\nretries = 2\nbackoff = \"10ms\"");
+    let site = serving("workers = 1\nmax_retries = 2\nbackoff = \"10ms\"");
     let refused = json(&site, "/await?name=fail", 500);
     assert_eq!(refused["reason"], "task");
     assert_eq!(refused["message"], "the task fail: DomainException: not at attempt 3");
@@ -99,7 +99,7 @@ fn what_fails_is_tried_again_and_given_up_with_its_last_reason() {
 
 #[test]
 fn a_full_queue_refuses_at_once() {
-    let site = serving("workers = 1\nqueue = 3");
+    let site = serving("workers = 1\nqueue_length = 3");
     let mut fifo = gate(&site);
     json(&site, &format!("/dispatch?name=gate&data={}", fifo.path().display()), 200);
     site.client().get("/count?from=0&to=10").expect(200).saying("2");
@@ -179,8 +179,8 @@ fn a_script_per_request_is_told_what_is_not_taken() {
 
 /// Tasks that are written down in this folder.
 fn kept_in(folder: &Path, tasks: &str) -> String {
-    let folder = format!("[entities]\nfolder = {folder:?}\n[entities.namespace.tasks]\n");
-    text(&format!("{tasks}\nnamespace = \"tasks\"\n{folder}"))
+    let folder = format!("[kv]\ndata_dir = {folder:?}\n[kv.namespace.tasks]\n");
+    text(&format!("{tasks}\nkv_namespace = \"tasks\"\n{folder}"))
 }
 
 /// A gateway that dies does so with its processes, but not at once with all of them.
@@ -253,7 +253,7 @@ const DONE_BETWEEN_KILLS: u64 = 100;
 
 /// Kills task workers while they work through so many tasks; each must have been done.
 fn each_is_done_though_workers_are_killed(count: usize) {
-    let site = serving("workers = 2\nconcurrency = 10\nqueue = 2000\nbackoff = \"10ms\"");
+    let site = serving("workers = 2\nconcurrency = 10\nqueue_length = 2000\nbackoff = \"10ms\"");
     let (mut client, mut queued, mut killed, mut most_bytes) = (site.client(), 0, 0, 0);
     let mut next_kill = DONE_BETWEEN_KILLS;
     let begun = Instant::now();

@@ -29,7 +29,7 @@ fn docroot() -> (Docroot, String) {
 
 fn text(package: &str, worker: &str) -> String {
     Configured::text(&format!(
-        "[pool]\nmin = 1\nmax = 1\nspare = 0\n\
+        "[pool]\nmin = 1\nmax = 1\nmin_idle = 0\n\
          [app.site.worker]\nconcurrency = 10\n{worker}\n\
          [app.site.tasks]\nworkers = 1\n\
          [app.site.php.env]\nOUTBOARD_PACKAGE = {package:?}\n"

@@ -24,7 +24,7 @@ fn serving(workers: usize, worker: &str, tables: &str) -> Configured {
 
 fn text_with(app: &str) -> String {
     format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n[app.site]\nroot = \"www\"\n{app}\n"
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n[app.site]\nroot = \"www\"\n{app}\n"
     )
 }
 
@@ -232,7 +232,7 @@ fn forks_answer_at_the_same_time() {
 
 #[test]
 fn a_worker_is_replaced_after_its_requests_by_one_that_is_ready() {
-    let site = serving(1, "", "recycle_requests = 5\nrecycle_jitter = 0");
+    let site = serving(1, "", "max_requests = 5\nmax_requests_jitter = 0");
     let mut pids = HashSet::new();
     let begun = Instant::now();
     // The worker goes on while its successor boots, so how many it answers is not said.

@@ -2,12 +2,12 @@
 //!
 //! Every default is applied, every path is absolute, every unit is in the name, and what
 //! contradicts itself has been refused. One file per section; each turns its part of
-//! [`crate::raw`] into its part of [`Config`] and reports what only it can see to the [`Desk`].
+//! [`crate::raw`] into its part of [`Config`] and reports what only it can see to the [`Context`].
 
 mod app;
 mod compose;
+mod context;
 mod deny;
-mod desk;
 mod entities;
 mod environment;
 mod headers;
@@ -25,10 +25,10 @@ mod tasks;
 mod tests;
 mod worker;
 
-pub use app::{App, Sendfile, StaticFiles, Symlinks};
+pub use app::{App, Sendfile};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
+pub(crate) use context::Context;
 pub use deny::Deny;
-pub(crate) use desk::Desk;
 pub use entities::{
     Durability, Entities, EntityEngine, EntityMode, EntityNamespace, EntityRedis, EntityStorage,
     Overload,
@@ -112,9 +112,9 @@ pub struct Io {
     /// Connections the kernel keeps waiting to be accepted, per listener.
     pub backlog: u32,
     /// The folder of bodies that are too large for memory.
-    pub spool_dir: PathBuf,
+    pub temp_dir: PathBuf,
     /// What answers of other servers may take there, all together.
-    pub spool_bytes: u64,
+    pub max_temp_bytes: u64,
 }
 
 impl Config {
@@ -127,33 +127,33 @@ impl Config {
     }
 }
 
-/// Turns a whole file. Mistakes are left at the desk; with any there, the result is not used.
-pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
-    let log = log::log(&raw.log, &["log"], desk);
-    let listeners = listen::listeners(raw, desk);
-    let mut apps = app::apps(raw, desk);
+/// Turns a whole file. Mistakes are left at the context; with any there, the result is not used.
+pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
+    let log = log::log(&raw.log, &["log"], context);
+    let listeners = listen::listeners(raw, context);
+    let mut apps = app::apps(raw, context);
     let is_development = raw.environment == raw::Environment::Development;
-    let development = is_development.then(|| environment::development(raw, &apps, desk));
+    let development = is_development.then(|| environment::development(raw, &apps, context));
     if is_development {
         apps.iter_mut().for_each(environment::develop);
     }
-    let entities = entities::entities(&raw.entities, raw.app.len(), desk);
-    entities::check_owners(raw, entities.as_ref(), desk);
-    tasks::check_namespaces(&apps, entities.as_ref(), desk);
+    let entities = entities::entities(&raw.kv, raw.app.len(), context);
+    entities::check_owners(raw, entities.as_ref(), context);
+    tasks::check_namespaces(&apps, entities.as_ref(), context);
     Config {
-        file: desk.file.to_owned(),
+        file: context.file.to_owned(),
         development,
         listeners,
         apps,
         limits: limits::merge(&raw.limits, &raw.limits.request),
-        admin: admin(&raw.admin, desk),
+        admin: admin(&raw.admin, context),
         log,
         io: Io {
             backlog: raw.io.backlog,
-            spool_dir: desk.folder(&["io", "spool"], &raw.io.spool),
-            spool_bytes: raw.io.spool_size.0,
+            temp_dir: context.folder(&["io", "temp_dir"], &raw.io.temp_dir),
+            max_temp_bytes: raw.io.max_temp_size.0,
         },
-        upstream: compose::upstream(&raw.upstream, desk),
+        upstream: compose::upstream(&raw.upstream, context),
         entities,
         tells_reasons: raw.reason_header.unwrap_or(is_development),
         user: raw.user.as_ref().map(|user| user.0.clone()),
@@ -163,11 +163,11 @@ pub(crate) fn file(raw: &raw::File, desk: &mut Desk<'_>) -> Config {
     }
 }
 
-fn admin(raw: &raw::Admin, desk: &mut Desk<'_>) -> Admin {
+fn admin(raw: &raw::Admin, context: &mut Context<'_>) -> Admin {
     Admin {
         socket: raw.socket.as_ref().map(|socket| {
-            let path = desk.absolute(socket);
-            listen::check_socket_path(&path, &["admin", "socket"], desk);
+            let path = context.absolute(socket);
+            listen::check_socket_path(&path, &["admin", "socket"], context);
             path
         }),
         group: raw.group.as_ref().map(|group| group.0.clone()),
@@ -175,7 +175,7 @@ fn admin(raw: &raw::Admin, desk: &mut Desk<'_>) -> Admin {
             MetricsAt::Path(path) => Metrics::Path(path.clone()),
             MetricsAt::Address(address) => {
                 let mode = listen::DEFAULT_SOCKET_MODE;
-                Metrics::Listen(listen::address(address, mode, &["admin", "metrics"], desk))
+                Metrics::Listen(listen::address(address, mode, &["admin", "metrics"], context))
             }
         }),
     }

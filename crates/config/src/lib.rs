@@ -128,7 +128,7 @@ fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnost
         // that passed the first step; should they ever differ, it is still an answer.
         Err(error) => return Err(refuse(path, error.to_string(), None)),
     };
-    let mut desk = checked::Desk {
+    let mut context = checked::Context {
         source: &source,
         places: &tree.places,
         disk,
@@ -136,8 +136,8 @@ fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnost
         folder: absolute.parent().unwrap_or(Path::new("/")),
         diagnostics: tree.diagnostics,
     };
-    let config = checked::file(&raw, &mut desk);
-    match desk.diagnostics {
+    let config = checked::file(&raw, &mut context);
+    match context.diagnostics {
         none if none.is_empty() => Ok(config),
         list => Err(Diagnostics::new(path, list)),
     }

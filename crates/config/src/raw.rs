@@ -99,7 +99,8 @@ pub(crate) struct File {
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
     /// The entity store: records under names, over HTTP and for PHP.
-    pub(crate) entities: Entities,
+    #[schemars(extend("x-former" = ["entities"]))]
+    pub(crate) kv: Entities,
     /// Status and metrics.
     pub(crate) admin: Admin,
 }
@@ -125,7 +126,7 @@ impl Default for File {
             io: Io::default(),
             development: Development::default(),
             upstream: Upstream::default(),
-            entities: Entities::default(),
+            kv: Entities::default(),
             admin: Admin::default(),
         }
     }
@@ -158,16 +159,20 @@ pub(crate) struct Io {
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
     /// The folder of request bodies, and of answers of other servers, that are too large for memory.
-    #[schemars(extend("x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
-    pub(crate) spool: FilePath,
+    #[schemars(extend("x-former" = ["spool"], "x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
+    pub(crate) temp_dir: FilePath,
     /// What all answers of other servers together may take there, while slow clients take them.
-    #[schemars(extend("x-alias" = ["proxy_max_temp_file_size"]))]
-    pub(crate) spool_size: ByteSize,
+    #[schemars(extend("x-former" = ["spool_size"], "x-alias" = ["proxy_max_temp_file_size"]))]
+    pub(crate) max_temp_size: ByteSize,
 }
 
 impl Default for Io {
     fn default() -> Self {
-        Io { backlog: 4096, spool: FilePath("/tmp".to_owned()), spool_size: ByteSize(4 << 30) }
+        Io {
+            backlog: 4096,
+            temp_dir: FilePath("/tmp".to_owned()),
+            max_temp_size: ByteSize(4 << 30),
+        }
     }
 }
 

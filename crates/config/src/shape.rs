@@ -7,7 +7,8 @@
 //! * `format`: the name of a [`crate::scalar`] kind,
 //! * `x-minimum`, `x-maximum`: bounds of such a kind, as people write them,
 //! * `x-hint`: what to tell someone who got the value wrong,
-//! * `x-alias`: what other servers call the key.
+//! * `x-alias`: what other servers call the key,
+//! * `x-former`: what the key was called before.
 
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
@@ -198,5 +199,10 @@ impl Shape {
     /// What other servers call the key.
     pub(crate) fn aliases(self) -> impl Iterator<Item = &'static str> {
         self.list("x-alias").iter().filter_map(Value::as_str)
+    }
+
+    /// What the key was called before.
+    pub(crate) fn former_names(self) -> impl Iterator<Item = &'static str> {
+        self.list("x-former").iter().filter_map(Value::as_str)
     }
 }

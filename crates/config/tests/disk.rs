@@ -49,7 +49,7 @@ fn a_file_is_no_folder_and_a_folder_no_file() {
     let (_, words) = only(load(&here, "[php]\nini_file = \".\"\n[app.a]\nroot = \"public\"\n"));
     assert!(words.contains("is not a file"), "{words}");
     let (_, words) =
-        only(load(&here, "[log.access]\nto = \"public\"\n[app.a]\nroot = \"public\"\n"));
+        only(load(&here, "[log.access]\npath = \"public\"\n[app.a]\nroot = \"public\"\n"));
     assert!(words.contains("is a folder, not a file"), "{words}");
 }
 

@@ -3,7 +3,7 @@
 //! Used by [`crate::Namespace`]. Invariant: the memory limit holds; expired records are removed
 //! first.
 
-use crate::change::{Write, Written};
+use crate::change::{Change, Write, Written};
 use crate::error::StoreError;
 use crate::record::{Record, unix_ms};
 use crate::types::{Piece, Stats};
@@ -13,6 +13,9 @@ use std::ops::Bound;
 
 /// Memory of a record beside its key and value.
 const RECORD_BYTES: usize = 128;
+
+/// The number of expired records that a write removes.
+const EXPIRED_PER_WRITE: usize = 64;
 
 /// A namespace in memory.
 pub(crate) struct Memory {
@@ -54,12 +57,13 @@ impl Memory {
         self.writes.set(self.writes.get() + 1);
         let now_ms = unix_ms();
         let inner = &mut *self.inner.borrow_mut();
-        inner.remove_expired(now_ms);
-        let present = inner.records.get(&write.id);
+        inner.remove_expired(now_ms, self.max_bytes.saturating_sub(max_bytes(write)));
+        let old = inner.records.get(&write.id);
+        let present = old.filter(|record| record.is_alive(now_ms));
         let existed = Some(present.is_some());
         let record = write.apply(present, inner.next_version, now_ms)?;
         let more = record.as_ref().map_or(0, |record| bytes(&write.id, record));
-        let less = present.map_or(0, |record| bytes(&write.id, record));
+        let less = old.map_or(0, |record| bytes(&write.id, record));
         if more > less && inner.used_bytes - less + more > self.max_bytes {
             return Err(StoreError::Full);
         }
@@ -122,13 +126,17 @@ impl Inner {
         }
     }
 
-    /// Removes expired records.
-    fn remove_expired(&mut self, now_ms: u64) {
+    /// Removes expired records: a few, since very many may have expired at once, and more while the
+    /// namespace takes more than `max_bytes`.
+    fn remove_expired(&mut self, now_ms: u64, max_bytes: usize) {
+        let mut removed = 0;
         while let Some((expires_ms, id)) = self.expirations.first()
             && *expires_ms <= now_ms
+            && (removed < EXPIRED_PER_WRITE || self.used_bytes > max_bytes)
         {
             let id = id.clone();
             self.replace(&id, None);
+            removed += 1;
         }
     }
 }
@@ -143,8 +151,41 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     }
 }
 
+/// The largest size of the record that a write leaves.
+fn max_bytes(write: &Write) -> usize {
+    let value_bytes = match &write.change {
+        Change::Put { value, .. } => value.len(),
+        // A number.
+        Change::Increment { .. } => 32,
+        Change::Delete => 0,
+    };
+    RECORD_BYTES + 2 * write.id.len() + value_bytes
+}
+
 fn bytes(id: &[u8], record: &Record) -> usize {
     // The key is stored twice if the record expires.
     let names = if record.expires_ms.is_some() { 2 } else { 1 };
     RECORD_BYTES + names * id.len() + record.value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Condition;
+
+    #[test]
+    fn records_that_expire_together_are_removed_a_few_at_a_time_unless_room_is_needed() {
+        let memory = Memory::new(1 << 20);
+        for number in 0..1000 {
+            let change = Change::Put { value: b"v"[..].into(), ttl_ms: Some(60_000) };
+            let id = number.to_string().into_bytes().into();
+            memory.write(&Write { id, change, condition: Condition::Always }).unwrap();
+        }
+        let later_ms = unix_ms() + 120_000;
+        let mut inner = memory.inner.borrow_mut();
+        inner.remove_expired(later_ms, usize::MAX);
+        assert_eq!(inner.records.len(), 1000 - EXPIRED_PER_WRITE);
+        inner.remove_expired(later_ms, 0);
+        assert_eq!((inner.records.len(), inner.expirations.len(), inner.used_bytes), (0, 0, 0));
+    }
 }

@@ -7,12 +7,12 @@
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::pace::Pace;
-use crate::reason::Reason;
 use crate::wire::Wire;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
 };
+use outboard_log::Reason;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 

@@ -2,14 +2,14 @@
 //!
 //! Made when a generation starts; shared by the requests that it serves until the last is over.
 
-use crate::generation::Logs;
-use crate::log::{Event, Level};
+use crate::generation::{Aside, Logs};
 use crate::memory::AppMemory;
 use crate::page_cache::PageCache;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
 use outboard_config as config;
-use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
+use outboard_log::{Event, Level};
+use outboard_static_files::{Root, RootError, RootOptions};
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct App {
     /// What was configured.
-    pub config: config::App,
+    pub config: Aside<config::App>,
     /// The document root.
     pub(crate) files: Root,
     /// Folders for `X-Sendfile` and `X-Accel-Redirect`.
@@ -78,7 +78,7 @@ impl App {
         memory: AppMemory,
         is_first: bool,
     ) -> Result<Self, RootError> {
-        let files = Root::open(&config.root, root_options(&config))?;
+        let files = Root::open(&config.root, config.static_files.clone())?;
         let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
         for path in &config.sendfile.roots {
             disk.push((path.clone(), open_for_sendfile(path)?));
@@ -111,7 +111,7 @@ impl App {
             cache.recover();
         }
         Ok(Self {
-            config,
+            config: Aside::new(config),
             files,
             sendfile,
             error_pages,
@@ -184,27 +184,6 @@ fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
     let index = root.join("index.php");
     let script = if index.is_file() { &index } else { &worker.script };
     script.as_os_str().as_encoded_bytes().into()
-}
-
-fn root_options(config: &config::App) -> RootOptions {
-    let usual = RootOptions::default();
-    let valid_ms = |usual_ms| if config.static_files.always_fresh { 0 } else { usual_ms };
-    RootOptions {
-        cache_valid_ms: valid_ms(usual.cache_valid_ms),
-        negative_valid_ms: valid_ms(usual.negative_valid_ms),
-        symlinks: match config.static_files.symlinks {
-            config::Symlinks::Never => Symlinks::InsideRoot,
-            config::Symlinks::Owner => Symlinks::SameOwner,
-            config::Symlinks::Always => Symlinks::Always,
-        },
-        symlink_targets: config.static_files.symlink_targets.clone(),
-        php_suffixes: config.php.extensions.clone(),
-        precompressed: config.static_files.precompressed,
-        mime_overrides: config.static_files.mime.clone().into_iter().collect(),
-        cache_control: config.static_files.cache_control.clone(),
-        dot_names: config.static_files.dot_names.clone(),
-        ..usual
-    }
 }
 
 fn open_for_sendfile(path: &Path) -> Result<Root, RootError> {

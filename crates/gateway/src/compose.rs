@@ -12,14 +12,14 @@ mod part;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
-use crate::log::Level;
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::script::{self, SubRequest};
 use crate::turn::{Answered, Turn, may_read, refuse};
 use fetching::Fetching;
 use outboard_config::{self as config, OnError, PartSource};
 use outboard_http1::Method;
+use outboard_log::Level;
+use outboard_log::Reason;
 use outboard_reactor::{clear_deadline, now_ms, set_deadline};
 use outboard_static_files::{Content, Lookup};
 use page::Page;
@@ -129,7 +129,7 @@ impl Work<'_> {
     /// Begins parts from `at` on, up to the next that has to wait.
     fn start_from(&mut self, connection: &mut Connection, at: usize) {
         for next in at..self.parts.len() {
-            let waits = self.parts[next].wait && next > at;
+            let waits = self.parts[next].sequential && next > at;
             if waits {
                 return;
             }

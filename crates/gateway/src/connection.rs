@@ -12,14 +12,14 @@ use crate::client::Ends;
 use crate::connections::Entry;
 use crate::gateway::Gateway;
 use crate::listener::{ListenerFacts, Serves};
-use crate::log::{AccessEntry, Wall};
 use crate::pace::Pace;
-use crate::reason::Reason;
 use crate::spool::Spool;
 use crate::turn;
 use crate::upgrade::{Speak, Upgraded};
 use crate::wire::Wire;
 use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
+use outboard_log::Reason;
+use outboard_log::{AccessEntry, Wall};
 use outboard_reactor::{self as reactor, with_deadline};
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -30,6 +30,10 @@ const LINGER_MS: u64 = 2_000;
 const LINGER_BYTES: usize = 1 << 20;
 /// Most bytes of a first line that cannot be read that stand in the access log.
 const LOGGED_BYTES: usize = 2 << 10;
+
+/// What a request takes that came with others, as bytes that are moved: a few are answered before
+/// others have their turn.
+const PIPELINED_BYTES: usize = 64 << 10;
 
 /// A connection and what its requests share.
 pub(crate) struct Connection {
@@ -117,7 +121,12 @@ impl Connection {
                 Next::Close => After::Close,
             };
             match after {
-                After::KeepAlive if self.may_go_on() => self.forget_request(),
+                After::KeepAlive if self.may_go_on() => {
+                    self.forget_request();
+                    if !self.buffers().input.is_empty() {
+                        reactor::share_turn(PIPELINED_BYTES).await;
+                    }
+                }
                 After::Linger => {
                     self.linger().await;
                     break;

@@ -124,7 +124,7 @@ impl Connections {
         address: Option<IpAddr>,
         limits: &Limits,
     ) -> Option<Entry> {
-        if kind == Kind::Stream && self.streams.get() >= limits.max_streams {
+        if kind == Kind::Stream && self.streams.get() >= limits.max_http2_streams {
             return None;
         }
         let mut table = self.table.borrow_mut();

@@ -6,7 +6,7 @@
 
 mod batch;
 mod call;
-mod operate;
+pub(crate) mod operate;
 mod owner;
 mod pressure;
 mod record;
@@ -16,8 +16,6 @@ use crate::connection::Connection;
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
-use crate::log::{ErrorLog, Level};
-use crate::reason::Reason;
 use crate::turn::{Answered, Turn, told};
 use call::Resource;
 use outboard_config as config;
@@ -26,6 +24,8 @@ use outboard_entity_store::{
     Store, StoreError, probe,
 };
 use outboard_http1::{Method, split_host_port};
+use outboard_log::Reason;
+use outboard_log::{ErrorLog, Level};
 use outboard_reactor::{blocking, spawn};
 use pressure::Pressure;
 use std::net::IpAddr;
@@ -65,15 +65,15 @@ impl Entities {
         let Some(entities) = &config.entities else { return Ok(None) };
         let store = match before {
             Some(before) if before.config.storage == entities.storage => before.store.clone(),
-            Some(_) => return Err("how [entities] are kept changes with a restart only".to_owned()),
+            Some(_) => return Err("how [kv] are kept changes with a restart only".to_owned()),
             None => open(&entities.storage, log)?,
         };
         let limits = config::Limits {
-            body_bytes: entities.value_max_bytes,
-            body_memory_bytes: entities.value_max_bytes,
+            body_bytes: entities.max_value_bytes,
+            body_memory_bytes: entities.max_value_bytes,
             ..config.limits.clone()
         };
-        let pressure = Pressure::new(entities.storage.wait_ms);
+        let pressure = Pressure::new(entities.storage.queue_timeout_ms);
         Ok(Some(Rc::new(Self { store, config: entities.clone(), limits, pressure })))
     }
 
@@ -98,7 +98,7 @@ impl Entities {
 
     /// Whether the present request may read and write.
     fn admits(&self, connection: &mut Connection, turn: &Turn) -> Result<(), Reason> {
-        if self.config.trusted.trusts(turn.client_ip(connection)) {
+        if self.config.trusted_clients.trusts(turn.client_ip(connection)) {
             return if is_rebound(connection) { Err(Reason::EntityForbidden) } else { Ok(()) };
         }
         let Some(token) = &self.config.token else { return Err(Reason::EntityForbidden) };
@@ -139,7 +139,7 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
             config::Durability::Interval => Durability::Interval(namespace.interval_ms),
             config::Durability::Memory => Durability::Memory,
         },
-        memory_max_bytes: bytes(namespace.memory_bytes),
+        memory_max_bytes: bytes(namespace.max_memory_bytes),
     });
     let settings = Settings {
         mode: match storage.mode {
@@ -150,11 +150,11 @@ fn open(storage: &config::EntityStorage, log: &Rc<ErrorLog>) -> Result<Rc<Store>
             config::Overload::RejectNewest => Overload::RejectNewest,
             config::Overload::DropOldest => Overload::DropOldest,
         },
-        cache_bytes: bytes(storage.memory_bytes),
-        buffer_bytes: storage.buffer_bytes,
+        cache_bytes: bytes(storage.cache_bytes),
+        buffer_bytes: storage.write_buffer_bytes,
         reads_waiting: storage.queue_length as usize,
         writes_waiting: storage.queue_length as usize,
-        wait_ms: storage.wait_ms,
+        wait_ms: storage.queue_timeout_ms,
         namespaces: namespaces.collect(),
         engine: engine(&storage.engine),
     };
@@ -185,8 +185,8 @@ fn engine(engine: &config::EntityEngine) -> Engine {
             user: redis.user.clone(),
             password: redis.password.as_ref().map(|config::Secret(password)| password.clone()),
             prefix: redis.prefix.clone(),
-            copies: redis.copies,
-            ack_wait_ms: redis.ack_wait_ms,
+            copies: redis.replicas,
+            ack_wait_ms: redis.ack_timeout_ms,
             timeout_ms: redis.timeout_ms,
         }),
     }

@@ -7,7 +7,7 @@
 use crate::body::RequestBody;
 use crate::memory::{Account, Held};
 use crate::pool::WorkerId;
-use crate::reason::Reason;
+use outboard_log::Reason;
 use outboard_reactor::{TaskId, current_task, wake};
 use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};

@@ -219,7 +219,7 @@ async fn look_up(
     held: &mut Held,
 ) {
     let Some(entities) = entities else {
-        let message = "this server has no entity store; see [entities] in its configuration";
+        let message = "this server has no entity store; see [kv] in its configuration";
         return fail(asker, id, Failure::BadCall, message);
     };
     let Asked { owner, namespace, asked } = asked;

@@ -12,17 +12,19 @@ use crate::counters::Counters;
 use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
-use crate::log::{Event as LogEvent, Level, Wall};
 use crate::memory::Memory;
 use crate::pool::{Budget, Pool};
-use crate::proxy::Spooled;
-use crate::reason::Reason;
+use crate::proxy::{Spooled, Turns};
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
-use outboard_http1::{DateCache, HeadLimits};
+use outboard_http_semantics::DateCache;
+use outboard_http1::HeadLimits;
+use outboard_log::Reason;
+use outboard_log::{Event as LogEvent, Level, Wall};
 use outboard_reactor::{Event, MemorySource, now_ms, wake_all};
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -41,6 +43,8 @@ pub(crate) struct Gateway {
     pub(crate) spool_folder: PathBuf,
     /// What answers of other servers have there.
     pub(crate) spooled: Rc<Spooled>,
+    /// Whose answer of another server is read next.
+    pub(crate) inflow_turns: Rc<Turns>,
     pub(crate) started: Wall,
     /// Whether it has said that it serves.
     pub(crate) ready: Cell<bool>,
@@ -116,8 +120,9 @@ impl Gateway {
     ) -> Rc<Self> {
         let now = Wall::now();
         Rc::new(Self {
-            spool_folder: generation.config.io.spool_dir.clone(),
+            spool_folder: generation.config.io.temp_dir.clone(),
             spooled: Rc::default(),
+            inflow_turns: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),
@@ -166,19 +171,25 @@ impl Gateway {
         let old = self.generation.replace(Rc::new(successor));
         self.memory.set_budget(self.limits().memory);
         self.sinks.replace(sinks);
-        old.apps.iter().for_each(|app| self.hand_purges_on(app));
+        self.hand_purges_on(&old.apps);
         old.hand_over_tasks(&self.generation());
         old.pools().for_each(|pool| pool.retire(drain_timeout_ms));
     }
 
-    /// What a worker of the old generation purges is purged from the successor's cache as well.
-    fn hand_purges_on(&self, old: &App) {
+    /// What workers of the old generation purge is purged from the successors' caches as well.
+    fn hand_purges_on(&self, old: &[Rc<App>]) {
         let generation = self.generation.borrow();
-        let same = generation.apps.iter().find(|app| app.config.name == old.config.name);
-        if let (Some(cache), Some(app)) = (&old.page_cache, same)
-            && let Some(successor) = &app.page_cache
-        {
-            cache.succeeded_by(successor);
+        let caches = generation
+            .apps
+            .iter()
+            .filter_map(|app| Some((app.config.name.as_str(), app.page_cache.as_ref()?)));
+        let caches: HashMap<&str, _> = caches.collect();
+        for app in old {
+            if let Some(cache) = &app.page_cache
+                && let Some(successor) = caches.get(app.config.name.as_str())
+            {
+                cache.succeeded_by(successor);
+            }
         }
     }
 

@@ -4,17 +4,19 @@
 //! the generation that it began in. Invariant: it is complete (every pool serves) before it is
 //! swapped in, or it is given up.
 
+mod aside;
 mod kit;
 
 use crate::app::App;
 use crate::entities::Entities;
 use crate::header_block::HeaderBlock;
-use crate::log::{AccessLog, ErrorLog, Level, Sink, Target};
-use crate::opener::Opener;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
+pub(crate) use aside::Aside;
 pub(crate) use kit::Kit;
 use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
+use outboard_log::Opener;
+use outboard_log::{AccessLog, ErrorLog, Level, Sink, Target};
 use outboard_upstream::{Account, Client, Settings};
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -26,7 +28,7 @@ pub(crate) struct Generation {
     /// Counts up from 1 with each reload.
     pub number: u32,
     /// What it was made from.
-    pub config: Config,
+    pub config: Aside<Config>,
     /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
     pub(crate) apps: Vec<Rc<App>>,
     /// The server's own logs.
@@ -79,9 +81,9 @@ impl Sinks {
     pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
         let json = config.access.format == AccessFormat::Json;
         Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.to)?, json),
-            error: Rc::new(ErrorLog::new(self.get(&config.error.to)?, level(config.error.level))),
-            slow: Rc::new(ErrorLog::new(self.get(&config.slow.to)?, Level::Debug)),
+            access: AccessLog::new(self.get(&config.access.path)?, json),
+            error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
+            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
         })
     }
 
@@ -111,6 +113,7 @@ impl Generation {
         entities: Option<Rc<Entities>>,
     ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
+        let config = Aside::new(config);
         Self { number, config, apps, logs, upstream, entities }
     }
 
@@ -163,6 +166,7 @@ pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<
     let config = &config.upstream;
     Client::new(Settings {
         requests_per_host: config.requests as usize,
+        responses_per_host: config.responses as usize,
         waiting_per_host: config.queue_length as usize,
         wait_ms: config.queue_timeout_ms,
         connections: upstream_connections(config),

@@ -11,10 +11,10 @@ mod files;
 
 use crate::listener::set;
 use crate::listener::{self, BindError, Prebound};
-use crate::opener::Opener;
 use crate::server::{AdminSocket, Options, ServerError};
 use crate::users::{self, User};
 use outboard_config::{Config, ListenAddress};
+use outboard_log::Opener;
 use outboard_spawner::{Grants, Spawner};
 use rustix::fs::chown;
 use rustix::process::{

@@ -25,14 +25,14 @@ mod tests;
 mod worker;
 
 use crate::exchange::Exchange;
-use crate::log::ErrorLog;
 use crate::memory::Account;
-use crate::reason::Reason;
 use allowance::Allowance;
 use crashing::Crashing;
 use leases::Run;
 use members::{Members, Origin, Waiting};
 use operations::{Asker, Operations};
+use outboard_log::ErrorLog;
+use outboard_log::Reason;
 use outboard_reactor::{Event, now_ms};
 use outboard_ring::channel::{Capacities, WaitCall, Waits};
 use outboard_ring::frame::FRAME_HEADER_BYTES;
@@ -47,9 +47,7 @@ use succession::Succession;
 pub(crate) use budget::Budget;
 pub(crate) use keeper::StartError;
 pub(crate) use operations::WorkerId;
-pub(crate) use routes::RouteStatus;
 pub(crate) use settings::PoolSettings;
-pub(crate) use status::PoolStatus;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {

@@ -7,10 +7,10 @@
 use crate::app::App;
 use crate::compose::fetching::Fetching;
 use crate::connection::Connection;
-use crate::log::Level;
-use crate::reason::Reason;
 use crate::turn::Turn;
 use outboard_config::Prefetch;
+use outboard_log::Level;
+use outboard_log::Reason;
 use outboard_upstream::Error;
 use std::future::poll_fn;
 use std::task::Poll;

@@ -11,13 +11,12 @@ mod backlog;
 mod fields;
 mod inflow;
 pub(crate) mod switch;
+mod turns;
 
 use crate::app::App;
 use crate::body::RequestBody;
 use crate::connection::Connection;
-use crate::log::Level;
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::receive::{self, Pieces};
 use crate::script::{ForCache, relay};
 use crate::turn::{Answered, Turn};
@@ -25,6 +24,8 @@ use backlog::Disk;
 pub(crate) use backlog::Spooled;
 use inflow::{Inflow, Next};
 use outboard_http1::Method;
+use outboard_log::Level;
+use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields};
 use outboard_reactor::{clear_deadline, deadline_ms, set_deadline, yield_now};
 use outboard_upstream::{BodyLength, Error, Interims, Kind, Request, Response, Url};
@@ -32,6 +33,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+pub(crate) use turns::Turns;
 
 /// Which server gets a request, and what it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,17 +292,18 @@ impl Begun {
         turn: &Turn,
         app: &App,
     ) -> Answered {
-        let Self { head, body, response, timeout_ms, is_buffered } = self;
+        let Self { head, body, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
             return relay::whole(connection, turn, &head, &body).await;
         }
+        response.count_as_response();
         let gateway = &connection.gateway;
         let disk = is_buffered.then(|| Disk {
             folder: gateway.spool_folder.clone(),
             spooled: gateway.spooled.clone(),
-            most_bytes: gateway.generation().config.io.spool_bytes,
+            most_bytes: gateway.generation().config.io.max_temp_bytes,
         });
-        let inflow = Inflow::start(response, timeout_ms, disk);
+        let inflow = Inflow::start(response, timeout_ms, disk, gateway.inflow_turns.clone());
         let status = head.status;
         let framing = turn.asked.framing(status, head.content_length);
         let facts = head.facts(turn.asked, framing);
@@ -379,7 +382,7 @@ fn head(app: &App, response: &Response, path: &[u8]) -> Result<PhpHead, Reason> 
 fn may_be_kept(head: &PhpHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = outboard_page_cache::Response { status: head.status, fields: Fields(&fields) };
-    outboard_page_cache::may_be_kept(response)
+    outboard_page_cache::may_be_stored(response)
 }
 
 /// Logs what went wrong, and gives the word for it.

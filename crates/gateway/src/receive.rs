@@ -6,9 +6,9 @@
 use crate::body::RequestBody;
 use crate::connection::{Connection, Read};
 use crate::pace::Pace;
-use crate::reason::Reason;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
+use outboard_log::Reason;
 use std::io::ErrorKind;
 use std::ops::Range;
 

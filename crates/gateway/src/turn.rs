@@ -12,15 +12,15 @@ use crate::development::{failure, live};
 use crate::generation::Generation;
 use crate::header_block::HeaderBlock;
 use crate::listener::set::{self, HTTPS_PORT};
-use crate::log::{AccessEntry, Level, Wall};
 use crate::metrics;
 use crate::origin::Origin;
 use crate::proxy::switch;
-use crate::reason::Reason;
 use crate::route::{self, Route};
 use crate::{compose, entities, files, origin, page_cache, upgrade};
 use outboard_config::Metrics;
 use outboard_http1::{Method, Version, normalize_path, split_host_port};
+use outboard_log::Reason;
+use outboard_log::{AccessEntry, Level, Wall};
 use outboard_reactor::now_ms;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -65,7 +65,7 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
         started,
     };
     if let Some(development) = connection.gateway.development() {
-        development.settle().await;
+        development.settle(&connection.gateway).await;
     }
     let generation = connection.gateway.generation();
     let (app, answered) = dispatch(connection, &turn, &generation).await;

@@ -1,14 +1,14 @@
-//! Redis's protocol (RESP 2) as a client of one command after the other.
+//! The Redis protocol (RESP 2) for a client that sends one command at a time.
 //!
-//! [`write`] makes the bytes of a command, [`Reader`] takes those of replies. No I/O. The method of
-//! a request is the command, the segments of its path the arguments, its body, if it has one, the
-//! last of them: `SET` of `/name` with a body. A reply has the status that HTTP would have for it:
-//! 200, 404 for nil, 500 for an error; its body are the bytes of its strings and numbers, one after
-//! the other. Invariant: how the bytes were cut changes nothing.
+//! [`write`] writes the bytes of a command, [`Reader`] parses those of replies. No I/O. The method
+//! of a request is the command, the segments of its path are the arguments, and its body, if any,
+//! is the last argument: `SET` of `/name` with a body. A reply has the equivalent HTTP status: 200,
+//! 404 for nil, 500 for an error. Its body is the bytes of its strings and numbers in order.
+//! Invariant: the result does not depend on how the bytes are cut.
 
-use crate::answer::Answer;
 use crate::codec::Malformed;
 use crate::message::Message;
+use crate::response::Response;
 use outboard_resp::{Decoder, Event, Kind, Limits, bulk};
 
 /// Replies are counted and not stored, so their size is of no concern.
@@ -34,7 +34,7 @@ pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes the percent-encoding off (RFC 3986 2.1); what is none stays as it is.
+/// Percent-decodes (RFC 3986 2.1); invalid sequences stay as they are.
 fn decode(segment: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(&byte) = segment.get(at) {
@@ -54,7 +54,7 @@ fn decode(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the replies of one connection.
+/// Parses the replies of one connection.
 #[derive(Debug)]
 pub(crate) struct Reader {
     decoder: Decoder,
@@ -71,32 +71,32 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// A command was sent.
+    /// Prepares for the reply to a command.
     pub(crate) fn begin(&mut self) {
         *self = Self { is_awaited: true, is_first: true, ..Self::default() };
     }
 
-    /// Takes what came; true when the reply is whole.
+    /// Parses received bytes; true when the reply is complete.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
-        answer: &mut Answer,
+        response: &mut Response,
     ) -> Result<bool, Malformed> {
         while self.is_awaited {
             let event = self.decoder.next(&mut bytes).map_err(|_| Malformed)?;
             let Some(event) = event else { return Ok(false) };
             let is_first = std::mem::take(&mut self.is_first);
             if is_first {
-                (answer.status, answer.keep_alive) = (200, true);
+                (response.status, response.keep_alive) = (200, true);
             }
             match event {
-                Event::Null if is_first => answer.status = 404,
+                Event::Null if is_first => response.status = 404,
                 Event::Text { bytes, .. } | Event::Integer { digits: bytes, .. } => {
-                    answer.take_body(bytes);
+                    response.take_body(bytes);
                 }
                 Event::ErrorText { bytes, .. } => {
-                    answer.status = 500;
-                    answer.take_body(bytes);
+                    response.status = 500;
+                    response.take_body(bytes);
                 }
                 Event::Null | Event::Open(Kind::Array) | Event::Close => {}
                 // Only a client that asks for RESP3 gets these.

@@ -7,6 +7,7 @@
 // `println!` panics when its reader has gone; `terminal::say!` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout))]
 
+mod admin;
 mod admin_client;
 mod bench;
 mod cache;
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Profile(arguments) => profile::run(&arguments, &terminal),
-        Command::Lab(arguments) => lab::run(&arguments, &terminal),
+        Command::Lab(arguments) => lab::run(&arguments, outboard.color, &terminal),
         Command::Spawner => match outboard_spawner::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => terminal.fail(&error.to_string(), 1),

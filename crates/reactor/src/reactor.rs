@@ -3,8 +3,9 @@
 //! Started by [`run`]. Invariant: no borrow of the loop's state is held while a task or a memory
 //! source runs, so both may call anything of this crate.
 
+use crate::budget;
 use crate::executor::{
-    Executor, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
+    Executor, Queue, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
 };
 use crate::sources::{Sources, Token};
 use crate::timers::Timers;
@@ -17,12 +18,15 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 const EVENTS_PER_TURN: usize = 512;
 /// How often deadlines of tasks are checked: they are timeouts of seconds.
 const SWEEP_MS: u64 = 20;
 /// How often tasks and the memory source may wake each other before sockets get their turn.
 const ROUNDS_PER_TURN: usize = 4;
+/// The time per turn for all tasks that have spent their budget; at least one of them is polled.
+const LATER_PER_TURN: Duration = Duration::from_millis(1);
 const DOORBELL: u64 = u64::MAX;
 
 /// The state of one event loop.
@@ -95,10 +99,20 @@ pub async fn yield_now() {
         if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
-        wake(current_task());
+        let task = current_task();
+        with(|reactor| reactor.executor.borrow_mut().wake_later(task));
         Poll::Pending
     })
     .await;
+}
+
+/// Counts work that takes about as long as copying so many bytes, and yields if the task has spent
+/// its budget.
+pub async fn share_turn(bytes: usize) {
+    budget::spend(bytes);
+    if budget::is_spent() {
+        yield_now().await;
+    }
 }
 
 /// Wakes every task: something changed that all of them check.
@@ -161,8 +175,11 @@ impl Reactor {
         let mut next_sweep_ms = 0;
         loop {
             let mut has_woken = true;
-            for _ in 0..ROUNDS_PER_TURN {
+            for round in 0..ROUNDS_PER_TURN {
                 self.poll_ready();
+                if round == 0 {
+                    self.poll_later();
+                }
                 if let Some(result) = done() {
                     return Ok(result);
                 }
@@ -191,26 +208,45 @@ impl Reactor {
     fn poll_ready(&self) {
         let count = self.executor.borrow().ready_count();
         for _ in 0..count {
-            let Some((id, mut polled)) = self.executor.borrow_mut().start_poll() else { return };
-            let mut context = Context::from_waker(&polled.waker);
-            let is_contained = polled.is_contained;
-            let mut poll = || as_current(id, || polled.future.as_mut().poll(&mut context));
-            let poll = match is_contained {
-                true => contain(poll).unwrap_or(Poll::Ready(())),
-                false => poll(),
-            };
-            match poll {
-                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(polled)),
-                Poll::Ready(()) => {
-                    // The task is dropped before the table is borrowed, because destructors may
-                    // call the loop.
-                    let end = || as_current(id, || drop(polled));
-                    match is_contained {
-                        true => drop(contain(end)),
-                        false => end(),
-                    }
-                    self.executor.borrow_mut().finish_poll(id, None);
+            self.poll_next(Queue::Ready);
+        }
+    }
+
+    /// Polls tasks that have spent their budget, within their share of the turn.
+    fn poll_later(&self) {
+        let count = self.executor.borrow().later_count();
+        if count == 0 {
+            return;
+        }
+        let started = Instant::now();
+        for _ in 0..count {
+            self.poll_next(Queue::Later);
+            if started.elapsed() >= LATER_PER_TURN {
+                return;
+            }
+        }
+    }
+
+    fn poll_next(&self, queue: Queue) {
+        let Some((id, mut polled)) = self.executor.borrow_mut().start_poll(queue) else { return };
+        let mut context = Context::from_waker(&polled.waker);
+        let is_contained = polled.is_contained;
+        let mut poll = || as_current(id, || polled.future.as_mut().poll(&mut context));
+        let poll = match is_contained {
+            true => contain(poll).unwrap_or(Poll::Ready(())),
+            false => poll(),
+        };
+        match poll {
+            Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(polled)),
+            Poll::Ready(()) => {
+                // The task is dropped before the table is borrowed, because destructors may call
+                // the loop.
+                let end = || as_current(id, || drop(polled));
+                match is_contained {
+                    true => drop(contain(end)),
+                    false => end(),
                 }
+                self.executor.borrow_mut().finish_poll(id, None);
             }
         }
     }
@@ -229,7 +265,7 @@ impl Reactor {
         has_woken: bool,
         next_sweep_ms: u64,
     ) -> io::Result<()> {
-        let is_busy = has_woken || self.executor.borrow().ready_count() > 0;
+        let is_busy = has_woken || self.executor.borrow().has_ready();
         let max_ms = match is_busy {
             true => 0,
             false => self.with_memory(|memory| memory.prepare_sleep()).unwrap_or(u64::MAX),

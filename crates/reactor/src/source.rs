@@ -3,6 +3,7 @@
 //! Used by streams, listeners and everything else that waits for a descriptor. Invariant: one task
 //! waits on a source at a time.
 
+use crate::budget;
 use crate::executor::current_task;
 use crate::reactor::with;
 use crate::sources::{GONE, HANGUP, Interest, READ, Token, WRITE};
@@ -86,7 +87,13 @@ impl Source {
     fn poll(&self, wanted: EventFlags) -> Poll<()> {
         with(|reactor| {
             let mut sources = reactor.sources.borrow_mut();
-            sources.poll(&reactor.epoll, self.token, wanted, current_task)
+            let poll = sources.poll(&reactor.epoll, self.token, wanted, current_task);
+            // A task that waits only for the peer to close processes nothing that the peer sends.
+            if poll.is_ready() && wanted.intersects(READ | WRITE) && budget::is_spent() {
+                reactor.executor.borrow_mut().wake_later(current_task());
+                return Poll::Pending;
+            }
+            poll
         })
     }
 }

@@ -1,8 +1,11 @@
 //! TCP and Unix stream sockets of the event loop.
 //!
 //! Used by the listeners and connections of the gateway. Reads append to a buffer; writes are tried
-//! at once and wait only while the socket is full.
+//! at once and wait only while the socket is full. Invariant: for a task that has spent its budget
+//! every stream would block until the task's next turn.
 
+use crate::budget;
+use crate::reactor::share_turn;
 use crate::source::Source;
 use crate::sources::Interest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,6 +34,9 @@ pub struct Accepted {
     pub peer: Peer,
 }
 
+/// What a connection takes: its task, its place in epoll, its end.
+const CONNECTION_BYTES: usize = 16 * 1024;
+
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
@@ -47,12 +53,13 @@ impl Listener {
         Ok(Self { source: Source::new(socket, Interest::Read)? })
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection; of many that wait, a few are accepted a turn.
     ///
     /// # Errors
     /// `accept4(2)` fails, for example with `EMFILE`. A connection that was closed before it was
     /// accepted is skipped.
     pub async fn accept(&self) -> io::Result<Accepted> {
+        share_turn(CONNECTION_BYTES).await;
         loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match net::acceptfrom_with(&self.source, flags) {
@@ -142,10 +149,14 @@ impl Stream {
     /// # Errors
     /// What `read(2)` reports.
     pub fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
+        if budget::is_spent() {
+            return Ok(None);
+        }
         let room = buffer.capacity() - buffer.len();
         loop {
             match rustix::io::read(&self.source, rustix::buffer::spare_capacity(buffer)) {
                 Ok(count) => {
+                    budget::spend(count);
                     if count < room {
                         self.source.clear_readable();
                     }
@@ -182,6 +193,9 @@ impl Stream {
     /// # Errors
     /// What `writev(2)` reports.
     pub fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        if budget::is_spent() {
+            return Ok(None);
+        }
         loop {
             let written = match slices {
                 [one] => net::send(&self.source, one, net::SendFlags::NOSIGNAL),
@@ -193,7 +207,10 @@ impl Stream {
                 ),
             };
             match written {
-                Ok(count) => return Ok(Some(count)),
+                Ok(count) => {
+                    budget::spend(count);
+                    return Ok(Some(count));
+                }
                 Err(Errno::AGAIN) => {
                     self.source.clear_writable();
                     return Ok(None);
@@ -215,9 +232,16 @@ impl Stream {
         offset: &mut u64,
         len: usize,
     ) -> io::Result<Option<usize>> {
+        if budget::is_spent() {
+            return Ok(None);
+        }
         loop {
+            let len = len.min(budget::left());
             match rustix::fs::sendfile(&self.source, file, Some(offset), len) {
-                Ok(count) => return Ok(Some(count)),
+                Ok(count) => {
+                    budget::spend(count);
+                    return Ok(Some(count));
+                }
                 Err(Errno::AGAIN) => {
                     self.source.clear_writable();
                     return Ok(None);

@@ -5,7 +5,7 @@
 //! error only the alert is sent; an idle session has no buffers.
 
 use crate::server::ServerSettings;
-use outboard_reactor::Stream;
+use outboard_reactor::{Stream, without_budget};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConnection};
 use std::io::{self, BufRead, IoSlice, Write};
@@ -115,10 +115,12 @@ impl Session {
     /// Ends the session after a protocol error. The alert is the last message; no `close_notify`
     /// follows it (RFC 8446 6.2).
     fn fail(&mut self, error: rustls::Error) -> io::Error {
-        let _ = self.poll_flush();
-        // Closing a socket with unread data sends a reset, which would destroy the alert.
-        let mut unread = Vec::with_capacity(READ_BYTES);
-        let _ = self.stream.try_read(&mut unread);
+        without_budget(|| {
+            let _ = self.poll_flush();
+            // Closing a socket with unread data sends a reset, which would destroy the alert.
+            let mut unread = Vec::with_capacity(READ_BYTES);
+            let _ = self.stream.try_read(&mut unread);
+        });
         self.has_failed = true;
         io::Error::new(io::ErrorKind::InvalidData, error)
     }
@@ -188,7 +190,8 @@ impl Session {
         if !self.has_failed {
             self.session.send_close_notify();
         }
-        let _ = self.poll_flush();
+        // There is no later turn for it.
+        let _ = without_budget(|| self.poll_flush());
     }
 
     /// Makes the session end without `close_notify`, so that the peer detects truncation.

@@ -16,7 +16,7 @@ pub(crate) fn serving(concurrency: usize) -> Configured {
     let sessions = docroot.writable("sessions");
     let text = format!(
         "listen = \"127.0.0.1:0\"\n\
-         [log.access]\nto = \"off\"\n\
+         [log.access]\npath = \"off\"\n\
          [php.ini]\nmemory_limit = \"64M\"\n\"session.save_path\" = {sessions:?}\n\
          [pool]\nmin = 1\nmax = 1\nloopback_slots = 0\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n\

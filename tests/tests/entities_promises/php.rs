@@ -18,7 +18,7 @@ pub(crate) fn promises() -> [(&'static str, Value); 6] {
 /// A server whose workers use a store.
 pub(crate) fn with_workers(entities: &str) -> Configured {
     let text = format!(
-        "listen = \"127.0.0.1:0\"\n[log.access]\nto = \"off\"\n{entities}\n\
+        "listen = \"127.0.0.1:0\"\n[log.access]\npath = \"off\"\n{entities}\n\
          [app.site]\nroot = \"www\"\nmode = \"worker\"\n[app.site.worker]\nscript = \"www/worker.php\"\n\
          concurrency = 100\n[app.site.pool]\nmin = 1\nmax = 1\n"
     );

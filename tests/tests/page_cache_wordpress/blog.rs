@@ -4,7 +4,7 @@ use outboard_e2e::{Client, Form, MariaDb, Request, Response, Server, Site, WordP
 use serde_json::Value;
 use std::process::Command;
 
-const TABLES: &str = "[app.site.page_cache]\nmode = \"on\"\nwait = \"60s\"\n";
+const TABLES: &str = "[app.site.page_cache]\nmode = \"on\"\nlock_timeout = \"60s\"\n";
 
 /// One that runs.
 pub(crate) struct Blog {

@@ -133,7 +133,7 @@ fn header(response: &Response) -> String {
 fn configuration(deadline: &str) -> String {
     format!(
         "listen = \"127.0.0.1:0\"\n\
-         [log.access]\nto = \"off\"\n\
+         [log.access]\npath = \"off\"\n\
          [limits]\nrequest_deadline = \"{deadline}\"\n\
          [php.ini]\nhtml_errors = false\n\
          [pool]\nmin = 1\nmax = 1\nloopback_slots = 0\n\

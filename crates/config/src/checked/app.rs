@@ -2,7 +2,7 @@
 
 use super::Rewrite;
 use super::{
-    Compose, Deny, Desk, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Proxy,
+    Compose, Context, Deny, HeaderRule, Limits, Log, Mode, PageCache, Php, Pool, Prefetch, Proxy,
     Tasks,
 };
 use super::{compose, headers, limits, log, page_cache, php, pool, proxy, rewrite, tasks, worker};
@@ -10,6 +10,7 @@ use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
 use crate::scalar::{Fault, FileExtension, FilePath, HostPattern, PathPattern};
+use outboard_static_files::RootOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,7 @@ pub struct App {
     /// Who does what no request waits for; `None`: nobody.
     pub tasks: Option<Tasks>,
     /// The namespaces of the entity store that its PHP may use; `None`: all.
-    pub namespaces: Option<Vec<String>>,
+    pub kv_namespaces: Option<Vec<String>>,
     /// What is served for a folder: the first of these that is in it.
     pub index: Vec<String>,
     /// The URL path below the prefix of the script that gets what no file answers.
@@ -52,7 +53,9 @@ pub struct App {
     /// Files to send for errors that the server itself answers, by status.
     pub error_pages: BTreeMap<u16, PathBuf>,
     /// How files are served.
-    pub static_files: StaticFiles,
+    pub static_files: RootOptions,
+    /// Files that are served although their names are private ones.
+    pub allow_private: Vec<PathPattern>,
     /// Files that PHP may have the server send.
     pub sendfile: Sendfile,
     /// Whether texts that PHP makes are compressed.
@@ -71,39 +74,6 @@ pub struct App {
     pub group: Option<String>,
 }
 
-/// How files are served.
-#[derive(Clone, Debug)]
-pub struct StaticFiles {
-    /// Which symbolic links are followed.
-    pub symlinks: Symlinks,
-    /// With [`Symlinks::Never`]: folders outside of the root that links may lead into; absolute,
-    /// exist.
-    pub symlink_targets: Vec<PathBuf>,
-    /// Whether `.br`, `.zst` and `.gz` siblings are sent to clients that take them.
-    pub precompressed: bool,
-    /// Content types by lower-case file extension, without the dot.
-    pub mime: BTreeMap<String, String>,
-    /// The `Cache-Control` of files.
-    pub cache_control: Option<String>,
-    /// Names with a leading dot that are served all the same.
-    pub dot_names: Vec<String>,
-    /// Files that are served although their names are private ones.
-    pub allow_private: Vec<PathPattern>,
-    /// Whether each file is looked at anew for every request, instead of once in a while.
-    pub always_fresh: bool,
-}
-
-/// Which symbolic links are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Symlinks {
-    /// None that leads out of the root and the `symlink_targets`.
-    Never,
-    /// Those whose target has the link's own owner.
-    Owner,
-    /// All.
-    Always,
-}
-
 /// Files that PHP may have the server send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sendfile {
@@ -114,27 +84,27 @@ pub struct Sendfile {
     pub accel: BTreeMap<String, PathBuf>,
 }
 
-pub(super) fn apps(raw: &raw::File, desk: &mut Desk<'_>) -> Vec<App> {
-    if raw.app.is_empty() && desk.diagnostics.is_empty() {
+pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
+    if raw.app.is_empty() && context.diagnostics.is_empty() {
         let fault = Fault::new("there is no app to serve")
             .hint("add one: a line [app.site] and below it root = \"public\"");
-        desk.key(&["app"], Kind::MissingKey, fault);
+        context.key(&["app"], Kind::MissingKey, fault);
     }
     let mut apps: Vec<App> = Vec::new();
     for (name, one) in &raw.app {
-        let app = app(raw, name, one, desk);
-        report_duplicates(&apps, &app, desk);
+        let app = app(raw, name, one, context);
+        report_duplicates(&apps, &app, context);
         apps.push(app);
     }
     apps
 }
 
-fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App {
+fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) -> App {
     let base = ["app", name];
     let at = |key: &'static str| [&base[..], &[key]].concat();
-    let root = desk.folder(&at("root"), &raw.root);
-    let php = php::php(&raw.php, &at("php"), desk);
-    let mode = worker::mode(raw, &root, &php, &base, desk);
+    let root = context.folder(&at("root"), &raw.root);
+    let php = php::php(&raw.php, &at("php"), context);
+    let mode = worker::mode(raw, &root, &php, &base, context);
     let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
         own.as_ref().or(general.as_ref()).map(|text: &crate::scalar::PlainText| text.0.clone())
     };
@@ -142,25 +112,26 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
         name: name.to_owned(),
         hosts: raw.hosts.as_slice().to_vec(),
         path_prefix: prefix(&raw.path.0),
-        compose: compose::compose(raw, &root, &mode, &base, desk),
-        prefetch: compose::prefetch(raw, &base, desk),
-        tasks: tasks::tasks(&raw.tasks, &mode, &base, desk),
-        namespaces: namespaces(file, raw),
-        proxies: proxy::proxies(raw, &base, desk),
+        compose: compose::compose(raw, &root, &mode, &base, context),
+        prefetch: compose::prefetch(raw, &base, context),
+        tasks: tasks::tasks(&raw.tasks, &mode, &base, context),
+        kv_namespaces: namespaces(file, raw),
+        proxies: proxy::proxies(raw, &base, context),
         mode,
         index: raw.index.iter().map(|name| name.0.clone()).collect(),
-        front_controller: front_controller(raw, &root, &php, &at("front_controller"), desk),
-        rewrites: rewrites(raw, &at("rewrite"), desk),
+        front_controller: front_controller(raw, &root, &php, &at("front_controller"), context),
+        rewrites: rewrites(raw, &at("rewrite"), context),
         headers: raw.headers.iter().map(headers::rule).collect(),
-        page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), desk),
-        deny: deny(raw, &base, desk),
-        error_pages: error_pages(raw, &root, &at("error_pages"), desk),
-        static_files: static_files(&raw.static_files, &at("static"), desk),
-        sendfile: sendfile(&raw.sendfile, &at("sendfile"), desk),
+        page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
+        deny: deny(raw, &base, context),
+        error_pages: error_pages(raw, &root, &at("error_pages"), context),
+        static_files: static_files(&raw.static_files, &php.extensions, &at("static"), context),
+        allow_private: raw.static_files.allow_private.clone(),
+        sendfile: sendfile(&raw.sendfile, &at("sendfile"), context),
         compress: raw.compress,
         limits: limits::merge(&file.limits, &raw.limits),
-        pool: pool::pool(&raw.pool, &at("pool"), desk),
-        log: log::log(&raw.log, &at("log"), desk),
+        pool: pool::pool(&raw.pool, &at("pool"), context),
+        log: log::log(&raw.log, &at("log"), context),
         user: text(&raw.user, &file.user),
         group: text(&raw.group, &file.group),
         php,
@@ -170,7 +141,7 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, desk: &mut Desk<'_>) -> App
 
 /// What one of several apps keeps is its own business until it is said that another may see it.
 fn namespaces(file: &raw::File, raw: &raw::App) -> Option<Vec<String>> {
-    let named = raw.namespaces.as_ref();
+    let named = raw.kv_namespaces.as_ref();
     let named = named.map(|names| names.iter().map(|name| name.0.clone()).collect());
     named.or_else(|| (file.app.len() > 1).then(Vec::new))
 }
@@ -188,12 +159,12 @@ fn front_controller(
     root: &Path,
     php: &Php,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<String> {
     match raw.front_controller.0.as_str() {
         "none" => None,
         "auto" => {
-            let found = desk.disk.look(&root.join("index.php"));
+            let found = context.disk.look(&root.join("index.php"));
             matches!(found, Ok(Found::File { .. })).then(|| "/index.php".to_owned())
         }
         written => {
@@ -203,26 +174,26 @@ fn front_controller(
             if !runs || !plain {
                 let fault = Fault::new(format!("`{written}` is not a PHP script below the root"))
                     .hint("write \"auto\", \"none\" or a path such as \"/index.php\"");
-                desk.value(place, Kind::BadValue, fault);
-            } else if desk.disk.look(root).is_ok() {
-                desk.look_for_file(place, &FilePath(format!("/{below}")), &root.join(below));
+                context.value(place, Kind::BadValue, fault);
+            } else if context.disk.look(root).is_ok() {
+                context.look_for_file(place, &FilePath(format!("/{below}")), &root.join(below));
             }
             Some(format!("/{below}"))
         }
     }
 }
 
-fn deny(raw: &raw::App, base: &[&str], desk: &mut Desk<'_>) -> Deny {
+fn deny(raw: &raw::App, base: &[&str], context: &mut Context<'_>) -> Deny {
     Deny::new(&raw.deny, &raw.no_php_in).unwrap_or_else(|fault| {
-        desk.value(&[base, &["deny"]].concat(), Kind::BadValue, fault);
+        context.value(&[base, &["deny"]].concat(), Kind::BadValue, fault);
         Deny::default()
     })
 }
 
-fn rewrites(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Vec<Rewrite> {
+fn rewrites(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Rewrite> {
     let one = |(index, rule): (usize, &raw::Rewrite)| {
         let step = index.to_string();
-        rewrite::rule(rule, &[place, &[step.as_str()]].concat(), desk)
+        rewrite::rule(rule, &[place, &[step.as_str()]].concat(), context)
     };
     raw.rewrite.iter().enumerate().filter_map(one).collect()
 }
@@ -232,16 +203,16 @@ fn error_pages(
     raw: &raw::App,
     root: &Path,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> BTreeMap<u16, PathBuf> {
     let mut pages = BTreeMap::new();
     let mut classes = Vec::new();
     for (status, written) in &raw.error_pages {
         let page = root.join(written.0.trim_start_matches('/'));
         // Of a root that is missing that alone is told.
-        if desk.disk.look(root).is_ok() {
+        if context.disk.look(root).is_ok() {
             let place = [place, &[status.as_str()]].concat();
-            desk.look_for_file(&place, &FilePath(format!("/{}", written.0)), &page);
+            context.look_for_file(&place, &FilePath(format!("/{}", written.0)), &page);
         }
         match status.parse() {
             Ok(status) => drop(pages.insert(status, page)),
@@ -256,50 +227,55 @@ fn error_pages(
     pages
 }
 
-fn static_files(raw: &raw::StaticFiles, place: &[&str], desk: &mut Desk<'_>) -> StaticFiles {
+fn static_files(
+    raw: &raw::StaticFiles,
+    php_suffixes: &[String],
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> RootOptions {
     let mime = |(extension, kind): (&String, &crate::scalar::HeaderValue)| {
         (FileExtension::bare(extension).to_ascii_lowercase(), kind.0.clone())
     };
-    StaticFiles {
-        symlinks: match raw.symlinks {
-            raw::Symlinks::Never => Symlinks::Never,
-            raw::Symlinks::Owner => Symlinks::Owner,
-            raw::Symlinks::Always => Symlinks::Always,
-        },
+    let headers = [("Cache-Control", &raw.cache_control)];
+    RootOptions {
+        symlinks: raw.symlinks,
         symlink_targets: folders(
             &raw.symlink_targets,
             &[place, &["symlink_targets"]].concat(),
-            desk,
+            context,
         ),
         precompressed: raw.precompressed,
-        mime: raw.mime.iter().map(mime).collect(),
-        cache_control: raw.cache_control.as_ref().map(|value| value.0.clone()),
-        dot_names: raw.dot_names.iter().map(|name| name.0.clone()).collect(),
-        allow_private: raw.allow_private.clone(),
-        always_fresh: false,
+        mime_overrides: raw.mime.iter().map(mime).collect(),
+        headers: headers
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?.0.clone())))
+            .collect(),
+        allow_dotfiles: raw.allow_dotfiles.iter().map(|name| name.0.clone()).collect(),
+        php_suffixes: php_suffixes.to_vec(),
+        ..RootOptions::default()
     }
 }
 
-fn sendfile(raw: &raw::Sendfile, place: &[&str], desk: &mut Desk<'_>) -> Sendfile {
-    let roots = folders(&raw.roots, &[place, &["roots"]].concat(), desk);
+fn sendfile(raw: &raw::Sendfile, place: &[&str], context: &mut Context<'_>) -> Sendfile {
+    let roots = folders(&raw.roots, &[place, &["roots"]].concat(), context);
     let mut accel = BTreeMap::new();
     for (url, folder) in &raw.accel {
-        let folder = desk.folder(&[place, &["accel", url.as_str()]].concat(), folder);
+        let folder = context.folder(&[place, &["accel", url.as_str()]].concat(), folder);
         accel.insert(format!("{}/", url.trim_end_matches('/')), folder);
     }
     Sendfile { roots, accel }
 }
 
-fn folders(written: &[FilePath], place: &[&str], desk: &mut Desk<'_>) -> Vec<PathBuf> {
+fn folders(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
     let mut one = |(index, folder): (usize, &FilePath)| {
         let step = index.to_string();
-        desk.folder(&[place, &[step.as_str()]].concat(), folder)
+        context.folder(&[place, &[step.as_str()]].concat(), folder)
     };
     written.iter().enumerate().map(&mut one).collect()
 }
 
 /// Two apps must not claim the same host and path; which one would win is anyone's guess.
-fn report_duplicates(earlier: &[App], app: &App, desk: &mut Desk<'_>) {
+fn report_duplicates(earlier: &[App], app: &App, context: &mut Context<'_>) {
     let claims = |app: &App| match app.hosts.as_slice() {
         [] => vec![None],
         hosts => hosts.iter().cloned().map(Some).collect(),
@@ -318,11 +294,11 @@ fn report_duplicates(earlier: &[App], app: &App, desk: &mut Desk<'_>) {
             "the apps `{}` and `{}` both answer to {host} at `{}`",
             other.name, app.name, app.path_prefix
         );
-        let line = desk.line_of(&["app", &other.name]);
+        let line = context.line_of(&["app", &other.name]);
         let hint = format!(
             "give one of them other `hosts` or another `path`; `{}`{line} is the other",
             other.name
         );
-        desk.key(&["app", &app.name], Kind::Duplicate, Fault::new(message).hint(hint));
+        context.key(&["app", &app.name], Kind::Duplicate, Fault::new(message).hint(hint));
     }
 }

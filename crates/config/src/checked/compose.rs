@@ -1,6 +1,6 @@
 //! Pages that are put together from parts, and what is fetched before a script runs.
 
-use super::{Desk, Mode};
+use super::{Context, Mode};
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, FilePath, HeaderValue, PathPattern, UrlTemplate};
@@ -26,7 +26,7 @@ pub struct Part {
     /// What happens when it fails.
     pub on_error: OnError,
     /// Whether it begins only when all before it have been sent.
-    pub wait: bool,
+    pub sequential: bool,
 }
 
 /// What a part is made of.
@@ -85,6 +85,8 @@ pub struct Prefetch {
 pub struct Upstream {
     /// Requests that may be under way to one host.
     pub requests: u32,
+    /// Answers of one host that may be coming beside these.
+    pub responses: u32,
     /// Requests that may wait for one of these to end.
     pub queue_length: u32,
     /// How long they wait.
@@ -101,16 +103,17 @@ pub struct Upstream {
     pub ca_file: Option<PathBuf>,
 }
 
-pub(super) fn upstream(raw: &raw::Upstream, desk: &mut Desk<'_>) -> Upstream {
+pub(super) fn upstream(raw: &raw::Upstream, context: &mut Context<'_>) -> Upstream {
     Upstream {
         requests: raw.requests,
+        responses: raw.responses,
         queue_length: raw.queue_length,
         queue_timeout_ms: raw.queue_timeout.0,
         requests_per_app: raw.requests_per_app,
         connections: raw.connections,
         idle_connections: raw.idle_connections,
         idle_timeout_ms: raw.idle_timeout.0,
-        ca_file: raw.ca.as_ref().map(|path| desk.file(&["upstream", "ca"], path)),
+        ca_file: raw.ca.as_ref().map(|path| context.file(&["upstream", "ca"], path)),
     }
 }
 
@@ -120,19 +123,19 @@ pub(super) fn compose(
     root: &Path,
     mode: &Mode,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Vec<Compose> {
     let mut pages = Vec::new();
     for (index, page) in raw.compose.iter().enumerate() {
         let index = index.to_string();
         let place = [place, &["compose", &index, "part"]].concat();
         if page.part.is_empty() {
-            desk.key(&place, Kind::MissingKey, Fault::new("the page has no parts"));
+            context.key(&place, Kind::MissingKey, Fault::new("the page has no parts"));
         }
-        check_first_script(&page.part, &place, desk);
+        check_first_script(&page.part, &place, context);
         let app = Surroundings { root, mode };
         let parts = page.part.iter().enumerate().filter_map(|(index, raw)| {
-            part(raw, &app, &[&place[..], &[index.to_string().as_str()]].concat(), desk)
+            part(raw, &app, &[&place[..], &[index.to_string().as_str()]].concat(), context)
         });
         pages.push(Compose { path: page.path.clone(), parts: parts.collect() });
     }
@@ -140,12 +143,16 @@ pub(super) fn compose(
 }
 
 /// The first script has the page's status and headers, so nothing can be sent before it answers.
-fn check_first_script(parts: &[raw::Part], place: &[&str], desk: &mut Desk<'_>) {
+fn check_first_script(parts: &[raw::Part], place: &[&str], context: &mut Context<'_>) {
     let Some(first) = parts.iter().position(|part| part.script.is_some()) else { return };
-    if let Some(at) = parts[..=first].iter().position(|part| part.wait) {
+    if let Some(at) = parts[..=first].iter().position(|part| part.sequential) {
         let fault = Fault::new("the first script cannot wait for what is sent before it")
-            .hint("it has the page's status and headers; take `wait` out");
-        desk.value(&[place, &[at.to_string().as_str(), "wait"]].concat(), Kind::Conflict, fault);
+            .hint("it has the page's status and headers; take `sequential` out");
+        context.value(
+            &[place, &[at.to_string().as_str(), "sequential"]].concat(),
+            Kind::Conflict,
+            fault,
+        );
     }
 }
 
@@ -159,19 +166,19 @@ fn part(
     raw: &raw::Part,
     app: &Surroundings<'_>,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<Part> {
-    let source = source(raw, app, place, desk)?;
+    let source = source(raw, app, place, context)?;
     let is_fetch = matches!(source, PartSource::Fetch(_));
     if !is_fetch && !raw.headers.is_empty() {
         let fault = Fault::new("`headers` are those of a `fetch`").hint("take them out");
-        desk.key(&[place, &["headers"]].concat(), Kind::Conflict, fault);
+        context.key(&[place, &["headers"]].concat(), Kind::Conflict, fault);
     }
     Some(Part {
         source,
         timeout_ms: raw.timeout.0,
-        on_error: on_error(raw, place, desk),
-        wait: raw.wait,
+        on_error: on_error(raw, place, context),
+        sequential: raw.sequential,
     })
 }
 
@@ -179,7 +186,7 @@ fn source(
     raw: &raw::Part,
     app: &Surroundings<'_>,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<PartSource> {
     let at = |key: &'static str| [place, &[key]].concat();
     let source = match (&raw.script, &raw.fetch, &raw.file, &raw.text) {
@@ -190,47 +197,53 @@ fn source(
             };
             // In worker mode the script that stays makes of the path what it wants.
             let exists = *app.mode == Mode::Classic;
-            check_below_root(path, app.root, exists, &at("script"), desk);
+            check_below_root(path, app.root, exists, &at("script"), context);
             PartSource::Script { path: path.to_owned(), query }
         }
         (None, Some(url), None, None) => {
             PartSource::Fetch(fetch(url, &raw.headers, raw.max_body.0))
         }
         (None, None, Some(file), None) => {
-            check_below_root(&file.0, app.root, true, &at("file"), desk);
+            check_below_root(&file.0, app.root, true, &at("file"), context);
             PartSource::File(file.0.clone())
         }
         (None, None, None, Some(text)) => PartSource::Text(text.0.clone()),
         (None, None, None, None) => {
             let fault = Fault::new("the part is made of nothing")
                 .hint("it is one of `script`, `fetch`, `file` and `text`");
-            desk.key(place, Kind::MissingKey, fault);
+            context.key(place, Kind::MissingKey, fault);
             return None;
         }
         _ => {
             let fault = Fault::new("the part is made of several things")
                 .hint("one of `script`, `fetch`, `file` and `text`; make a part of each");
-            desk.key(place, Kind::Conflict, fault);
+            context.key(place, Kind::Conflict, fault);
             return None;
         }
     };
     Some(source)
 }
 
-fn check_below_root(path: &str, root: &Path, exists: bool, place: &[&str], desk: &mut Desk<'_>) {
+fn check_below_root(
+    path: &str,
+    root: &Path,
+    exists: bool,
+    place: &[&str],
+    context: &mut Context<'_>,
+) {
     if !path.starts_with('/') || path.split('/').any(|segment| segment == "..") {
         let fault = Fault::new(format!("`{path}` is no path below the root"))
             .hint("it starts with a slash, as in a URL, and has no `..`");
-        return desk.value(place, Kind::BadValue, fault);
+        return context.value(place, Kind::BadValue, fault);
     }
     // Of a root that is missing that alone is told.
-    if exists && desk.disk.look(root).is_ok() {
+    if exists && context.disk.look(root).is_ok() {
         let file = root.join(path.trim_start_matches('/'));
-        desk.look_for_file(place, &FilePath(path.to_owned()), &file);
+        context.look_for_file(place, &FilePath(path.to_owned()), &file);
     }
 }
 
-fn on_error(raw: &raw::Part, place: &[&str], desk: &mut Desk<'_>) -> OnError {
+fn on_error(raw: &raw::Part, place: &[&str], context: &mut Context<'_>) -> OnError {
     let at = |key: &'static str| [place, &[key]].concat();
     match (raw.on_error, &raw.fallback) {
         (None | Some(raw::OnError::Fallback), Some(text)) => OnError::Replace(text.0.clone()),
@@ -238,13 +251,13 @@ fn on_error(raw: &raw::Part, place: &[&str], desk: &mut Desk<'_>) -> OnError {
         (None | Some(raw::OnError::Fail), None) => OnError::Fail,
         (Some(raw::OnError::Fallback), None) => {
             let fault = Fault::new("there is no `fallback`").hint("fallback = \"<p>…</p>\"");
-            desk.value(&at("on_error"), Kind::Conflict, fault);
+            context.value(&at("on_error"), Kind::Conflict, fault);
             OnError::Fail
         }
         (Some(raw::OnError::Skip | raw::OnError::Fail), Some(_)) => {
             let fault = Fault::new("the `fallback` would never be sent")
                 .hint("take it out, or write on_error = \"fallback\"");
-            desk.value(&at("on_error"), Kind::Conflict, fault);
+            context.value(&at("on_error"), Kind::Conflict, fault);
             OnError::Fail
         }
     }
@@ -259,7 +272,7 @@ fn fetch(
     FetchSource { url: url.clone(), headers, max_body_bytes }
 }
 
-pub(super) fn prefetch(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Vec<Prefetch> {
+pub(super) fn prefetch(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Prefetch> {
     let mut all: Vec<Prefetch> = Vec::new();
     for (index, one) in raw.prefetch.iter().enumerate() {
         let param = format!("OUTBOARD_PREFETCH_{}", one.name.0.to_ascii_uppercase());
@@ -269,7 +282,7 @@ pub(super) fn prefetch(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> V
             let fault = Fault::new(format!("there are two of the name `{}`", one.name.0));
             let index = index.to_string();
             let place = [place, &["prefetch", &index, "name"]].concat();
-            desk.value(&place, Kind::Conflict, fault);
+            context.value(&place, Kind::Conflict, fault);
         }
         all.push(Prefetch {
             path: one.path.clone(),

@@ -1,6 +1,6 @@
 //! The entity store.
 
-use super::{Desk, Forwarding, ListenAddress, Secret, listen};
+use super::{Context, Forwarding, ListenAddress, Secret, listen};
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, Peer};
@@ -23,9 +23,9 @@ pub struct Entities {
     /// Who has it may read and write.
     pub token: Option<String>,
     /// Peers that may read and write without a token.
-    pub trusted: Forwarding,
+    pub trusted_clients: Forwarding,
     /// The longest value; longer: 413.
-    pub value_max_bytes: u64,
+    pub max_value_bytes: u64,
 }
 
 /// How records are kept.
@@ -38,13 +38,13 @@ pub struct EntityStorage {
     /// What is refused when too much waits.
     pub overload: Overload,
     /// Memory for records that were read or written lately.
-    pub memory_bytes: u64,
+    pub cache_bytes: u64,
     /// Memory of what was written and is not yet in a sorted file, per namespace.
-    pub buffer_bytes: u64,
+    pub write_buffer_bytes: u64,
     /// Reads that may wait for a disk; as many writes.
     pub queue_length: u32,
     /// How long these should wait at most.
-    pub wait_ms: u64,
+    pub queue_timeout_ms: u64,
     /// The namespaces; the first is `default`.
     pub namespaces: Vec<EntityNamespace>,
 }
@@ -70,9 +70,9 @@ pub struct EntityRedis {
     /// What all keys begin with.
     pub prefix: String,
     /// How many nodes have a record.
-    pub copies: u32,
-    /// How long a write waits for copies.
-    pub ack_wait_ms: u64,
+    pub replicas: u32,
+    /// How long a write waits for replicas.
+    pub ack_timeout_ms: u64,
     /// How long something is tried again.
     pub timeout_ms: u64,
 }
@@ -87,15 +87,19 @@ pub struct EntityNamespace {
     /// How often what was written is synced to the disk.
     pub interval_ms: u64,
     /// In memory: the memory of all records.
-    pub memory_bytes: u64,
+    pub max_memory_bytes: u64,
 }
 
 /// `apps`: how many there are.
-pub(super) fn entities(raw: &raw::Entities, apps: usize, desk: &mut Desk<'_>) -> Option<Entities> {
-    let engine = engine(raw, desk)?;
-    check_access(raw, desk);
+pub(super) fn entities(
+    raw: &raw::Entities,
+    apps: usize,
+    context: &mut Context<'_>,
+) -> Option<Entities> {
+    let engine = engine(raw, context)?;
+    check_access(raw, context);
     let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
-    let trusted = match (&raw.trusted, &raw.listen) {
+    let trusted = match (&raw.trusted_clients, &raw.listen) {
         (Some(trusted), _) => trusted.clone(),
         // Who sets a token wants it to be asked for.
         (None, Some(_)) if raw.token.is_some() => Vec::new(),
@@ -104,92 +108,96 @@ pub(super) fn entities(raw: &raw::Entities, apps: usize, desk: &mut Desk<'_>) ->
         (None, _) => Vec::new(),
     };
     let address = raw.listen.as_ref().map(|address| {
-        listen::address(address, listen::DEFAULT_SOCKET_MODE, &["entities", "listen"], desk)
+        listen::address(address, listen::DEFAULT_SOCKET_MODE, &["kv", "listen"], context)
     });
     Some(Entities {
         storage: EntityStorage {
             engine,
             mode: raw.mode,
             overload: raw.overload,
-            memory_bytes: raw.memory.0,
-            buffer_bytes: raw.buffer.0,
+            cache_bytes: raw.cache_size.0,
+            write_buffer_bytes: raw.write_buffer.0,
             queue_length: raw.queue_length,
-            wait_ms: raw.wait.0,
-            namespaces: namespaces(raw, desk),
+            queue_timeout_ms: raw.queue_timeout.0,
+            namespaces: namespaces(raw, context),
         },
         path: raw.path.as_ref().map(|path| path.0.trim_end_matches('/').to_owned()),
         listen: address,
         token: raw.token.as_ref().map(|token| token.0.clone()),
-        trusted: listen::forwarding(&trusted, &[]),
-        value_max_bytes: raw.max_value.0,
+        trusted_clients: listen::forwarding(&trusted, &[]),
+        max_value_bytes: raw.max_value.0,
     })
 }
 
 /// An app can use what there is.
-pub(super) fn check_owners(raw: &raw::File, entities: Option<&Entities>, desk: &mut Desk<'_>) {
+pub(super) fn check_owners(
+    raw: &raw::File,
+    entities: Option<&Entities>,
+    context: &mut Context<'_>,
+) {
     let known = |name: &str| {
         entities.is_some_and(|entities| {
             entities.storage.namespaces.iter().any(|namespace| namespace.name == name)
         })
     };
     for (app, raw) in &raw.app {
-        for (index, name) in raw.namespaces.iter().flatten().enumerate() {
+        for (index, name) in raw.kv_namespaces.iter().flatten().enumerate() {
             if !known(&name.0) {
                 let fault = Fault::new(format!("the entity store has no namespace `{}`", name.0))
-                    .hint(format!("add [entities.namespace.{}]", name.0));
+                    .hint(format!("add [kv.namespace.{}]", name.0));
                 let step = index.to_string();
-                desk.value(&["app", app, "namespaces", &step], Kind::Conflict, fault);
+                context.value(&["app", app, "kv_namespaces", &step], Kind::Conflict, fault);
             }
         }
     }
 }
 
 /// `None` when there is no store.
-fn engine(raw: &raw::Entities, desk: &mut Desk<'_>) -> Option<EntityEngine> {
-    match (raw.engine, &raw.folder) {
-        (raw::EntityEngine::Redis, _) => return Some(EntityEngine::Redis(redis(raw, desk))),
+fn engine(raw: &raw::Entities, context: &mut Context<'_>) -> Option<EntityEngine> {
+    match (raw.engine, &raw.data_dir) {
+        (raw::EntityEngine::Redis, _) => return Some(EntityEngine::Redis(redis(raw, context))),
         (raw::EntityEngine::Disk, Some(folder)) => {
-            return Some(EntityEngine::Disk(desk.absolute(folder)));
+            return Some(EntityEngine::Disk(context.absolute(folder)));
         }
         (raw::EntityEngine::Disk, None) => {}
     }
     for key in ["path", "listen", "namespace"] {
-        if desk.places.wrote(&["entities", key]) {
+        if context.places.wrote(&["kv", key]) {
             let fault = Fault::new("the entity store has no folder")
                 .hint("folder = \"/var/lib/outboard/entities\", or engine = \"redis\"");
-            desk.key(&["entities", key], Kind::MissingKey, fault);
+            context.key(&["kv", key], Kind::MissingKey, fault);
         }
     }
     None
 }
 
-fn redis(raw: &raw::Entities, desk: &mut Desk<'_>) -> EntityRedis {
-    for key in ["folder", "durability", "interval", "memory", "buffer", "mode"] {
-        if desk.places.wrote(&["entities", key]) {
+fn redis(raw: &raw::Entities, context: &mut Context<'_>) -> EntityRedis {
+    for key in ["data_dir", "durability", "interval", "cache_size", "write_buffer", "mode"] {
+        if context.places.wrote(&["kv", key]) {
             let fault = Fault::new(format!("`{key}` is for the engine `disk`"))
                 .hint("what Redis keeps and how is its own configuration");
-            desk.key(&["entities", key], Kind::BadValue, fault);
+            context.key(&["kv", key], Kind::BadValue, fault);
         }
     }
     for name in raw.namespace.keys() {
-        let place = ["entities", "namespace", name, "durability"];
-        if desk.places.wrote(&place) {
+        let place = ["kv", "namespace", name, "durability"];
+        if context.places.wrote(&place) {
             let fault = Fault::new("Redis keeps all namespaces alike")
                 .hint("its own configuration says how: appendonly, appendfsync");
-            desk.key(&place, Kind::BadValue, fault);
+            context.key(&place, Kind::BadValue, fault);
         }
     }
     let redis = &raw.redis;
     if redis.nodes.is_empty() {
-        let fault = Fault::new("no node of Redis is named")
-            .hint("[entities.redis] nodes = [\"127.0.0.1:6379\"]");
-        desk.value(&["entities", "engine"], Kind::MissingKey, fault);
+        let fault =
+            Fault::new("no node of Redis is named").hint("[kv.redis] nodes = [\"127.0.0.1:6379\"]");
+        context.value(&["kv", "engine"], Kind::MissingKey, fault);
     }
     for node in &redis.nodes {
         let port = node.0.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         if port.is_none() {
             let fault = Fault::new(format!("`{}` is not host:port", node.0));
-            desk.value(&["entities", "redis", "nodes"], Kind::BadValue, fault);
+            context.value(&["kv", "redis", "nodes"], Kind::BadValue, fault);
         }
     }
     EntityRedis {
@@ -197,8 +205,8 @@ fn redis(raw: &raw::Entities, desk: &mut Desk<'_>) -> EntityRedis {
         user: redis.user.as_ref().map(|user| user.0.clone()),
         password: redis.password.as_ref().map(|password| Secret(password.0.clone())),
         prefix: redis.prefix.0.clone(),
-        copies: redis.copies,
-        ack_wait_ms: redis.ack_wait.0,
+        replicas: redis.replicas,
+        ack_timeout_ms: redis.ack_timeout.0,
         timeout_ms: redis.timeout.0,
     }
 }
@@ -211,36 +219,36 @@ fn loopback() -> impl Iterator<Item = Peer> {
 
 /// What stands on a listener of the apps is open to everybody that these are open to: whoever
 /// puts it there says who may use it.
-fn check_access(raw: &raw::Entities, desk: &mut Desk<'_>) {
-    if raw.path.is_some() && raw.token.is_none() && raw.trusted.is_none() {
+fn check_access(raw: &raw::Entities, context: &mut Context<'_>) {
+    if raw.path.is_some() && raw.token.is_none() && raw.trusted_clients.is_none() {
         let fault = Fault::new("nobody is named who may use the entity store under this path")
             .hint("token = \"…\", or trusted = [\"10.0.0.0/8\"]; behind a proxy every client may look local");
-        desk.value(&["entities", "path"], Kind::MissingKey, fault);
+        context.value(&["kv", "path"], Kind::MissingKey, fault);
     }
     if raw.token.as_ref().is_some_and(|token| token.0.len() < 16) {
         let fault = Fault::new("the token is short enough to be guessed")
             .hint("16 characters or more: openssl rand -hex 32");
-        desk.value(&["entities", "token"], Kind::BadValue, fault);
+        context.value(&["kv", "token"], Kind::BadValue, fault);
     }
 }
 
-fn namespaces(raw: &raw::Entities, desk: &mut Desk<'_>) -> Vec<EntityNamespace> {
+fn namespaces(raw: &raw::Entities, context: &mut Context<'_>) -> Vec<EntityNamespace> {
     if raw.namespace.contains_key(DEFAULT) {
-        let fault = Fault::new("the namespace `default` is that of [entities] itself")
+        let fault = Fault::new("the namespace `default` is that of [kv] itself")
             .hint("write its durability there");
-        desk.key(&["entities", "namespace", DEFAULT], Kind::Duplicate, fault);
+        context.key(&["kv", "namespace", DEFAULT], Kind::Duplicate, fault);
     }
     let first = EntityNamespace {
         name: DEFAULT.to_owned(),
         durability: raw.durability,
         interval_ms: raw.interval.0,
-        memory_bytes: raw.memory.0,
+        max_memory_bytes: raw.cache_size.0,
     };
     let further = raw.namespace.iter().map(|(name, namespace)| EntityNamespace {
         name: name.clone(),
         durability: namespace.durability,
         interval_ms: namespace.interval.0,
-        memory_bytes: namespace.memory.0,
+        max_memory_bytes: namespace.max_memory.0,
     });
     std::iter::once(first).chain(further).collect()
 }

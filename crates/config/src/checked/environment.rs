@@ -1,6 +1,6 @@
 //! What the server is for, and what that changes.
 
-use super::{App, Desk, Mode};
+use super::{App, Context, Mode};
 use crate::disk::Found;
 use crate::raw;
 use crate::scalar::Count;
@@ -39,14 +39,14 @@ pub struct Development {
     pub live_reload: bool,
 }
 
-pub(super) fn development(raw: &raw::File, apps: &[App], desk: &mut Desk<'_>) -> Development {
+pub(super) fn development(raw: &raw::File, apps: &[App], context: &mut Context<'_>) -> Development {
     let written: Vec<PathBuf> = (raw.development.watch.iter().enumerate())
         .map(|(index, folder)| {
-            desk.folder(&["development", "watch", index.to_string().as_str()], folder)
+            context.folder(&["development", "watch", index.to_string().as_str()], folder)
         })
         .collect();
     let folders = if written.is_empty() {
-        apps.iter().flat_map(|app| of_app(app, desk)).collect()
+        apps.iter().flat_map(|app| of_app(app, context)).collect()
     } else {
         written
     };
@@ -59,8 +59,8 @@ pub(super) fn development(raw: &raw::File, apps: &[App], desk: &mut Desk<'_>) ->
 }
 
 /// Where the files of an app are.
-fn of_app(app: &App, desk: &Desk<'_>) -> Vec<PathBuf> {
-    let mut folders = vec![project_of(&app.root, desk)];
+fn of_app(app: &App, context: &Context<'_>) -> Vec<PathBuf> {
+    let mut folders = vec![project_of(&app.root, context)];
     let worker = match &app.mode {
         Mode::Worker(worker) => Some(&worker.script),
         Mode::Classic => None,
@@ -71,16 +71,16 @@ fn of_app(app: &App, desk: &Desk<'_>) -> Vec<PathBuf> {
 }
 
 /// The folder around a root that is a project's public part, as the rest of it shows.
-fn project_of(root: &Path, desk: &Desk<'_>) -> PathBuf {
+fn project_of(root: &Path, context: &Context<'_>) -> PathBuf {
     let is_public = root.file_name().is_some_and(|name| {
         ["public", "web", "htdocs", "webroot"].iter().any(|usual| name == *usual)
     });
     let Some(around) = root.parent().filter(|_| is_public) else { return root.to_owned() };
     let is_project =
-        matches!(desk.disk.look(&around.join("composer.json")), Ok(Found::File { .. }))
+        matches!(context.disk.look(&around.join("composer.json")), Ok(Found::File { .. }))
             || ["src", "app"]
                 .iter()
-                .any(|name| matches!(desk.disk.look(&around.join(name)), Ok(Found::Folder)));
+                .any(|name| matches!(context.disk.look(&around.join(name)), Ok(Found::Folder)));
     if is_project { around.to_owned() } else { root.to_owned() }
 }
 
@@ -93,13 +93,13 @@ fn outermost(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
 /// What every app is like in development. What the file says of PHP's settings stays.
 pub(super) fn develop(app: &mut App) {
     let pool = &mut app.pool;
-    (pool.min, pool.max, pool.spare) = (Count::Fixed(1), Count::Fixed(1), 0);
+    (pool.min, pool.max, pool.min_idle) = (Count::Fixed(1), Count::Fixed(1), 0);
     if let Some(tasks) = &mut app.tasks {
         tasks.workers = 1;
     }
     app.page_cache = None;
-    app.static_files.always_fresh = true;
-    app.static_files.cache_control.get_or_insert_with(|| "no-cache".to_owned());
+    app.static_files.revalidate_always();
+    app.static_files.headers.entry("Cache-Control").or_insert_with(|| "no-cache".to_owned());
     for (name, value) in INI {
         app.php.ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
     }

@@ -11,7 +11,7 @@ pub struct Limits {
     /// Open connections and streams of one address; `None`: as many as come.
     pub connections_per_ip: Option<u32>,
     /// Open streams of HTTP/2 of the whole server.
-    pub max_streams: u32,
+    pub max_http2_streams: u32,
     /// Whether a client that closes its side is given up.
     pub aborts_on_close: bool,
     /// The longest request line; longer: 414.
@@ -52,7 +52,7 @@ pub(super) fn merge(server: &raw::Limits, request: &raw::RequestLimits) -> Limit
     Limits {
         max_connections: server.connections,
         connections_per_ip: Some(server.connections_per_ip).filter(|most| *most > 0),
-        max_streams: server.streams,
+        max_http2_streams: server.http2_streams,
         aborts_on_close: server.abort_on_close,
         request_line_bytes: server.request_line.0,
         header_bytes: server.header.0,

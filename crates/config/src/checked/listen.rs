@@ -1,6 +1,6 @@
 //! Where connections are accepted, and whose word about the client is taken there.
 
-use super::Desk;
+use super::Context;
 use crate::diagnostic::Kind;
 use crate::raw::{self, ForwardedHeader, ListenEntry};
 use crate::scalar::{Address, Fault, FilePath, Network, Peer, UNIX_PATH_MAX_BYTES};
@@ -88,26 +88,31 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-pub(super) fn listeners(raw: &raw::File, desk: &mut Desk<'_>) -> Vec<Listener> {
+pub(super) fn listeners(raw: &raw::File, context: &mut Context<'_>) -> Vec<Listener> {
     let entries = raw.listen.as_slice();
-    if entries.is_empty() && desk.places.wrote(&["listen"]) {
+    if entries.is_empty() && context.places.wrote(&["listen"]) {
         let fault = Fault::new("`listen` is empty: the server would accept nothing");
-        desk.value(&["listen"], Kind::BadValue, fault);
+        context.value(&["listen"], Kind::BadValue, fault);
     }
     let mut listeners: Vec<Listener> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
-        let listener = listener(raw, entry, index, desk);
-        report_duplicates(&listeners, &listener, index, desk);
+        let listener = listener(raw, entry, index, context);
+        report_duplicates(&listeners, &listener, index, context);
         listeners.push(listener);
     }
     listeners
 }
 
-fn listener(raw: &raw::File, entry: &ListenEntry, index: usize, desk: &mut Desk<'_>) -> Listener {
+fn listener(
+    raw: &raw::File,
+    entry: &ListenEntry,
+    index: usize,
+    context: &mut Context<'_>,
+) -> Listener {
     let step = index.to_string();
     match entry {
         ListenEntry::Address(written) => {
-            let address = address(written, DEFAULT_SOCKET_MODE, &["listen", &step], desk);
+            let address = address(written, DEFAULT_SOCKET_MODE, &["listen", &step], context);
             let forwarding = forwarding(&raw.trusted_proxies, &raw.forwarded_headers);
             Listener {
                 name: address.to_string(),
@@ -119,13 +124,13 @@ fn listener(raw: &raw::File, entry: &ListenEntry, index: usize, desk: &mut Desk<
         }
         ListenEntry::Table(table) => {
             let place = ["listen", &step, "address"];
-            let address = address(&table.address, table.mode.0, &place, desk);
+            let address = address(&table.address, table.mode.0, &place, context);
             let proxies = table.trusted_proxies.as_ref().unwrap_or(&raw.trusted_proxies);
             let headers = table.forwarded_headers.as_ref().unwrap_or(&raw.forwarded_headers);
             let name = table.name.as_ref().map_or_else(|| address.to_string(), |n| n.0.clone());
-            let certificates = certificates(table, &step, desk);
+            let certificates = certificates(table, &step, context);
             if table.redirect_to_https {
-                check_redirect(raw, table, &step, desk);
+                check_redirect(raw, table, &step, context);
             }
             Listener {
                 name,
@@ -138,17 +143,17 @@ fn listener(raw: &raw::File, entry: &ListenEntry, index: usize, desk: &mut Desk<
     }
 }
 
-fn certificates(table: &raw::Listen, step: &str, desk: &mut Desk<'_>) -> Vec<Certificate> {
+fn certificates(table: &raw::Listen, step: &str, context: &mut Context<'_>) -> Vec<Certificate> {
     let read = |(index, written): (usize, &raw::Certificate)| {
         let index = index.to_string();
-        let mut file = |key, path| desk.file(&["listen", step, "tls", &index, key], path);
+        let mut file = |key, path| context.file(&["listen", step, "tls", &index, key], path);
         let certificate = file("certificate", &written.certificate);
         Certificate { certificate, key: file("key", &written.key) }
     };
     table.tls.iter().enumerate().map(read).collect()
 }
 
-fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, desk: &mut Desk<'_>) {
+fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, context: &mut Context<'_>) {
     let is_encrypted =
         |entry: &ListenEntry| matches!(entry, ListenEntry::Table(table) if !table.tls.is_empty());
     let fault = if !table.tls.is_empty() {
@@ -158,7 +163,7 @@ fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, desk: &mut D
     } else {
         return;
     };
-    desk.value(&["listen", step, "redirect_to_https"], Kind::BadValue, fault);
+    context.value(&["listen", step, "redirect_to_https"], Kind::BadValue, fault);
 }
 
 /// The address with an absolute socket path.
@@ -166,23 +171,23 @@ pub(super) fn address(
     written: &Address,
     mode: u32,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> ListenAddress {
     match written {
         Address::Tcp(address) => ListenAddress::Tcp(*address),
         Address::Unix(path) => {
-            let path = desk.absolute(&FilePath(path.to_string_lossy().into_owned()));
-            check_socket_path(&path, place, desk);
+            let path = context.absolute(&FilePath(path.to_string_lossy().into_owned()));
+            check_socket_path(&path, place, context);
             ListenAddress::Unix { path, mode }
         }
     }
 }
 
-pub(super) fn check_socket_path(path: &Path, place: &[&str], desk: &mut Desk<'_>) {
+pub(super) fn check_socket_path(path: &Path, place: &[&str], context: &mut Context<'_>) {
     let length = path.as_os_str().len();
     if length > UNIX_PATH_MAX_BYTES {
         let message = format!("the socket's path has {length} bytes; {UNIX_PATH_MAX_BYTES} fit");
-        desk.value(place, Kind::BadValue, Fault::new(message).hint("choose a shorter folder"));
+        context.value(place, Kind::BadValue, Fault::new(message).hint("choose a shorter folder"));
     }
 }
 
@@ -200,7 +205,12 @@ pub(super) fn forwarding(proxies: &[Peer], headers: &[ForwardedHeader]) -> Forwa
     }
 }
 
-fn report_duplicates(earlier: &[Listener], one: &Listener, index: usize, desk: &mut Desk<'_>) {
+fn report_duplicates(
+    earlier: &[Listener],
+    one: &Listener,
+    index: usize,
+    context: &mut Context<'_>,
+) {
     let any_port = matches!(one.address, ListenAddress::Tcp(address) if address.port() == 0);
     let same_place = |other: &Listener| match (&other.address, &one.address) {
         (ListenAddress::Unix { path: a, .. }, ListenAddress::Unix { path: b, .. }) => a == b,
@@ -208,12 +218,12 @@ fn report_duplicates(earlier: &[Listener], one: &Listener, index: usize, desk: &
     };
     let step = index.to_string();
     if let Some(first) = earlier.iter().position(same_place) {
-        let line = desk.line_of(&["listen", &first.to_string()]);
+        let line = context.line_of(&["listen", &first.to_string()]);
         let message = format!("`{}` is listened on twice", one.address);
         let fault = Fault::new(message).hint(format!("the first listener{line} has it already"));
-        desk.value(&["listen", &step, "address"], Kind::Duplicate, fault);
+        context.value(&["listen", &step, "address"], Kind::Duplicate, fault);
     } else if !any_port && earlier.iter().any(|other| other.name == one.name) {
         let fault = Fault::new(format!("two listeners are named `{}`", one.name));
-        desk.value(&["listen", &step, "name"], Kind::Duplicate, fault);
+        context.value(&["listen", &step, "name"], Kind::Duplicate, fault);
     }
 }

@@ -1,6 +1,6 @@
 //! What is written down, and where.
 
-use super::Desk;
+use super::Context;
 use crate::raw;
 use crate::scalar::FilePath;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Log {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
     /// Where lines go.
-    pub to: LogTarget,
+    pub path: LogTarget,
     /// How a line looks.
     pub format: AccessFormat,
 }
@@ -29,7 +29,7 @@ pub struct AccessLog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorLog {
     /// Where lines go.
-    pub to: LogTarget,
+    pub path: LogTarget,
     /// The least serious message that is written.
     pub level: ErrorLevel,
     /// Lines that a PHP process may write in a second, on average.
@@ -42,9 +42,9 @@ pub struct ErrorLog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowLog {
     /// Where entries go.
-    pub to: LogTarget,
+    pub path: LogTarget,
     /// Requests that take longer than this are written down.
-    pub after_ms: u64,
+    pub threshold_ms: u64,
 }
 
 /// Where a log goes.
@@ -82,21 +82,21 @@ pub enum ErrorLevel {
     Debug,
 }
 
-pub(super) fn log(raw: &raw::Log, place: &[&str], desk: &mut Desk<'_>) -> Log {
-    let mut to = |section: &str, written: &FilePath| {
-        let place = [place, &[section, "to"]].concat();
-        target(written, &place, desk)
+pub(super) fn log(raw: &raw::Log, place: &[&str], context: &mut Context<'_>) -> Log {
+    let mut target_of = |section: &str, written: &FilePath| {
+        let place = [place, &[section, "path"]].concat();
+        target(written, &place, context)
     };
     Log {
         access: AccessLog {
-            to: to("access", &raw.access.to),
+            path: target_of("access", &raw.access.path),
             format: match raw.access.format {
                 raw::AccessFormat::Combined => AccessFormat::Combined,
                 raw::AccessFormat::Json => AccessFormat::Json,
             },
         },
         error: ErrorLog {
-            to: to("error", &raw.error.to),
+            path: target_of("error", &raw.error.path),
             level: match raw.error.level {
                 raw::ErrorLevel::Error => ErrorLevel::Error,
                 raw::ErrorLevel::Warn => ErrorLevel::Warn,
@@ -106,15 +106,18 @@ pub(super) fn log(raw: &raw::Log, place: &[&str], desk: &mut Desk<'_>) -> Log {
             lines_per_second: raw.error.lines_per_second,
             bytes_per_second: raw.error.bytes_per_second.0,
         },
-        slow: SlowLog { to: to("slow", &raw.slow.to), after_ms: raw.slow.after.0 },
+        slow: SlowLog {
+            path: target_of("slow", &raw.slow.path),
+            threshold_ms: raw.slow.threshold.0,
+        },
     }
 }
 
-fn target(written: &FilePath, place: &[&str], desk: &mut Desk<'_>) -> LogTarget {
+fn target(written: &FilePath, place: &[&str], context: &mut Context<'_>) -> LogTarget {
     match written.0.as_str() {
         "stdout" => LogTarget::Stdout,
         "stderr" => LogTarget::Stderr,
         "off" => LogTarget::Off,
-        _ => LogTarget::File(desk.new_file(place, written)),
+        _ => LogTarget::File(context.new_file(place, written)),
     }
 }

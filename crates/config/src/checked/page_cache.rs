@@ -1,6 +1,6 @@
 //! Answers that are kept.
 
-use super::Desk;
+use super::Context;
 use super::Forwarding;
 use super::listen;
 use super::page_cache_shared::{PageCacheShared, shared};
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCache {
     /// Memory of all that is kept.
-    pub budget_bytes: u64,
+    pub max_memory_bytes: u64,
     /// Where it is kept as well; `None`: in memory alone.
     pub disk: Option<PageCacheDisk>,
     /// Where it is shared among machines; `None`: each gateway has its own.
@@ -21,29 +21,29 @@ pub struct PageCache {
     /// How many of a million hits are examined by themselves.
     pub audit_ppm: u32,
     /// How long an anonymous answer is kept that says nothing; 0 for not at all.
-    pub silent_s: u32,
+    pub default_ttl_s: u32,
     /// How much longer an answer is used while a new one is made.
     pub stale_while_revalidate_s: u32,
     /// How much longer an answer is used when a new one cannot be made.
     pub stale_if_error_s: u32,
     /// How long a request waits for another that asks for the same.
-    pub wait_ms: u64,
+    pub lock_timeout_ms: u64,
     /// The longest body that is kept.
-    pub body_max_bytes: u64,
+    pub max_body_bytes: u64,
     /// Whether texts are kept in content codings too.
     pub compresses: bool,
     /// Whether the directives of requests count.
-    pub heeds_requests: bool,
+    pub honors_client_cache_control: bool,
     /// Which applications are known to be served; `None`: those whose files are there.
     pub presets: Option<Vec<String>>,
     /// Further patterns of cookies that make a page personal.
     pub login_cookies: Vec<String>,
     /// Further patterns of cookies that change nothing.
-    pub harmless_cookies: Vec<String>,
+    pub ignored_cookies: Vec<String>,
     /// Patterns of further request fields that change nothing, in lower case.
-    pub harmless_headers: Vec<String>,
+    pub ignored_headers: Vec<String>,
     /// Further patterns of paths that are never kept.
-    pub never: Vec<String>,
+    pub bypass_paths: Vec<String>,
     /// Whose `PURGE` requests are obeyed.
     pub purge_from: Forwarding,
 }
@@ -54,7 +54,7 @@ pub struct PageCacheDisk {
     /// Absolute; made if it is not there.
     pub path: PathBuf,
     /// What it may hold.
-    pub budget_bytes: u64,
+    pub max_bytes: u64,
 }
 
 /// The applications that presets know.
@@ -66,15 +66,15 @@ pub(super) fn page_cache(
     raw: &PageCacheEntry,
     app: &str,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<PageCache> {
     let table = match raw {
         PageCacheEntry::Mode(mode) => &raw::PageCache { mode: *mode, ..raw::PageCache::default() },
         PageCacheEntry::Table(table) => &**table,
     };
-    let presets = presets(&table.presets, &[place, &["presets"]].concat(), desk);
-    check_paths(&table.never, &[place, &["never"]].concat(), desk);
-    let silent_ms = match (table.mode, &table.silent) {
+    let presets = presets(&table.presets, &[place, &["presets"]].concat(), context);
+    check_paths(&table.bypass_paths, &[place, &["bypass_paths"]].concat(), context);
+    let silent_ms = match (table.mode, &table.default_ttl) {
         (PageCacheMode::Off, _) => return None,
         (_, Some(silent)) => silent.0,
         (PageCacheMode::Auto, None) => 1_000,
@@ -83,28 +83,28 @@ pub(super) fn page_cache(
     let disk = table
         .disk
         .as_ref()
-        .map(|path| PageCacheDisk { path: desk.absolute(path), budget_bytes: table.disk_budget.0 });
+        .map(|path| PageCacheDisk { path: context.absolute(path), max_bytes: table.max_disk.0 });
     let texts = |list: &[PlainText]| list.iter().map(|text| text.0.clone()).collect();
     let lower = |list: &[PlainText]| list.iter().map(|text| text.0.to_lowercase()).collect();
     Some(PageCache {
-        budget_bytes: table.budget.0,
+        max_memory_bytes: table.max_memory.0,
         disk,
-        shared: shared(table.shared.as_ref(), app, place, desk),
+        shared: shared(table.shared.as_ref(), app, place, context),
         audit_ppm: table.audit.0,
-        silent_s: seconds(silent_ms),
+        default_ttl_s: seconds(silent_ms),
         stale_while_revalidate_s: seconds(
             table.stale_while_revalidate.as_ref().map_or(silent_ms, |period| period.0),
         ),
         stale_if_error_s: seconds(table.stale_if_error.0),
-        wait_ms: table.wait.0,
-        body_max_bytes: table.max_body.0,
+        lock_timeout_ms: table.lock_timeout.0,
+        max_body_bytes: table.max_body.0,
         compresses: table.compress,
-        heeds_requests: table.heed_requests,
+        honors_client_cache_control: table.honor_client_cache_control,
         presets,
         login_cookies: texts(&table.login_cookies),
-        harmless_cookies: texts(&table.harmless_cookies),
-        harmless_headers: lower(&table.harmless_headers),
-        never: texts(&table.never),
+        ignored_cookies: texts(&table.ignored_cookies),
+        ignored_headers: lower(&table.ignored_headers),
+        bypass_paths: texts(&table.bypass_paths),
         purge_from: listen::forwarding(&table.purge_from, &[]),
     })
 }
@@ -114,7 +114,7 @@ fn seconds(ms: u64) -> u32 {
     u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX).min(1 << 31)
 }
 
-fn presets(names: &[PlainText], place: &[&str], desk: &mut Desk<'_>) -> Option<Vec<String>> {
+fn presets(names: &[PlainText], place: &[&str], context: &mut Context<'_>) -> Option<Vec<String>> {
     let mut chosen = Vec::new();
     for (index, name) in names.iter().enumerate() {
         match name.0.as_str() {
@@ -125,20 +125,20 @@ fn presets(names: &[PlainText], place: &[&str], desk: &mut Desk<'_>) -> Option<V
                 let step = index.to_string();
                 let fault = Fault::new(format!("no preset is called `{other}`"))
                     .hint(format!("\"auto\" or \"none\" alone, or some of {PRESET_NAMES:?}"));
-                desk.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
+                context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
             }
         }
     }
     Some(chosen)
 }
 
-fn check_paths(paths: &[PlainText], place: &[&str], desk: &mut Desk<'_>) {
+fn check_paths(paths: &[PlainText], place: &[&str], context: &mut Context<'_>) {
     for (index, path) in paths.iter().enumerate() {
         if !path.0.starts_with(['/', '*']) {
             let step = index.to_string();
             let fault = Fault::new(format!("`{}` is no path", path.0))
-                .hint("paths start with a slash: never = [\"/account/*\"]");
-            desk.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
+                .hint("paths start with a slash: bypass_paths = [\"/account/*\"]");
+            context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where pages are shared among machines.
 
-use super::Desk;
+use super::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::Fault;
@@ -44,7 +44,7 @@ pub(super) fn shared(
     raw: Option<&raw::PageCacheShared>,
     app: &str,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<PageCacheShared> {
     let raw = raw?;
     let name = raw.name.as_ref().map_or(app, |name| &name.0).to_owned();
@@ -56,7 +56,7 @@ pub(super) fn shared(
             ..server
         }),
         Err(fault) => {
-            desk.value(&[place, &["shared", "server"]].concat(), Kind::BadValue, fault);
+            context.value(&[place, &["shared", "server"]].concat(), Kind::BadValue, fault);
             None
         }
     }

@@ -1,6 +1,6 @@
 //! The interpreter and what it is told.
 
-use super::Desk;
+use super::Context;
 use crate::raw;
 use crate::scalar::FileExtension;
 use std::collections::BTreeMap;
@@ -48,21 +48,24 @@ pub struct Rlimits {
     pub address_space_bytes: Option<u64>,
 }
 
-pub(super) fn php(raw: &raw::Php, place: &[&str], desk: &mut Desk<'_>) -> Php {
+pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> Php {
     let at = |key: &'static str| [place, &[key]].concat();
     let strings = |map: &BTreeMap<String, crate::scalar::PlainText>| {
         map.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
     };
     Php {
-        host_binary: raw.host_binary.as_ref().map(|path| desk.program(&at("host_binary"), path)),
-        ini_file: raw.ini_file.as_ref().map(|path| desk.file(&at("ini_file"), path)),
-        ini_scan_dir: raw.ini_scan_dir.as_ref().map(|path| desk.folder(&at("ini_scan_dir"), path)),
+        host_binary: raw.host_binary.as_ref().map(|path| context.program(&at("host_binary"), path)),
+        ini_file: raw.ini_file.as_ref().map(|path| context.file(&at("ini_file"), path)),
+        ini_scan_dir: raw
+            .ini_scan_dir
+            .as_ref()
+            .map(|path| context.folder(&at("ini_scan_dir"), path)),
         ini: raw.ini.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect(),
         env: strings(&raw.env),
         pass_env: raw.pass_env.iter().map(|name| name.0.clone()).collect(),
         params: strings(&raw.params),
         extensions: raw.extensions.iter().map(dotted).collect(),
-        preload: raw.preload.as_ref().map(|path| desk.file(&at("preload"), path)),
+        preload: raw.preload.as_ref().map(|path| context.file(&at("preload"), path)),
         preload_user: raw.preload_user.as_ref().map(|user| user.0.clone()),
         no_new_privileges: raw.no_new_privileges,
         rlimits: Rlimits {

@@ -1,6 +1,6 @@
 //! Routes that another server answers.
 
-use super::Desk;
+use super::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, PathPattern};
@@ -16,7 +16,7 @@ pub struct Proxy {
     /// Whether only scripts lead there.
     pub is_internal: bool,
     /// Whether the server is told the client's `Host`.
-    pub keeps_host: bool,
+    pub preserves_host: bool,
     /// How long a connection to it may take.
     pub connect_timeout_ms: u64,
     /// How long it may be silent.
@@ -31,18 +31,18 @@ pub struct Proxy {
     pub verifies: bool,
 }
 
-pub(super) fn proxies(raw: &raw::App, place: &[&str], desk: &mut Desk<'_>) -> Vec<Proxy> {
+pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Proxy> {
     let mut all = Vec::new();
     for (index, one) in raw.proxy.iter().enumerate() {
         if let Err(fault) = check(&one.upstream.0) {
             let index = index.to_string();
-            desk.value(&[place, &["proxy", &index, "upstream"]].concat(), Kind::BadValue, fault);
+            context.value(&[place, &["proxy", &index, "upstream"]].concat(), Kind::BadValue, fault);
         }
         all.push(Proxy {
             path: one.path.clone(),
             upstream: one.upstream.0.trim_end_matches('/').to_owned(),
             is_internal: one.internal,
-            keeps_host: one.keep_host,
+            preserves_host: one.preserve_host,
             connect_timeout_ms: one.connect_timeout.0,
             timeout_ms: one.timeout.0,
             buffers_request: one.request_buffering,

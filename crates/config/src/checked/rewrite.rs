@@ -3,7 +3,7 @@
 //! Patterns see the decoded path, so what a group matched may be any bytes. In a redirect and in a
 //! query it is percent-encoded: it can neither break the response header nor add a parameter.
 
-use super::Desk;
+use super::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::Fault;
@@ -161,16 +161,20 @@ fn fill(parts: &[ReplacementPart], captures: &Captures<'_>, encoding: Encoding) 
 }
 
 /// The rule, or `None` when it is wrong.
-pub(super) fn rule(raw: &raw::Rewrite, place: &[&str], desk: &mut Desk<'_>) -> Option<Rewrite> {
+pub(super) fn rule(
+    raw: &raw::Rewrite,
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> Option<Rewrite> {
     let at = |key: &'static str| [place, &[key]].concat();
     let action = match (raw.status, &raw.to) {
         (None, Some(to)) => {
-            let to = replacement(&to.0, &raw.pattern.0, &at("to"), desk)?;
-            RewriteAction::To(starting_with_slash(to, &at("to"), desk)?)
+            let to = replacement(&to.0, &raw.pattern.0, &at("to"), context)?;
+            RewriteAction::To(starting_with_slash(to, &at("to"), context)?)
         }
         (Some(status @ (301 | 302 | 303 | 307 | 308)), Some(to)) => RewriteAction::Redirect {
             status,
-            to: replacement(&to.0, &raw.pattern.0, &at("to"), desk)?,
+            to: replacement(&to.0, &raw.pattern.0, &at("to"), context)?,
         },
         (Some(status @ 400..=599), None) => RewriteAction::Status(status),
         (status, _) => {
@@ -185,7 +189,7 @@ pub(super) fn rule(raw: &raw::Rewrite, place: &[&str], desk: &mut Desk<'_>) -> O
                     .hint("a redirect (301, 302, 303, 307, 308) or an error (400 to 599)"),
             };
             let key = if status.is_some() { at("status") } else { place.to_vec() };
-            desk.value(&key, Kind::Conflict, fault);
+            context.value(&key, Kind::Conflict, fault);
             return None;
         }
     };
@@ -200,7 +204,7 @@ pub(super) fn rule(raw: &raw::Rewrite, place: &[&str], desk: &mut Desk<'_>) -> O
 fn starting_with_slash(
     to: Replacement,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<Replacement> {
     let fits = match to.parts.first() {
         Some(ReplacementPart::Text(text)) => text.starts_with('/'),
@@ -210,7 +214,7 @@ fn starting_with_slash(
     if !fits {
         let fault = Fault::new("the new path does not start with a slash")
             .hint("to send the client elsewhere, add a `status` such as 302");
-        desk.value(place, Kind::BadValue, fault);
+        context.value(place, Kind::BadValue, fault);
     }
     fits.then_some(to)
 }
@@ -219,7 +223,7 @@ fn replacement(
     text: &str,
     pattern: &Regex,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<Replacement> {
     let (path, query) = match text.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -232,7 +236,7 @@ fn replacement(
             Ok(Replacement { parts, query: query.map(|q| self::parts(q, pattern)).transpose()? })
         })
     };
-    parsed.map_err(|fault| desk.value(place, Kind::BadValue, fault)).ok()
+    parsed.map_err(|fault| context.value(place, Kind::BadValue, fault)).ok()
 }
 
 fn parts(mut text: &str, pattern: &Regex) -> Result<Vec<ReplacementPart>, Fault> {

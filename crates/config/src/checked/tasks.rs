@@ -1,6 +1,6 @@
 //! The task workers of an app, and the queue before them.
 
-use super::{App, Desk, Durability, Entities, Mode};
+use super::{App, Context, Durability, Entities, Mode};
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, Schedule};
@@ -18,15 +18,15 @@ pub struct Tasks {
     /// Tasks that may wait or run.
     pub queue_length: u32,
     /// Memory of all of them together.
-    pub queue_bytes: u64,
+    pub max_queue_bytes: u64,
     /// Further attempts at a task that failed: 0 to 254.
-    pub retries: u8,
+    pub max_retries: u8,
     /// From the first failed attempt to the next.
     pub backoff_ms: u64,
     /// How long an attempt may take.
     pub timeout_ms: u64,
     /// Where tasks are kept; one of the entity store's, on disk.
-    pub namespace: Option<String>,
+    pub kv_namespace: Option<String>,
     /// What is queued by the clock, by the name of the task.
     pub cron: Vec<(String, Schedule)>,
 }
@@ -36,24 +36,24 @@ pub(super) fn tasks(
     raw: &raw::Tasks,
     mode: &Mode,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Option<Tasks> {
     let at = |key: &'static str| [place, &["tasks", key]].concat();
     if raw.workers == 0 {
         if !raw.cron.is_empty() {
             let fault = Fault::new("nobody runs these tasks: `workers` is 0")
                 .hint("add workers = 1 to the app's [tasks]");
-            desk.key(&at("cron"), Kind::Conflict, fault);
+            context.key(&at("cron"), Kind::Conflict, fault);
         }
         return None;
     }
     let script = match (&raw.script, mode) {
-        (Some(script), _) => desk.file(&at("script"), script),
+        (Some(script), _) => context.file(&at("script"), script),
         (None, Mode::Worker(worker)) => worker.script.clone(),
         (None, Mode::Classic) => {
             let fault = Fault::new("an app in classic mode has no script for its tasks")
                 .hint("name one that stays: tasks.script = \"tasks.php\"");
-            desk.key(&at("script"), Kind::MissingKey, fault);
+            context.key(&at("script"), Kind::MissingKey, fault);
             PathBuf::new()
         }
     };
@@ -61,20 +61,24 @@ pub(super) fn tasks(
         workers: raw.workers,
         concurrency: raw.concurrency,
         script,
-        queue_length: raw.queue,
-        queue_bytes: raw.queue_memory.0,
-        retries: u8::try_from(raw.retries).unwrap_or(u8::MAX - 1),
+        queue_length: raw.queue_length,
+        max_queue_bytes: raw.max_queue_memory.0,
+        max_retries: u8::try_from(raw.max_retries).unwrap_or(u8::MAX - 1),
         backoff_ms: raw.backoff.0,
         timeout_ms: raw.timeout.0,
-        namespace: raw.namespace.clone(),
+        kv_namespace: raw.kv_namespace.clone(),
         cron: raw.cron.iter().map(|(name, schedule)| (name.clone(), schedule.clone())).collect(),
     })
 }
 
 /// Tasks can be kept only where records outlive the gateway.
-pub(super) fn check_namespaces(apps: &[App], entities: Option<&Entities>, desk: &mut Desk<'_>) {
+pub(super) fn check_namespaces(
+    apps: &[App],
+    entities: Option<&Entities>,
+    context: &mut Context<'_>,
+) {
     for app in apps {
-        let Some(name) = app.tasks.as_ref().and_then(|tasks| tasks.namespace.as_deref()) else {
+        let Some(name) = app.tasks.as_ref().and_then(|tasks| tasks.kv_namespace.as_deref()) else {
             continue;
         };
         let found = entities.and_then(|entities| {
@@ -82,15 +86,15 @@ pub(super) fn check_namespaces(apps: &[App], entities: Option<&Entities>, desk: 
         });
         let fault = match found {
             None if entities.is_none() => Fault::new("there is no entity store to keep tasks in")
-                .hint("[entities] with folder = \"/var/lib/outboard/entities\""),
+                .hint("[kv] with data_dir = \"/var/lib/outboard/entities\""),
             None => Fault::new(format!("the entity store has no namespace `{name}`"))
-                .hint(format!("add [entities.namespace.{name}]")),
+                .hint(format!("add [kv.namespace.{name}]")),
             Some(found) if found.durability == Durability::Memory => {
                 Fault::new(format!("the namespace `{name}` is in memory and ends with the gateway"))
                     .hint("durability = \"always\" or \"interval\"")
             }
             Some(_) => continue,
         };
-        desk.value(&["app", &app.name, "tasks", "namespace"], Kind::Conflict, fault);
+        context.value(&["app", &app.name, "tasks", "kv_namespace"], Kind::Conflict, fault);
     }
 }

@@ -48,7 +48,7 @@ fn development_is_one_worker_that_sees_every_change_and_what_is_written_stays() 
     let production = valid(&format!("{APP}[app.site.pool]\nmax = 8\n"));
     assert_eq!(production.environment(), Environment::Production);
     assert_eq!(production.apps[0].pool.max, Count::Fixed(8));
-    assert!(!production.apps[0].static_files.always_fresh);
+    assert!(production.apps[0].static_files.cache_valid_ms > 0);
     let text = format!(
         "environment = \"development\"\n{APP}page_cache = \"auto\"\n[app.site.pool]\nmax = 8\n\
          [app.site.php.ini]\ndisplay_errors = true\n"
@@ -58,7 +58,7 @@ fn development_is_one_worker_that_sees_every_change_and_what_is_written_stays() 
     assert!(!development.development.expect("it is written").watch.is_empty());
     let app = &development.apps[0];
     assert_eq!((app.pool.min, app.pool.max), (Count::Fixed(1), Count::Fixed(1)));
-    assert!(app.page_cache.is_none() && app.static_files.always_fresh);
+    assert!(app.page_cache.is_none() && app.static_files.cache_valid_ms == 0);
     assert_eq!(app.php.ini["opcache.revalidate_freq"], "0");
     assert_eq!(app.php.ini["display_errors"], "1");
     assert_eq!(app.php.env["OUTBOARD_ENV"], "development");
@@ -80,10 +80,10 @@ fn an_app_inherits_key_by_key() {
          [limits]\nbody = \"1m\"\nbody_timeout = \"7s\"\nheader_timeout = \"9s\"\n\
          [php.ini]\nmemory_limit = \"1M\"\ndisplay_errors = true\n\
          [pool]\nmax = 3\nmin = 2\n\
-         [log.slow]\nafter = \"2s\"\n\
+         [log.slow]\nthreshold = \"2s\"\n\
          [static]\nmime = { a = \"x/y\" }\n\
          [app.one]\nroot = \"one\"\nlimits.body = \"2m\"\nphp.ini.memory_limit = \"2M\"\n\
-         pool.max = 9\nlog.slow.to = \"off\"\nstatic.mime = { B = \"x/z\" }\n\
+         pool.max = 9\nlog.slow.path = \"off\"\nstatic.mime = { B = \"x/z\" }\n\
          [app.two]\nroot = \"two\"\npath = \"/two/\"\nuser = \"other\"\n",
     );
     let (one, two) = (&config.apps[0], &config.apps[1]);
@@ -95,9 +95,9 @@ fn an_app_inherits_key_by_key() {
     );
     assert_eq!(one.php.ini["display_errors"], "1");
     assert_eq!((one.pool.min, one.pool.max), (Count::Fixed(2), Count::Fixed(9)));
-    assert_eq!((&one.log.slow.to, one.log.slow.after_ms), (&LogTarget::Off, 2_000));
-    assert_eq!(one.static_files.mime.len(), 2);
-    assert_eq!(one.static_files.mime["b"], "x/z");
+    assert_eq!((&one.log.slow.path, one.log.slow.threshold_ms), (&LogTarget::Off, 2_000));
+    assert_eq!(one.static_files.mime_overrides.len(), 2);
+    assert_eq!(one.static_files.mime_overrides["b"], "x/z");
     assert_eq!((one.user.as_deref(), two.user.as_deref()), (Some("www"), Some("other")));
     assert_eq!(two.path_prefix, "/two");
 }
@@ -111,20 +111,20 @@ fn a_mistake_in_what_is_inherited_is_told_where_it_was_written() {
 #[test]
 fn defaults_give_way_to_a_small_pool_but_what_is_written_does_not() {
     let pool = site("pool.max = 1\n").pool;
-    assert_eq!((pool.max, pool.loopback_slots, pool.spare), (Count::Fixed(1), 1, 1));
+    assert_eq!((pool.max, pool.loopback_slots, pool.min_idle), (Count::Fixed(1), 1, 1));
     assert_mistake(
-        &format!("{APP}pool = {{ max = 2, spare = 3 }}\n"),
+        &format!("{APP}pool = {{ max = 2, min_idle = 3 }}\n"),
         Kind::Conflict,
         3,
-        "`spare`",
+        "`min_idle`",
     );
     assert_mistake(&format!("{APP}pool = {{ max = 2, min = 3 }}\n"), Kind::Conflict, 3, "`min`");
 }
 
 #[test]
 fn zero_means_without_end_where_the_reference_says_so() {
-    let app = site("pool = { recycle_requests = 0, recycle_memory = 0 }\n");
-    assert_eq!((app.pool.recycle_requests, app.pool.recycle_memory_bytes), (None, None));
+    let app = site("pool = { max_requests = 0, max_worker_memory = 0 }\n");
+    assert_eq!((app.pool.max_requests, app.pool.max_worker_memory_bytes), (None, None));
     assert_eq!(app.limits.keepalive_requests, None);
 }
 
@@ -349,7 +349,7 @@ fn a_worker_script_that_would_be_served_as_a_file_is_a_mistake() {
 fn tasks_have_workers_and_a_script_that_stays() {
     assert_eq!(site("").tasks, None);
     let tasks = site("mode = \"worker\"\ntasks.workers = 2\n").tasks.unwrap();
-    assert_eq!((tasks.workers, tasks.concurrency, tasks.retries), (2, 1, 3));
+    assert_eq!((tasks.workers, tasks.concurrency, tasks.max_retries), (2, 1, 3));
     assert_eq!(tasks.script, Path::new("/srv/www/public/index.php"));
     let text = "[app.site.tasks]\nworkers = 1\nscript = \"bin/tasks.php\"\n\
                 cron = { tidy = \"every 5m\" }\n";
@@ -373,16 +373,16 @@ fn a_page_cache_is_a_mode_or_a_table() {
     assert_eq!(site("").page_cache, None);
     assert_eq!(site("page_cache = \"off\"\n").page_cache, None);
     let auto = site("page_cache = \"auto\"\n").page_cache.unwrap();
-    assert_eq!((auto.silent_s, auto.stale_while_revalidate_s), (1, 1));
-    assert_eq!((auto.budget_bytes, &auto.presets), (64 << 20, &None));
-    let text = "[app.site.page_cache]\nmode = \"on\"\nsilent = \"1500ms\"\n\
+    assert_eq!((auto.default_ttl_s, auto.stale_while_revalidate_s), (1, 1));
+    assert_eq!((auto.max_memory_bytes, &auto.presets), (64 << 20, &None));
+    let text = "[app.site.page_cache]\nmode = \"on\"\ndefault_ttl = \"1500ms\"\n\
                 presets = [\"drupal\"]\npurge_from = [\"10.0.0.0/8\"]\n";
     let on = site(text).page_cache.unwrap();
-    assert_eq!((on.silent_s, on.presets), (2, Some(vec!["drupal".to_owned()])));
+    assert_eq!((on.default_ttl_s, on.presets), (2, Some(vec!["drupal".to_owned()])));
     assert!(on.purge_from.trusts(Some([10, 1, 2, 3].into())));
     assert!(!on.purge_from.trusts(Some([127, 0, 0, 1].into())));
     let none = site("page_cache = { presets = [\"none\"] }\n").page_cache.unwrap();
-    assert_eq!((none.silent_s, none.presets), (1, Some(Vec::new())));
+    assert_eq!((none.default_ttl_s, none.presets), (1, Some(Vec::new())));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_preset_that_is_not_there_and_a_path_that_is_none_are_mistakes() {
     for (key, words) in [
         ("presets = [\"typo\"]", "no preset is called `typo`"),
         ("presets = [\"drupal\", \"auto\"]", "alone"),
-        ("never = [\"account\"]", "paths start with a slash"),
+        ("bypass_paths = [\"account\"]", "paths start with a slash"),
     ] {
         let text = format!("{APP}[app.site.page_cache]\n{key}\n");
         assert_mistake(&text, Kind::BadValue, 4, words);
@@ -400,40 +400,39 @@ fn a_preset_that_is_not_there_and_a_path_that_is_none_are_mistakes() {
 
 #[test]
 fn an_entity_store_is_a_folder_or_a_redis() {
-    let entities = |text: &str| valid(&format!("{APP}[entities]\n{text}")).entities;
+    let entities = |text: &str| valid(&format!("{APP}[kv]\n{text}")).entities;
     assert_eq!(entities(""), None);
-    let disk = entities("folder = \"kv\"").unwrap().storage.engine;
+    let disk = entities("data_dir = \"kv\"").unwrap().storage.engine;
     assert_eq!(disk, EntityEngine::Disk("/srv/www/kv".into()));
-    let redis =
-        entities("engine = \"redis\"\n[entities.redis]\nnodes = [\"[::1]:6379\", \"h:1\"]\n");
+    let redis = entities("engine = \"redis\"\n[kv.redis]\nnodes = [\"[::1]:6379\", \"h:1\"]\n");
     let EntityEngine::Redis(redis) = redis.unwrap().storage.engine else { panic!("no Redis") };
-    assert_eq!((redis.nodes.len(), redis.copies), (2, 1));
+    assert_eq!((redis.nodes.len(), redis.replicas), (2, 1));
 }
 
 #[test]
 fn what_the_engine_of_the_entity_store_does_not_do_is_a_mistake() {
     let mistake = |text: &str, kind: Kind, line: usize, words: &str| {
-        assert_mistake(&format!("{APP}[entities]\n{text}"), kind, line, words);
+        assert_mistake(&format!("{APP}[kv]\n{text}"), kind, line, words);
     };
     mistake("path = \"/v0\"\n", Kind::MissingKey, 4, "no folder");
     mistake("engine = \"redis\"\n", Kind::MissingKey, 4, "no node");
-    let redis = "engine = \"redis\"\ndurability = \"always\"\n[entities.redis]\nnodes = [\"h\"]\n";
+    let redis = "engine = \"redis\"\ndurability = \"always\"\n[kv.redis]\nnodes = [\"h\"]\n";
     mistake(redis, Kind::BadValue, 5, "for the engine `disk`");
     mistake(redis, Kind::BadValue, 7, "not host:port");
 }
 
 #[test]
 fn one_of_several_apps_uses_the_namespaces_that_it_names_and_no_other() {
-    let store =
-        "[entities]\nfolder = \"kept\"\nlisten = \"127.0.0.1:1\"\n[entities.namespace.orders]\n";
+    let store = "[kv]\ndata_dir = \"kept\"\nlisten = \"127.0.0.1:1\"\n[kv.namespace.orders]\n";
     let alone = valid(&format!("{APP}{store}"));
-    assert_eq!(alone.apps[0].namespaces, None);
-    assert!(alone.entities.unwrap().trusted.trusts(Some([127, 0, 0, 1].into())));
-    let two = format!("{APP}path = \"/a\"\nnamespaces = [\"orders\"]\n[app.two]\nroot = \"two\"\n");
+    assert_eq!(alone.apps[0].kv_namespaces, None);
+    assert!(alone.entities.unwrap().trusted_clients.trusts(Some([127, 0, 0, 1].into())));
+    let two =
+        format!("{APP}path = \"/a\"\nkv_namespaces = [\"orders\"]\n[app.two]\nroot = \"two\"\n");
     let config = valid(&format!("{two}{store}"));
-    assert_eq!(config.apps[0].namespaces.as_deref(), Some(&["orders".to_owned()][..]));
-    assert_eq!(config.apps[1].namespaces.as_deref(), Some(&[][..]));
-    assert!(!config.entities.unwrap().trusted.trusts(Some([127, 0, 0, 1].into())));
-    let unknown = format!("{APP}namespaces = [\"default\", \"order\"]\n{store}");
+    assert_eq!(config.apps[0].kv_namespaces.as_deref(), Some(&["orders".to_owned()][..]));
+    assert_eq!(config.apps[1].kv_namespaces.as_deref(), Some(&[][..]));
+    assert!(!config.entities.unwrap().trusted_clients.trusts(Some([127, 0, 0, 1].into())));
+    let unknown = format!("{APP}kv_namespaces = [\"default\", \"order\"]\n{store}");
     assert_mistake(&unknown, Kind::Conflict, 3, "no namespace `order`");
 }

@@ -1,6 +1,6 @@
 //! How an app's requests are answered: by a script each, or by one that stays.
 
-use super::{Desk, Php};
+use super::{Context, Php};
 use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
@@ -49,18 +49,18 @@ pub(super) fn mode(
     root: &Path,
     php: &Php,
     place: &[&str],
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
 ) -> Mode {
     let at = |keys: &[&'static str]| [place, keys].concat();
     match raw.mode {
         raw::Mode::Classic => {
             let worker = at(&["worker"]);
-            if desk.places.wrote(&worker) && !desk.places.wrote(&at(&["mode"])) {
+            if context.places.wrote(&worker) && !context.places.wrote(&at(&["mode"])) {
                 let fault = Fault::new(
                     "`worker` is of worker mode, and the app is in classic mode",
                 )
                 .hint("add mode = \"worker\" to the app, or mode = \"classic\" to leave it");
-                desk.key(&worker, Kind::Conflict, fault);
+                context.key(&worker, Kind::Conflict, fault);
             }
             Mode::Classic
         }
@@ -68,16 +68,16 @@ pub(super) fn mode(
             if raw.front_controller.0 != "auto" {
                 let fault = Fault::new("there is no front controller in worker mode")
                     .hint("the worker's script gets what no file answers: take this out");
-                desk.key(&at(&["front_controller"]), Kind::Conflict, fault);
+                context.key(&at(&["front_controller"]), Kind::Conflict, fault);
             }
-            let worker = worker(&raw.worker, root, &at(&["worker"]), desk);
-            check_secret(&worker.script, root, php, &at(&["worker", "script"]), desk);
+            let worker = worker(&raw.worker, root, &at(&["worker"]), context);
+            check_secret(&worker.script, root, php, &at(&["worker", "script"]), context);
             Mode::Worker(worker)
         }
     }
 }
 
-fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -> Worker {
+fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<'_>) -> Worker {
     let at = |key: &'static str| [place, &[key]].concat();
     let isolation = match raw.isolation {
         raw::Isolation::Reset => Isolation::Reset,
@@ -89,10 +89,10 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -
             raw.concurrency
         ))
         .hint("take one of them out; `pool.max` says how many requests run at a time");
-        desk.value(&at("concurrency"), Kind::Conflict, fault);
+        context.value(&at("concurrency"), Kind::Conflict, fault);
     }
     Worker {
-        script: script(raw, root, &at("script"), desk),
+        script: script(raw, root, &at("script"), context),
         class: raw.class.as_ref().map(|name| name.0.clone()),
         concurrency: raw.concurrency,
         isolation,
@@ -102,7 +102,7 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -
 }
 
 /// A script below the root that does not look like one would be sent to whoever asks for it.
-fn check_secret(script: &Path, root: &Path, php: &Php, place: &[&str], desk: &mut Desk<'_>) {
+fn check_secret(script: &Path, root: &Path, php: &Php, place: &[&str], context: &mut Context<'_>) {
     let name = script.as_os_str().as_encoded_bytes();
     let is_php = php.extensions.iter().any(|extension| name.ends_with(extension.as_bytes()));
     if script.starts_with(root) && !is_php {
@@ -111,28 +111,29 @@ fn check_secret(script: &Path, root: &Path, php: &Php, place: &[&str], desk: &mu
             "give it a name that ends with `{}`, or put it outside of the root",
             php.extensions.first().map_or(".php", String::as_str)
         );
-        desk.value(place, Kind::Conflict, Fault::new(message).hint(hint));
+        context.value(place, Kind::Conflict, Fault::new(message).hint(hint));
     }
 }
 
-fn script(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -> PathBuf {
-    let is_file =
-        |desk: &Desk<'_>, path: &Path| matches!(desk.disk.look(path), Ok(Found::File { .. }));
+fn script(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<'_>) -> PathBuf {
+    let is_file = |context: &Context<'_>, path: &Path| {
+        matches!(context.disk.look(path), Ok(Found::File { .. }))
+    };
     let Some(written) = &raw.script else {
         let path = root.join("index.php");
         // Of a root that is missing that alone is told.
-        if desk.disk.look(root).is_ok() && !is_file(desk, &path) {
+        if context.disk.look(root).is_ok() && !is_file(context, &path) {
             let message = format!("worker mode has no script: there is no `{}`", path.display());
             let hint =
                 "name it, from the configuration file's folder: worker.script = \"worker.php\"";
-            desk.key(place, Kind::Path, Fault::new(message).hint(hint));
+            context.key(place, Kind::Path, Fault::new(message).hint(hint));
         }
         return path;
     };
-    let path = desk.absolute(written);
+    let path = context.absolute(written);
     let in_root = root.join(&written.0);
-    if !is_file(desk, &path) && is_file(desk, &in_root) {
-        let hint = match in_root.strip_prefix(desk.folder) {
+    if !is_file(context, &path) && is_file(context, &in_root) {
+        let hint = match in_root.strip_prefix(context.folder) {
             Ok(below) => format!(
                 "paths start from the configuration file's folder: write \"{}\"",
                 below.display()
@@ -140,8 +141,8 @@ fn script(raw: &raw::Worker, root: &Path, place: &[&str], desk: &mut Desk<'_>) -
             Err(_) => format!("write \"{}\"", in_root.display()),
         };
         let message = format!("there is no file `{}`", path.display());
-        desk.value(place, Kind::Path, Fault::new(message).hint(hint));
+        context.value(place, Kind::Path, Fault::new(message).hint(hint));
         return path;
     }
-    desk.file(place, written)
+    context.file(place, written)
 }

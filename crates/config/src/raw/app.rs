@@ -8,6 +8,7 @@ use crate::scalar::{
     AppName, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
 };
+use outboard_static_files::Symlinks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,7 +43,8 @@ pub(crate) struct App {
     pub(crate) tasks: Tasks,
     /// The namespaces of the entity store that the app's PHP may use; absent: all of them for the
     /// only app of a file, none for one of several.
-    pub(crate) namespaces: Option<Vec<AppName>>,
+    #[schemars(extend("x-former" = ["namespaces"]))]
+    pub(crate) kv_namespaces: Option<Vec<AppName>>,
     /// What is served for a folder: the first of these files that is in it.
     #[schemars(extend("x-alias" = ["DirectoryIndex"]))]
     pub(crate) index: Vec<FileName>,
@@ -178,23 +180,11 @@ pub(crate) struct StaticFiles {
     #[schemars(extend("x-alias" = ["expires", "ExpiresDefault"]))]
     pub(crate) cache_control: Option<HeaderValue>,
     /// Names with a leading dot that are served; every other one is answered with 404.
-    pub(crate) dot_names: Vec<FileName>,
+    #[schemars(extend("x-former" = ["dot_names"]))]
+    pub(crate) allow_dotfiles: Vec<FileName>,
     /// Files that are served although their names are those of databases, dumps, backups, logs,
     /// keys or sources; every other such file is answered with 404.
     pub(crate) allow_private: Vec<PathPattern>,
-}
-
-/// Which symbolic links are followed.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Symlinks {
-    /// None that leads out of the root and `symlink_targets`.
-    Never,
-    /// Those whose target has the link's own owner.
-    Owner,
-    /// All.
-    Always,
 }
 
 /// Files that PHP may have the server send.
@@ -220,7 +210,7 @@ impl Default for App {
             mode: Mode::default(),
             worker: Worker::default(),
             tasks: Tasks::default(),
-            namespaces: None,
+            kv_namespaces: None,
             index: index.map(|name| FileName(name.to_owned())).to_vec(),
             front_controller: PlainText("auto".to_owned()),
             rewrite: Vec::new(),
@@ -248,12 +238,12 @@ impl Default for App {
 impl Default for StaticFiles {
     fn default() -> Self {
         StaticFiles {
-            symlinks: Symlinks::Never,
+            symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
             precompressed: true,
             mime: BTreeMap::new(),
             cache_control: None,
-            dot_names: vec![FileName(".well-known".to_owned())],
+            allow_dotfiles: vec![FileName(".well-known".to_owned())],
             allow_private: Vec::new(),
         }
     }

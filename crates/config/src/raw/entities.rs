@@ -12,8 +12,8 @@ pub(crate) struct Entities {
     /// Who keeps the records.
     pub(crate) engine: EntityEngine,
     /// Where `disk` keeps them; absent: there is no entity store, unless Redis keeps it.
-    #[schemars(extend("x-alias" = ["dir", "path_to_data", "data_dir"]))]
-    pub(crate) folder: Option<FilePath>,
+    #[schemars(extend("x-former" = ["folder"], "x-alias" = ["dir", "path_to_data"]))]
+    pub(crate) data_dir: Option<FilePath>,
     /// The beginning of the paths under which every listener answers for it, such as `/v0`;
     /// absent: none does.
     pub(crate) path: Option<UrlPath>,
@@ -23,7 +23,8 @@ pub(crate) struct Entities {
     pub(crate) token: Option<PlainText>,
     /// Peers that may read and write without a token; absent: those on this machine, over `listen`
     /// alone and if there are no token and but one app; PHP of several apps is on this machine, too.
-    pub(crate) trusted: Option<Vec<Peer>>,
+    #[schemars(extend("x-former" = ["trusted"]))]
+    pub(crate) trusted_clients: Option<Vec<Peer>>,
     /// What an answer to a write promises in the namespace `default`.
     #[schemars(extend("x-alias" = ["appendfsync", "fsync"]))]
     pub(crate) durability: Durability,
@@ -35,19 +36,19 @@ pub(crate) struct Entities {
     pub(crate) max_value: ByteSize,
     /// Memory for records that were read or written lately; as much again is used for blocks of
     /// files.
-    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["maxmemory", "cache"]))]
-    pub(crate) memory: ByteSize,
+    #[schemars(extend("x-former" = ["memory"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["maxmemory", "cache"]))]
+    pub(crate) cache_size: ByteSize,
     /// Memory of what was written and is not yet in a sorted file, per namespace; up to four times
     /// that while the disk is behind.
-    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
-    pub(crate) buffer: ByteSize,
+    #[schemars(extend("x-former" = ["buffer"], "x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
+    pub(crate) write_buffer: ByteSize,
     /// Reads that may wait for a disk; as many writes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) queue_length: u32,
     /// How long reads and writes should wait for their turn at most; when they wait longer all the
     /// time, some are refused (503).
-    #[schemars(extend("x-minimum" = "1ms", "x-alias" = ["queue_timeout"]))]
-    pub(crate) wait: Period,
+    #[schemars(extend("x-former" = ["wait"], "x-minimum" = "1ms"))]
+    pub(crate) queue_timeout: Period,
     /// What is refused when too much waits.
     pub(crate) overload: Overload,
     /// How disks are waited for.
@@ -64,9 +65,9 @@ pub(crate) struct Entities {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum EntityEngine {
-    /// This server, in `folder`.
+    /// This server, in `data_dir`.
     Disk,
-    /// Redis or Valkey, alone or a cluster: see `entities.redis`.
+    /// Redis or Valkey, alone or a cluster: see `kv.redis`.
     Redis,
 }
 
@@ -120,11 +121,11 @@ pub(crate) struct EntityRedis {
     pub(crate) prefix: PlainText,
     /// How many nodes have a record, the primary among them. More than half of them have to have a
     /// write over HTTP before it is answered, unless the request says otherwise with `ack`.
-    #[schemars(range(min = 1, max = 16))]
-    pub(crate) copies: u32,
+    #[schemars(range(min = 1, max = 16), extend("x-former" = ["copies"]))]
+    pub(crate) replicas: u32,
     /// How long a write waits for that; then: 504.
-    #[schemars(extend("x-minimum" = "1ms"))]
-    pub(crate) ack_wait: Period,
+    #[schemars(extend("x-former" = ["ack_wait"], "x-minimum" = "1ms"))]
+    pub(crate) ack_timeout: Period,
     /// How long something is tried again while a node does not answer, such as until another has
     /// taken its place; then: 504.
     #[schemars(extend("x-minimum" = "1ms"))]
@@ -141,8 +142,8 @@ pub(crate) struct EntityNamespace {
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) interval: Period,
     /// With durability `memory`: the memory of all records; what does not fit is refused (507).
-    #[schemars(extend("x-minimum" = "64 KiB", "x-maximum" = "1024 GiB"))]
-    pub(crate) memory: ByteSize,
+    #[schemars(extend("x-former" = ["memory"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB"))]
+    pub(crate) max_memory: ByteSize,
 }
 
 impl Default for Entities {
@@ -150,18 +151,18 @@ impl Default for Entities {
         Entities {
             engine: EntityEngine::Disk,
             redis: EntityRedis::default(),
-            folder: None,
+            data_dir: None,
             path: None,
             listen: None,
             token: None,
-            trusted: None,
+            trusted_clients: None,
             durability: Durability::Interval,
             interval: Period(1_000),
             max_value: ByteSize(1 << 20),
-            memory: ByteSize(64 << 20),
-            buffer: ByteSize(16 << 20),
+            cache_size: ByteSize(64 << 20),
+            write_buffer: ByteSize(16 << 20),
             queue_length: 4096,
-            wait: Period(5),
+            queue_timeout: Period(5),
             overload: Overload::RejectNewest,
             mode: EntityMode::Asynchronous,
             namespace: BTreeMap::new(),
@@ -176,8 +177,8 @@ impl Default for EntityRedis {
             user: None,
             password: None,
             prefix: PlainText("outboard:".to_owned()),
-            copies: 1,
-            ack_wait: Period(1_000),
+            replicas: 1,
+            ack_timeout: Period(1_000),
             timeout: Period(5_000),
         }
     }
@@ -188,7 +189,7 @@ impl Default for EntityNamespace {
         EntityNamespace {
             durability: Durability::Interval,
             interval: Period(1_000),
-            memory: ByteSize(64 << 20),
+            max_memory: ByteSize(64 << 20),
         }
     }
 }

@@ -20,8 +20,8 @@ pub(crate) struct Limits {
     #[schemars(range(max = 1_000_000), extend("x-alias" = ["limit_conn", "MaxConnPerIP", "maxconn_per_ip", "server.max-connections-per-ip"]))]
     pub(crate) connections_per_ip: u32,
     /// Streams of HTTP/2, which are requests, of all connections; more are refused.
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-alias" = ["http2_max_concurrent_streams", "H2MaxSessionStreams"]))]
-    pub(crate) streams: u32,
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-former" = ["streams"], "x-alias" = ["http2_max_concurrent_streams", "H2MaxSessionStreams"]))]
+    pub(crate) http2_streams: u32,
     /// Whether a client that closes its side of the connection is given up, as one that was reset is.
     /// Otherwise it is answered, and is gone when it can be sent nothing more.
     #[schemars(extend("x-alias" = ["abortonclose", "fastcgi_ignore_client_abort", "proxy_ignore_client_abort"]))]
@@ -63,7 +63,7 @@ pub(crate) struct RequestLimits {
     /// The largest request body; larger: 413.
     #[schemars(extend("x-alias" = ["client_max_body_size", "LimitRequestBody"]))]
     pub(crate) body: ByteSize,
-    /// The part of a body that is kept in memory; the rest goes to a file in `io.spool`.
+    /// The part of a body that is kept in memory; the rest goes to a file in `io.temp_dir`.
     #[schemars(extend("x-maximum" = "1 GiB", "x-alias" = ["client_body_buffer_size"]))]
     pub(crate) body_memory: ByteSize,
     /// How long the client may send nothing in the middle of a body; longer: 408.
@@ -86,7 +86,7 @@ pub(crate) struct RequestLimits {
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
     pub(crate) request_deadline: Period,
     /// The part of a response that is kept for a slow client, so that the worker is free: 64 KiB
-    /// of it in memory, the rest in a file in `io.spool`.
+    /// of it in memory, the rest in a file in `io.temp_dir`.
     #[schemars(extend("x-minimum" = "4 KiB", "x-maximum" = "1 GiB", "x-alias" = ["fastcgi_buffers", "fastcgi_buffer_size"]))]
     pub(crate) response_buffer: ByteSize,
 }
@@ -96,7 +96,7 @@ impl Default for Limits {
         Limits {
             connections: 16_384,
             connections_per_ip: 4_096,
-            streams: 16_384,
+            http2_streams: 16_384,
             abort_on_close: false,
             request_line: ByteSize(8 << 10),
             header: ByteSize(32 << 10),

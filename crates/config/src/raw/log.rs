@@ -24,7 +24,8 @@ pub(crate) struct Log {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AccessLog {
     /// A file, `"stdout"`, `"stderr"` or `"off"`.
-    pub(crate) to: FilePath,
+    #[schemars(extend("x-former" = ["to"]))]
+    pub(crate) path: FilePath,
     /// How a line looks.
     #[schemars(extend("x-alias" = ["log_format", "access.format", "LogFormat"]))]
     pub(crate) format: AccessFormat,
@@ -46,7 +47,8 @@ pub(crate) enum AccessFormat {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ErrorLog {
     /// A file, `"stdout"`, `"stderr"` or `"off"`.
-    pub(crate) to: FilePath,
+    #[schemars(extend("x-former" = ["to"]))]
+    pub(crate) path: FilePath,
     /// The least serious message that is written.
     #[schemars(extend("x-alias" = ["log_level", "LogLevel"]))]
     pub(crate) level: ErrorLevel,
@@ -79,22 +81,23 @@ pub(crate) enum ErrorLevel {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SlowLog {
     /// A file, `"stdout"`, `"stderr"` or `"off"`.
-    pub(crate) to: FilePath,
+    #[schemars(extend("x-former" = ["to"]))]
+    pub(crate) path: FilePath,
     /// Requests that take longer are written down.
-    #[schemars(extend("x-minimum" = "1ms", "x-alias" = ["request_slowlog_timeout"]))]
-    pub(crate) after: Period,
+    #[schemars(extend("x-former" = ["after"], "x-minimum" = "1ms", "x-alias" = ["request_slowlog_timeout"]))]
+    pub(crate) threshold: Period,
 }
 
 impl Default for AccessLog {
     fn default() -> Self {
-        AccessLog { to: FilePath("stdout".to_owned()), format: AccessFormat::Combined }
+        AccessLog { path: FilePath("stdout".to_owned()), format: AccessFormat::Combined }
     }
 }
 
 impl Default for ErrorLog {
     fn default() -> Self {
         ErrorLog {
-            to: FilePath("stderr".to_owned()),
+            path: FilePath("stderr".to_owned()),
             level: ErrorLevel::Info,
             lines_per_second: 1_000,
             bytes_per_second: ByteSize(1 << 20),
@@ -104,6 +107,6 @@ impl Default for ErrorLog {
 
 impl Default for SlowLog {
     fn default() -> Self {
-        SlowLog { to: FilePath("stderr".to_owned()), after: Period(5_000) }
+        SlowLog { path: FilePath("stderr".to_owned()), threshold: Period(5_000) }
     }
 }

@@ -15,13 +15,14 @@ pub(crate) struct Pool {
     #[schemars(extend("x-minimum" = 1, "x-maximum" = 4096, "x-alias" = ["pm.max_children", "max_children", "pm", "MaxRequestWorkers"]))]
     pub(crate) max: Count,
     /// Idle workers that are kept ready for the next burst.
-    #[schemars(range(max = 4096), extend("x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]
-    pub(crate) spare: u32,
-    /// After how long an idle worker beyond `min` and `spare` is ended.
+    #[schemars(range(max = 4096), extend("x-former" = ["spare"], "x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]
+    pub(crate) min_idle: u32,
+    /// After how long an idle worker beyond `min` and `min_idle` is ended.
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["pm.process_idle_timeout"]))]
     pub(crate) idle_timeout: Period,
     /// Memory of all workers together.
-    pub(crate) memory_budget: MemoryBudget,
+    #[schemars(extend("x-former" = ["memory_budget"]))]
+    pub(crate) max_memory: MemoryBudget,
     /// Requests that may wait for a worker; beyond them: 503 with Retry-After.
     #[schemars(range(max = 1_000_000), extend("x-alias" = ["listen.backlog"]))]
     pub(crate) queue_length: u32,
@@ -33,14 +34,16 @@ pub(crate) struct Pool {
     #[schemars(range(max = 1024))]
     pub(crate) loopback_slots: u32,
     /// Requests that a worker serves before a fresh one takes its place; 0: without end.
-    #[schemars(extend("x-alias" = ["pm.max_requests", "MaxConnectionsPerChild"]))]
-    pub(crate) recycle_requests: u32,
-    /// By how much `recycle_requests` differs from worker to worker, so that they do not all end
+    #[schemars(extend("x-former" = ["recycle_requests"], "x-alias" = ["pm.max_requests", "MaxConnectionsPerChild"]))]
+    pub(crate) max_requests: u32,
+    /// By how much `max_requests` differs from worker to worker, so that they do not all end
     /// at once.
-    pub(crate) recycle_jitter: Percent,
+    #[schemars(extend("x-former" = ["recycle_jitter"]))]
+    pub(crate) max_requests_jitter: Percent,
     /// Memory of its own that a worker may hold between two requests before a fresh one takes its
     /// place; 0: any.
-    pub(crate) recycle_memory: ByteSize,
+    #[schemars(extend("x-former" = ["recycle_memory"]))]
+    pub(crate) max_worker_memory: ByteSize,
     /// How long a worker may take to get ready before it counts as failed.
     #[schemars(extend("x-minimum" = "100ms"))]
     pub(crate) start_timeout: Period,
@@ -51,15 +54,15 @@ impl Default for Pool {
         Pool {
             min: Count::Auto,
             max: Count::Auto,
-            spare: 1,
+            min_idle: 1,
             idle_timeout: Period(10_000),
-            memory_budget: MemoryBudget::Auto,
+            max_memory: MemoryBudget::Auto,
             queue_length: 1024,
             queue_timeout: Period(10_000),
             loopback_slots: 1,
-            recycle_requests: 100_000,
-            recycle_jitter: Percent(10),
-            recycle_memory: ByteSize(256 << 20),
+            max_requests: 100_000,
+            max_requests_jitter: Percent(10),
+            max_worker_memory: ByteSize(256 << 20),
             start_timeout: Period(30_000),
         }
     }

@@ -19,8 +19,8 @@ pub(crate) struct Proxy {
     pub(crate) internal: bool,
     /// Whether the server is told the client's `Host`, or its own.
     #[serde(default = "yes")]
-    #[schemars(extend("x-alias" = ["ProxyPreserveHost"]))]
-    pub(crate) keep_host: bool,
+    #[schemars(extend("x-former" = ["keep_host"], "x-alias" = ["ProxyPreserveHost"]))]
+    pub(crate) preserve_host: bool,
     /// How long a connection to it may take.
     #[serde(default = "five_seconds")]
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_connect_timeout"]))]
@@ -35,7 +35,7 @@ pub(crate) struct Proxy {
     #[schemars(extend("x-alias" = ["proxy_request_buffering"]))]
     pub(crate) request_buffering: bool,
     /// Whether what the server sends faster than the client takes it is kept, in memory and then in
-    /// `io.spool`. What the client takes goes through at once either way. `X-Accel-Buffering: no` of
+    /// `io.temp_dir`. What the client takes goes through at once either way. `X-Accel-Buffering: no` of
     /// the server switches it off for an answer.
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["proxy_buffering"]))]

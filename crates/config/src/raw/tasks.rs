@@ -18,13 +18,14 @@ pub(crate) struct Tasks {
     /// The script that handles tasks; absent: the worker's.
     pub(crate) script: Option<FilePath>,
     /// Tasks that may wait or run; beyond them none is taken.
-    #[schemars(range(min = 1, max = 10_000_000))]
-    pub(crate) queue: u32,
+    #[schemars(range(min = 1, max = 10_000_000), extend("x-former" = ["queue"]))]
+    pub(crate) queue_length: u32,
     /// Memory of all of them together; beyond it none is taken.
-    pub(crate) queue_memory: ByteSize,
+    #[schemars(extend("x-former" = ["queue_memory"]))]
+    pub(crate) max_queue_memory: ByteSize,
     /// Further attempts at a task that failed.
-    #[schemars(range(max = 254))]
-    pub(crate) retries: u32,
+    #[schemars(range(max = 254), extend("x-former" = ["retries"]))]
+    pub(crate) max_retries: u32,
     /// How long after a failed attempt the next one begins; doubled with each, up to an hour.
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) backoff: Period,
@@ -33,8 +34,8 @@ pub(crate) struct Tasks {
     pub(crate) timeout: Period,
     /// The namespace of the entity store in which tasks wait, so that they outlive the gateway;
     /// absent: they wait in memory.
-    #[schemars(extend("x-alias" = ["persist", "store"]))]
-    pub(crate) namespace: Option<String>,
+    #[schemars(extend("x-former" = ["namespace"], "x-alias" = ["persist", "store"]))]
+    pub(crate) kv_namespace: Option<String>,
     /// When tasks are queued by the clock, in UTC, by the name of the task.
     #[schemars(extend("x-alias" = ["schedule", "timers"]))]
     pub(crate) cron: BTreeMap<String, Schedule>,
@@ -46,12 +47,12 @@ impl Default for Tasks {
             workers: 0,
             concurrency: 1,
             script: None,
-            queue: 10_000,
-            queue_memory: ByteSize(64 << 20),
-            retries: 3,
+            queue_length: 10_000,
+            max_queue_memory: ByteSize(64 << 20),
+            max_retries: 3,
             backoff: Period(1_000),
             timeout: Period(300_000),
-            namespace: None,
+            kv_namespace: None,
             cron: BTreeMap::new(),
         }
     }

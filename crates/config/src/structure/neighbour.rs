@@ -5,6 +5,10 @@ use crate::shape::Shape;
 /// Looks for `name` as a misspelling here, as another server's word, and in other sections;
 /// failing that, lists what could stand here.
 pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> {
+    let renamed = |(_, shape): &(_, Shape)| shape.former_names().any(|former| former == name);
+    if let Some((key, _)) = shape.keys().find(renamed) {
+        return Some(format!("it is called `{key}` now"));
+    }
     if let Some(key) = nearest(name, shape.keys().map(|(key, _)| key)) {
         return Some(format!("did you mean `{key}`?"));
     }

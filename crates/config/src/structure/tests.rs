@@ -48,8 +48,8 @@ fn a_misspelt_key_gets_the_nearest_one() {
 fn a_key_of_another_section_is_sent_there() {
     let text = format!("{APP}limits.idle_timeout = 5\n");
     assert_one(&text, Kind::UnknownKey, (3, 8), &["write `idle_timeout` in [limits]"]);
-    let text = format!("memory_budget = \"50%\"\n{APP}");
-    assert_one(&text, Kind::UnknownKey, (1, 1), &["write `memory_budget` in [pool]"]);
+    let text = format!("max_memory = \"50%\"\n{APP}");
+    assert_one(&text, Kind::UnknownKey, (1, 1), &["write `max_memory` in [pool]"]);
 }
 
 #[test]
@@ -69,7 +69,12 @@ fn the_words_of_other_servers_are_known() {
 
 #[test]
 fn a_strange_key_gets_the_list_of_known_ones() {
-    assert_one(&format!("[io]\nquux = 1\n{APP}"), Kind::UnknownKey, (2, 1), &["backlog, spool"]);
+    assert_one(
+        &format!("[io]\nquux = 1\n{APP}"),
+        Kind::UnknownKey,
+        (2, 1),
+        &["backlog, max_temp_size"],
+    );
 }
 
 #[test]
@@ -80,7 +85,7 @@ fn a_value_of_the_wrong_type_says_what_it_should_be() {
         ("static.precompressed = \"yes\"\n", 24, "expected a boolean, found a string"),
         ("trusted_proxies = \"10.0.0.0/8\"\n", 19, "expected an array, found a string"),
         ("php.ini.memory_limit = []\n", 24, "found an array"),
-        ("log.slow.after = 1979-05-27\n", 18, "found a date"),
+        ("log.slow.threshold = 1979-05-27\n", 22, "found a date"),
         ("pool = 5\n", 8, "expected a table, found a whole number"),
         ("pool.min = 1.5\n", 12, "a number or \"auto\""),
         ("listen = 8080\n", 10, "found a whole number"),
@@ -177,4 +182,17 @@ fn deep_nesting_is_refused_and_not_followed() {
     }
     let dotted = format!("{}a = 1\n{APP}", "a.".repeat(70));
     assert_eq!(mistakes(&dotted).iter().next().unwrap().kind, Kind::UnknownKey);
+}
+
+#[test]
+fn a_renamed_key_is_answered_with_its_new_name() {
+    for (text, section, (former, name)) in [
+        ("[pool]\nspare = 2\n", "[pool]", ("spare", "min_idle")),
+        ("[log.slow]\nafter = \"2s\"\n", "[log.slow]", ("after", "threshold")),
+        ("[kv.redis]\ncopies = 2\n", "[kv.redis]", ("copies", "replicas")),
+    ] {
+        let unknown = format!("unknown key `{former}` in {section}");
+        let hint = format!("it is called `{name}` now");
+        assert_one(&format!("{text}{APP}"), Kind::UnknownKey, (2, 1), &[&unknown, &hint]);
+    }
 }

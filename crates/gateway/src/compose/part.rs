@@ -6,8 +6,8 @@
 use super::fetching::Fetching;
 use crate::exchange::{End, Exchange};
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::script::Lease;
+use outboard_log::Reason;
 use outboard_upstream::Kind;
 
 /// Largest output of a script that is kept until all of it is there.

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 fn limits(connections: u32, per_ip: u32, streams: u32) -> Limits {
     let text = format!(
         "[app.a]\nroot = \"/\"\n[limits]\nconnections = {connections}\n\
-         connections_per_ip = {per_ip}\nstreams = {streams}\n"
+         connections_per_ip = {per_ip}\nhttp2_streams = {streams}\n"
     );
     outboard_config::Config::parse(&text, std::path::Path::new("/outboard.toml")).unwrap().limits
 }

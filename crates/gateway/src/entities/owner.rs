@@ -26,8 +26,8 @@ impl Owner {
     pub(crate) fn of(app: &config::App, config: &config::Config) -> Self {
         let others = config.apps.iter().filter(|other| other.name != app.name);
         let tasks_of_others =
-            others.filter_map(|other| other.tasks.as_ref()?.namespace.clone()).collect();
-        Self { app: app.name.clone(), namespaces: app.namespaces.clone(), tasks_of_others }
+            others.filter_map(|other| other.tasks.as_ref()?.kv_namespace.clone()).collect();
+        Self { app: app.name.clone(), namespaces: app.kv_namespaces.clone(), tasks_of_others }
     }
 
     /// Whether its workers may have this done; the text is for the script that asked.

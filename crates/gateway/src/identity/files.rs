@@ -17,7 +17,7 @@ use std::path::Path;
 /// The files that logs go to.
 pub(super) fn logs(config: &Config) -> impl Iterator<Item = &Path> {
     let logs = std::iter::once(&config.log).chain(config.apps.iter().map(|app| &app.log));
-    let targets = logs.flat_map(|log| [&log.access.to, &log.error.to, &log.slow.to]);
+    let targets = logs.flat_map(|log| [&log.access.path, &log.error.path, &log.slow.path]);
     targets.filter_map(|target| match target {
         LogTarget::File(path) => Some(path.as_path()),
         _ => None,
@@ -112,7 +112,7 @@ pub(super) fn check(config: &Config) -> Result<(), String> {
             )
         })?;
     }
-    let spool = &config.io.spool_dir;
+    let spool = &config.io.temp_dir;
     access(spool, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
         format!("{who} cannot write to the folder io.spool, {}: {error}", spool.display())
     })

@@ -5,7 +5,7 @@
 
 use super::members::Members;
 use super::{Phase, Pool};
-use crate::reason::Reason;
+use outboard_log::Reason;
 use outboard_reactor::now_ms;
 use std::rc::Rc;
 

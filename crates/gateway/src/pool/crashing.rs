@@ -5,8 +5,8 @@
 //! one when it is over.
 
 use super::Pool;
-use crate::log::Level;
-use crate::reason::Reason;
+use outboard_log::Level;
+use outboard_log::Reason;
 use outboard_reactor::now_ms;
 use std::cell::Cell;
 

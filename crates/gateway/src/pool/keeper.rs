@@ -19,11 +19,11 @@ use super::printed::{self, Printer};
 use super::routes::Routes;
 use super::worker::Worker;
 use super::{Phase, Pool, PoolSettings};
-use crate::log::{ErrorLog, Event as LogEvent, Level};
 use crate::memory::Account;
-use crate::reason::Reason;
 pub(super) use burial::add_waits;
 use burial::describe_exit;
+use outboard_log::Reason;
+use outboard_log::{ErrorLog, Event as LogEvent, Level};
 use outboard_reactor::{
     Event, Interest, Source, contain, now_ms, sleep, spawn, with_deadline, yield_now,
 };

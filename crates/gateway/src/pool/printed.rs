@@ -8,7 +8,7 @@
 
 use super::Pool;
 use super::allowance::Allowance;
-use crate::log::{Event as LogEvent, Level};
+use outboard_log::{Event as LogEvent, Level};
 use outboard_reactor::{Interest, Source, sleep, yield_now};
 use outboard_ring::frame::Tag;
 use rustix::buffer::spare_capacity;

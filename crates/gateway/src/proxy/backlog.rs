@@ -3,7 +3,7 @@
 //! Filled by the [`Inflow`](super::inflow::Inflow), emptied by the connection. The beginning lies in
 //! memory; what is more goes to an unnamed file, so that an upstream is done with an answer when it
 //! has sent it, and not when a slow client has taken it (nginx's `proxy_buffering`). Invariants: what
-//! comes out is what went in, in order; all files together stay within `io.spool_size`; a disk that
+//! comes out is what went in, in order; all files together stay within `io.max_temp_size`; a disk that
 //! is full makes the upstream wait and breaks nothing.
 
 use rustix::fs::{Mode, OFlags};

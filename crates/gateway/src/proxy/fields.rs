@@ -44,7 +44,7 @@ pub(super) fn of(
         }
     }
     let host = turn.forwarded.host.as_deref().or(head.host(input)).unwrap_or_default();
-    if to.keeps_host && !host.is_empty() {
+    if to.preserves_host && !host.is_empty() {
         headers.add(b"Host", host)?;
     }
     let before = |name: &'static [u8]| {

@@ -8,15 +8,15 @@ use crate::compression::Compression;
 use crate::connection::Connection;
 use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
-use crate::log::Level;
 use crate::memory::Held;
 use crate::php_head::PhpHead;
-use crate::reason::Reason;
 use crate::route::Script;
 use crate::turn::{Answered, Turn};
 use outboard_http1::{
     CHUNK_END, LAST_CHUNK, Version, write_chunk_head, write_head_end, write_status_line,
 };
+use outboard_log::Level;
+use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, Response};
 use std::io;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ pub(super) async fn begin(
 fn may_be_kept(head: &PhpHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
-    head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_kept(response)
+    head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_stored(response)
 }
 
 /// Waits for all of an answer that no client waits for.

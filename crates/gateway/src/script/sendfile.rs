@@ -11,12 +11,12 @@ use crate::compose;
 use crate::connection::Connection;
 use crate::files;
 use crate::header_block::HeaderBlock;
-use crate::log::Level;
 use crate::origin::{self, Origin};
 use crate::php_head::{PhpHead, SendfileOrder};
 use crate::proxy::{self, Proxied};
-use crate::reason::Reason;
 use crate::route::{self, Route, Script};
+use outboard_log::Level;
+use outboard_log::Reason;
 
 use crate::turn::{Answered, Turn};
 use outboard_http1::normalize_path;

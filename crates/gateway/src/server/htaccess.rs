@@ -4,8 +4,8 @@
 //! may be large.
 
 use crate::gateway::Gateway;
-use crate::log::{Event, Level};
 use outboard_config::Htaccess;
+use outboard_log::{Event, Level};
 use outboard_reactor::blocking;
 use std::rc::Rc;
 

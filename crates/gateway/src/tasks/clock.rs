@@ -3,8 +3,8 @@
 //! One task of the loop for each entry of `cron`, which ends with the generation that it is of.
 
 use super::{LONGEST_SLEEP_MS, Tasks};
-use crate::log::{Level, Wall};
 use outboard_config::Schedule;
+use outboard_log::{Level, Wall};
 use std::rc::Weak;
 
 /// The data of such a task: serialize(null).

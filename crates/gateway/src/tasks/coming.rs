@@ -135,7 +135,7 @@ impl Tasks {
     pub(super) fn make(&self, name: &[u8], data: Vec<u8>, retries: Option<u8>) -> Task {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        Task::new(id, name, data, retries.unwrap_or(self.config.retries))
+        Task::new(id, name, data, retries.unwrap_or(self.config.max_retries))
     }
 
     /// Queues a task; false without room for it.

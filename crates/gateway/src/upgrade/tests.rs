@@ -60,7 +60,7 @@ impl Protocol for Patient {
 
 fn gateway() -> Rc<Gateway> {
     let text =
-        "[log.access]\nto = \"off\"\n[log.error]\nto = \"off\"\n[app.site]\nroot = \"/tmp\"\n";
+        "[log.access]\npath = \"off\"\n[log.error]\npath = \"off\"\n[app.site]\nroot = \"/tmp\"\n";
     let config = Config::parse(text, Path::new("test.toml")).unwrap();
     let mut sinks = Sinks::default();
     let logs = Rc::new(sinks.logs(&config.log).unwrap());

@@ -80,9 +80,9 @@ pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, 
     app.pool.min = Count::Fixed(1);
     app.pool.max = Count::Fixed(1);
     app.pool.loopback_slots = 0;
-    app.pool.recycle_requests = None;
-    app.pool.recycle_memory_bytes = None;
-    app.log.access = AccessLog { to: LogTarget::Off, ..app.log.access.clone() };
+    app.pool.max_requests = None;
+    app.pool.max_worker_memory_bytes = None;
+    app.log.access = AccessLog { path: LogTarget::Off, ..app.log.access.clone() };
     let alone = Config::for_directory(&app.root, "127.0.0.1:0").map_err(Failure::Config)?;
     config.listeners = alone.listeners;
     Ok(config)
@@ -131,10 +131,10 @@ pub(super) fn examine(
     write_for_all(&report).map_err(|error| Failure::Server(error.to_string()))?;
     let log = folder.0.join("log");
     write_for_all(&log).map_err(|error| Failure::Server(error.to_string()))?;
-    config.log.error.to = LogTarget::File(log.clone());
+    config.log.error.path = LogTarget::File(log.clone());
     let mut script = PathBuf::new();
     for app in &mut config.apps {
-        app.log.error.to = LogTarget::File(log.clone());
+        app.log.error.path = LogTarget::File(log.clone());
         if let Mode::Worker(worker) = &mut app.mode {
             worker.state_report = Some(report.clone());
             script.clone_from(&worker.script);

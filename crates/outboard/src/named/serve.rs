@@ -106,7 +106,7 @@ fn load(server: &Named, detach: bool, open: Open<'_>) -> Result<Config, Diagnost
 }
 
 fn keep(log: &mut Log, path: &Path) {
-    for target in [&mut log.access.to, &mut log.error.to, &mut log.slow.to] {
+    for target in [&mut log.access.path, &mut log.error.path, &mut log.slow.path] {
         if matches!(target, LogTarget::Stdout | LogTarget::Stderr) {
             *target = LogTarget::File(path.to_owned());
         }

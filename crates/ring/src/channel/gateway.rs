@@ -30,12 +30,16 @@ impl GatewayChannel {
     /// `memfd_create(2)`, `ftruncate(2)` or `mmap(2)` fails.
     pub fn create(capacities: Capacities, epoch: u32) -> io::Result<(Self, OwnedFd)> {
         let (mapping, memory) = Mapping::create(capacities, epoch)?;
-        let channel = Self {
+        Ok((Self::over(mapping), memory))
+    }
+
+    /// The gateway's end of this memory.
+    pub(super) fn over(mapping: Rc<Mapping>) -> Self {
+        Self {
             requests: mapping::request_ring(&mapping, Producer::new),
             responses: mapping::response_ring(&mapping, Consumer::new),
             mapping,
-        };
-        Ok((channel, memory))
+        }
     }
 
     /// Appends a frame; `Ok(false)` if the worker has to make room first.

@@ -9,7 +9,9 @@ use crate::spsc::{Consumer, Cursors, Producer};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::waits::{WaitCall, WaitCounter};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+#[cfg(not(miri))]
+use rustix::mm::munmap;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -72,7 +74,8 @@ const _: () = {
     assert!(std::mem::offset_of!(Header, requests) == 128);
 };
 
-/// See the module. Unmapped with the last handle.
+/// See the module. Unmapped with the last handle. Under Miri, which has no shared memory, it is on the
+/// heap.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -104,13 +107,34 @@ impl Mapping {
         ftruncate(&memory, capacities.total_bytes() as u64)?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let mapping = Self::new(memory.as_fd(), capacities)?;
-        let header = mapping.header();
+        mapping.write_header(epoch);
+        Ok((Rc::new(mapping), memory))
+    }
+
+    /// Creates zeroed memory, with its header, for both ends of a test.
+    #[cfg(miri)]
+    pub(super) fn on_heap(capacities: Capacities, epoch: u32) -> Rc<Self> {
+        // SAFETY: the layout is not empty.
+        let start = unsafe { std::alloc::alloc_zeroed(Self::layout(capacities)) };
+        let start = NonNull::new(start).expect("Miri has memory");
+        let mapping = Self { start, capacities };
+        mapping.write_header(epoch);
+        Rc::new(mapping)
+    }
+
+    #[cfg(miri)]
+    fn layout(capacities: Capacities) -> std::alloc::Layout {
+        std::alloc::Layout::from_size_align(capacities.total_bytes(), 4096).expect("a small size")
+    }
+
+    /// Describes fresh memory, for a worker with this epoch.
+    fn write_header(&self, epoch: u32) {
+        let header = self.header();
         header.version.store(VERSION, Ordering::Relaxed);
-        header.request_bytes.store(capacities.request_bytes, Ordering::Relaxed);
-        header.response_bytes.store(capacities.response_bytes, Ordering::Relaxed);
+        header.request_bytes.store(self.capacities.request_bytes, Ordering::Relaxed);
+        header.response_bytes.store(self.capacities.response_bytes, Ordering::Relaxed);
         header.epoch.store(epoch, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        Ok((Rc::new(mapping), memory))
     }
 
     /// Maps memory that another process created, and checks its header.
@@ -181,6 +205,13 @@ impl Mapping {
 }
 
 impl Drop for Mapping {
+    #[cfg(miri)]
+    fn drop(&mut self) {
+        // SAFETY: `on_heap` allocated it with this layout, and the last handle into it is gone.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.capacities)) };
+    }
+
+    #[cfg(not(miri))]
     fn drop(&mut self) {
         // SAFETY: exactly the range that `new` mapped, and the last handle into it is gone. It
         // fails only for arguments that `mmap` would not have returned.

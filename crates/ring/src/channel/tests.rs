@@ -1,12 +1,21 @@
-//! Both ends of a real memfd in one process.
+//! Both ends of a real memfd in one process; under Miri, of a piece of its heap.
 
 use super::*;
 use crate::frame::{FrameKind, Tag};
+#[cfg(not(miri))]
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
+#[cfg(not(miri))]
 fn ends() -> (GatewayChannel, WorkerChannel) {
     let (gateway, memory) = GatewayChannel::create(Capacities::default(), 9).unwrap();
     (gateway, WorkerChannel::map(&memory).unwrap())
+}
+
+#[cfg(miri)]
+fn ends() -> (GatewayChannel, WorkerChannel) {
+    let capacities = Capacities { request_bytes: 4096, response_bytes: 8192 };
+    let mapping = mapping::Mapping::on_heap(capacities, 9);
+    (GatewayChannel::over(mapping.clone()), WorkerChannel::over(mapping))
 }
 
 const TAG: Tag = Tag { slot: 3, generation: 41 };
@@ -51,6 +60,7 @@ fn a_backtrace_is_read_only_for_its_own_request() {
 }
 
 #[test]
+#[cfg(not(miri))]
 fn foreign_memory_is_refused() {
     let memory = memfd_create("foreign", MemfdFlags::CLOEXEC).unwrap();
     assert!(WorkerChannel::map(&memory).is_err(), "empty");
@@ -72,4 +82,23 @@ fn an_offered_request_is_had_by_one_side_only() {
         !worker.start(Tag { generation: TAG.generation + LEASES as u32, ..TAG }),
         "not offered"
     );
+}
+
+#[test]
+fn frames_go_round_the_end_of_the_memory_many_times() {
+    let (mut gateway, mut worker) = ends();
+    let mut payload = Vec::new();
+    for round in 0..40_u8 {
+        let sent = vec![round; 1000];
+        assert!(gateway.push(FrameKind::RequestBody, TAG, &[&sent[..400], &sent[400..]]).unwrap());
+        let _ = gateway.publish();
+        worker.receive(&mut payload).unwrap().unwrap();
+        assert_eq!(payload, sent);
+        let _ = worker.release();
+        assert!(worker.push(FrameKind::Body, TAG, &[&payload]).unwrap());
+        let _ = worker.publish();
+        gateway.receive(&mut payload).unwrap().unwrap();
+        assert_eq!(payload, sent);
+        let _ = gateway.release();
+    }
 }

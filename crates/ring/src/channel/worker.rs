@@ -32,11 +32,16 @@ impl WorkerChannel {
     pub fn map(memory: &OwnedFd) -> io::Result<Self> {
         let mapping = Mapping::open(memory)?;
         mapping.exclude_from_forks()?;
-        Ok(Self {
+        Ok(Self::over(mapping))
+    }
+
+    /// The worker's end of this memory.
+    pub(super) fn over(mapping: Rc<Mapping>) -> Self {
+        Self {
             requests: mapping::request_ring(&mapping, Consumer::new),
             responses: mapping::response_ring(&mapping, Producer::new),
             mapping,
-        })
+        }
     }
 
     /// The number of this worker; a successor has another one.

@@ -6,7 +6,7 @@ use super::super::allowance::Allowance;
 use super::super::printed::{self, Printer};
 use super::super::worker::Worker;
 use super::super::{Phase, Pool, WorkerId};
-use crate::log::Level;
+use outboard_log::Level;
 use outboard_reactor::Interest::ReadEdge;
 use outboard_reactor::{Source, now_ms, spawn};
 use outboard_ring::channel::Capacities;

@@ -3,7 +3,7 @@
 use super::super::members::{Origin, Waiting};
 use super::super::{Phase, Pool};
 use crate::exchange::{End, Exchange};
-use crate::reason::Reason;
+use outboard_log::Reason;
 use outboard_reactor::{blocking, spawn};
 use outboard_supervisor::loopback;
 use std::rc::Rc;

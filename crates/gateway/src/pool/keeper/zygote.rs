@@ -6,7 +6,7 @@
 //! loop never waits for its end.
 
 use super::super::Pool;
-use crate::log::Level;
+use outboard_log::Level;
 use outboard_reactor::{blocking, sleep, spawn};
 use outboard_supervisor::worker::life::State;
 use outboard_supervisor::zygote::Zygote;

@@ -6,7 +6,7 @@
 use super::Worker;
 use crate::exchange::{End, Exchange, Place};
 use crate::pool::leases::Run;
-use crate::reason::Reason;
+use outboard_log::Reason;
 use outboard_reactor::{TaskId, wake};
 use outboard_ring::channel::LEASES;
 use outboard_ring::frame::{FrameKind, Tag};

@@ -1,0 +1,147 @@
+//! Where the sections hand in their mistakes and ask about paths.
+
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::disk::{Disk, Found, reason};
+use crate::places::Places;
+use crate::scalar::{Fault, FilePath};
+use crate::source::Source;
+use std::path::{Component, Path, PathBuf};
+
+/// What every section needs beside its own part of the file.
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) places: &'a Places,
+    pub(crate) disk: &'a dyn Disk,
+    /// The file itself, or what stands for it; absolute.
+    pub(crate) file: &'a Path,
+    /// The folder that relative paths start from; absolute.
+    pub(crate) folder: &'a Path,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Context<'_> {
+    /// A mistake in the value at `path`.
+    pub(crate) fn value(&mut self, path: &[&str], kind: Kind, fault: Fault) {
+        self.report(self.places.value(path), kind, fault);
+    }
+
+    /// A mistake that the key at `path` stands for.
+    pub(crate) fn key(&mut self, path: &[&str], kind: Kind, fault: Fault) {
+        self.report(self.places.key(path), kind, fault);
+    }
+
+    fn report(&mut self, span: Option<crate::places::Span>, kind: Kind, fault: Fault) {
+        self.diagnostics.push(Diagnostic {
+            kind,
+            position: span.map(|span| self.source.position(span)),
+            message: fault.message,
+            hint: fault.hint,
+        });
+    }
+
+    /// The line a key stands on, for messages about another place: " (line 3)".
+    pub(crate) fn line_of(&self, path: &[&str]) -> String {
+        let span = self.places.key(path);
+        span.map_or(String::new(), |span| format!(" (line {})", self.source.position(span).line))
+    }
+
+    /// The path from the file's folder, without `.` and `..`.
+    pub(crate) fn absolute(&self, written: &FilePath) -> PathBuf {
+        let joined = self.folder.join(&written.0);
+        let parts: Vec<Component<'_>> = joined.components().collect();
+        // `a/link/..` is not `a`: what stands before the last `..` has to be asked from the disk.
+        match parts.iter().rposition(|part| *part == Component::ParentDir) {
+            None => parts.iter().collect(),
+            Some(at) => {
+                let upper: PathBuf = parts[..=at].iter().collect();
+                let upper = self.disk.canonical(&upper).unwrap_or(upper);
+                upper.join(parts[at + 1..].iter().collect::<PathBuf>())
+            }
+        }
+    }
+
+    /// A folder that has to exist and to be readable.
+    pub(crate) fn folder(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+        let path = self.absolute(written);
+        match self.disk.look(&path) {
+            Ok(Found::Folder) => self.readable(place, &path, "folder"),
+            Ok(_) => self.bad_path(place, format!("`{}` is not a folder", path.display()), None),
+            Err(error) => self.missing(place, "folder", written, &path, &error),
+        }
+        path
+    }
+
+    /// A file that has to exist and to be readable.
+    pub(crate) fn file(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+        let path = self.absolute(written);
+        self.look_for_file(place, written, &path);
+        path
+    }
+
+    /// A file that stands at `path`, however it was written.
+    pub(crate) fn look_for_file(&mut self, place: &[&str], written: &FilePath, path: &Path) {
+        match self.disk.look(path) {
+            Ok(Found::File { .. }) => self.readable(place, path, "file"),
+            Ok(_) => self.bad_path(place, format!("`{}` is not a file", path.display()), None),
+            Err(error) => self.missing(place, "file", written, path, &error),
+        }
+    }
+
+    /// A program that can be started.
+    pub(crate) fn program(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+        let path = self.file(place, written);
+        if let Ok(Found::File { executable: false }) = self.disk.look(&path) {
+            let message = format!("`{}` is not executable", path.display());
+            self.bad_path(place, message, Some(format!("chmod +x {}", path.display())));
+        }
+        path
+    }
+
+    /// A file that may be made in a folder that exists.
+    pub(crate) fn new_file(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+        let path = self.absolute(written);
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        match self.disk.look(folder) {
+            Ok(Found::Folder) => {}
+            Ok(_) => {
+                self.bad_path(place, format!("`{}` is not a folder", folder.display()), None);
+            }
+            Err(error) => self.missing(place, "folder", written, folder, &error),
+        }
+        if matches!(self.disk.look(&path), Ok(Found::Folder)) {
+            self.bad_path(place, format!("`{}` is a folder, not a file", path.display()), None);
+        }
+        path
+    }
+
+    fn readable(&mut self, place: &[&str], path: &Path, what: &str) {
+        if let Err(error) = self.disk.readable(path) {
+            let message =
+                format!("the {what} `{}` cannot be read: {}", path.display(), reason(&error));
+            self.bad_path(place, message, None);
+        }
+    }
+
+    fn missing(
+        &mut self,
+        place: &[&str],
+        what: &str,
+        written: &FilePath,
+        path: &Path,
+        error: &std::io::Error,
+    ) {
+        let shown = path.display();
+        if error.kind() != std::io::ErrorKind::NotFound {
+            let message = format!("the {what} `{shown}` cannot be used: {}", reason(error));
+            return self.bad_path(place, message, None);
+        }
+        let hint = (!Path::new(&written.0).is_absolute()).then(|| {
+            format!("relative paths start from the file's folder, `{}`", self.folder.display())
+        });
+        self.bad_path(place, format!("there is no {what} `{shown}`"), hint);
+    }
+
+    fn bad_path(&mut self, place: &[&str], message: String, hint: Option<String>) {
+        self.value(place, Kind::Path, Fault { message, hint });
+    }
+}

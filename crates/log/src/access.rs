@@ -1,0 +1,147 @@
+//! The access log: one line a request, in the combined format or as JSON.
+
+use crate::sink::{Sink, push_escaped};
+use crate::timestamp::{Wall, civil, rfc3339};
+use serde_json::json;
+use std::cell::RefCell;
+use std::io::Write;
+use std::rc::Rc;
+
+/// What is known of an answered request.
+#[derive(Debug, Clone, Copy)]
+pub struct AccessEntry<'a> {
+    /// The client's address, or `unix:`.
+    pub client: &'a str,
+    /// Method and target as received.
+    pub method: &'a [u8],
+    /// Request target as received.
+    pub target: &'a [u8],
+    /// `HTTP/1.1`.
+    pub protocol: &'a str,
+    /// Answered status.
+    pub status: u16,
+    /// Body bytes sent.
+    pub body_bytes: u64,
+    /// From the first byte of the request to the last of the answer.
+    pub duration_us: u64,
+    /// `Referer`.
+    pub referer: &'a [u8],
+    /// `User-Agent`.
+    pub user_agent: &'a [u8],
+    /// Request id.
+    pub request: u64,
+    /// App name, empty when none was found.
+    pub app: &'a str,
+}
+
+/// Writes access entries.
+#[derive(Debug)]
+pub struct AccessLog {
+    sink: Rc<Sink>,
+    json: bool,
+    /// The spelled second, since thousands of entries share it.
+    stamp: RefCell<(u64, String)>,
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+impl AccessLog {
+    /// A log to `sink`, in JSON or the combined format.
+    pub fn new(sink: Rc<Sink>, json: bool) -> Self {
+        Self { sink, json, stamp: RefCell::new((u64::MAX, String::new())) }
+    }
+
+    /// The destination.
+    pub fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    /// Writes one entry.
+    pub fn write(&self, wall: Wall, entry: &AccessEntry<'_>) {
+        if self.json {
+            self.sink.line(|out| write_json(out, wall, entry));
+            return;
+        }
+        let mut stamp = self.stamp.borrow_mut();
+        if stamp.0 != wall.unix_s() {
+            *stamp = (wall.unix_s(), common_log_time(wall));
+        }
+        self.sink.line(|out| write_combined(out, &stamp.1, entry));
+    }
+}
+
+/// `21/Nov/2026:05:35:28 +0000`.
+fn common_log_time(wall: Wall) -> String {
+    let seconds = wall.unix_s();
+    let (year, month, day) = civil(seconds / 86_400);
+    let month = MONTHS[(month - 1) as usize];
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
+}
+
+fn write_combined(out: &mut Vec<u8>, time: &str, entry: &AccessEntry<'_>) {
+    // Writing to a Vec does not fail.
+    let _ = write!(out, "{} - - [{time}] \"", entry.client);
+    push_escaped(out, entry.method);
+    out.push(b' ');
+    push_escaped(out, entry.target);
+    let _ = write!(out, " {}\" {} {} \"", entry.protocol, entry.status, entry.body_bytes);
+    push_escaped(out, or_dash(entry.referer));
+    out.extend_from_slice(b"\" \"");
+    push_escaped(out, or_dash(entry.user_agent));
+    out.push(b'"');
+}
+
+fn or_dash(value: &[u8]) -> &[u8] {
+    if value.is_empty() { b"-" } else { value }
+}
+
+fn write_json(out: &mut Vec<u8>, wall: Wall, entry: &AccessEntry<'_>) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let line = json!({
+        "time": rfc3339(wall),
+        "client": entry.client,
+        "method": text(entry.method),
+        "target": text(entry.target),
+        "protocol": entry.protocol,
+        "status": entry.status,
+        "body_bytes": entry.body_bytes,
+        "duration_us": entry.duration_us,
+        "referer": text(entry.referer),
+        "user_agent": text(entry.user_agent),
+        "request": format!("{:016x}", entry.request),
+        "app": entry.app,
+    });
+    let _ = write!(out, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_combined_line_is_what_log_analysers_know() {
+        let entry = AccessEntry {
+            client: "192.0.2.1",
+            method: b"GET",
+            target: b"/a?b=\"c\"",
+            protocol: "HTTP/1.1",
+            status: 200,
+            body_bytes: 5,
+            duration_us: 12,
+            referer: b"",
+            user_agent: b"curl/8",
+            request: 1,
+            app: "site",
+        };
+        let mut out = Vec::new();
+        let wall = Wall { unix_us: 1_795_239_328_000_000 };
+        write_combined(&mut out, &common_log_time(wall), &entry);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "192.0.2.1 - - [21/Nov/2026:05:35:28 +0000] \
+             \"GET /a?b=\\\"c\\\" HTTP/1.1\" 200 5 \"-\" \"curl/8\""
+        );
+    }
+}

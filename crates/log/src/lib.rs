@@ -1,0 +1,21 @@
+//! The error log, the access log, and the reasons for which requests are refused.
+//!
+//! Every part of the gateway writes to them. Lines are buffered; the housekeeping task flushes them
+//! once a turn, errors are written at once. Invariant: one event is one line, whatever it contains
+//! (control characters are escaped), so a request cannot forge a log entry.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod error;
+mod opener;
+mod reason;
+mod sink;
+mod timestamp;
+
+pub use access::{AccessEntry, AccessLog};
+pub use error::{ErrorLog, Event, Level};
+pub use opener::Opener;
+pub use reason::Reason;
+pub use sink::{Sink, Target};
+pub use timestamp::Wall;
