@@ -16,7 +16,6 @@ use outboard_ring::response::{Done, Outcome};
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::State;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const DEADLINE_MS: u64 = 1_000;
 
@@ -146,9 +145,8 @@ fn frame(target: &str) -> Vec<u8> {
 }
 
 fn exchange_with(body: &[u8], buffer_bytes: usize) -> Rc<Exchange> {
-    let mut whole = RequestBody::empty();
-    whole.push(body, u64::MAX, Path::new("/")).unwrap();
-    Rc::new(Exchange::new(frame("/a/b"), whole, 1, now_ms(), buffer_bytes))
+    let body = RequestBody::whole(body.to_vec());
+    Rc::new(Exchange::new(frame("/a/b"), body, 1, now_ms(), buffer_bytes))
 }
 
 fn submit(pool: &Pool) -> Rc<Exchange> {
