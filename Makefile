@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-php84 test-php-src loom miri hostile flooders memory fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders memory connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -41,6 +41,9 @@ bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='
 results: ## RESULTS.md from the newest run of `make bench`.
 	target/release/outboard lab report --md target/lab/report.json > RESULTS.md
 
+test-asan: setup ## What meets PHP, with checks of memory and undefined behaviour in the host's C.
+	ci/test-asan
+
 test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
 	ci/php84 $(PHP84_ROOT)
 
@@ -51,7 +54,9 @@ loom: ## Model-check the ring's memory orderings.
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p outboard-ring --lib spsc
 
 miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly component).
-	$(CARGO) +nightly miri test -p outboard-ring --lib -- request response frame heap_only
+	PROPTEST_CASES=16 MIRIFLAGS=-Zmiri-disable-isolation \
+		$(CARGO) +nightly miri test -p outboard-ring --lib -- \
+		request response frame operation purge task claim waits channel spsc --skip heap::
 
 hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), beside one that is well.
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
@@ -65,6 +70,11 @@ memory: build ## What stalled streams and idle connections take of the gateway's
 	@printf '| what | at the start | held | gone back | after |\n|---|---|---|---|---|\n'
 	$(CARGO) test --release -p outboard-e2e --test memory -- --ignored --nocapture \
 		--test-threads 1 | grep -o '| .*'
+
+connections: build ## How long others wait beside thousands of silent, stalled and slow clients.
+	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test connections --test proxy_slow -- --ignored \
+		--nocapture --test-threads 1
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
 	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)

@@ -146,7 +146,7 @@ impl Work<'_> {
         self.running[at] = match &part.source {
             PartSource::Text(text) => Running::Text(text.clone().into_bytes()),
             PartSource::File(path) => match read_file(self.app, path) {
-                Ok((bytes, held)) => Running::File(bytes, held),
+                Ok((bytes, held)) => Running::File { bytes, _held: held },
                 Err(failure) => Running::Failed(failure),
             },
             PartSource::Fetch(source) => {

@@ -14,6 +14,7 @@ use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::memory::Memory;
 use crate::pool::{Budget, Pool};
+use crate::proxy::Turns;
 use crate::spool::SpoolFolder;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
@@ -39,6 +40,8 @@ pub(crate) struct Gateway {
     pub(crate) memory: Rc<Memory>,
     pub(crate) counters: RefCell<Counters>,
     pub(crate) spool: Rc<SpoolFolder>,
+    /// Whose answer of another server is read next.
+    pub(crate) inflow_turns: Rc<Turns>,
     pub(crate) started: Wall,
     /// Whether it has said that it serves.
     pub(crate) ready: Cell<bool>,
@@ -118,6 +121,7 @@ impl Gateway {
                 let io = &generation.config.io;
                 SpoolFolder::new(io.temp_dir.clone(), io.max_temp_bytes)
             },
+            inflow_turns: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),

@@ -10,6 +10,7 @@
 mod fields;
 mod inflow;
 pub(crate) mod switch;
+mod turns;
 
 use crate::app::App;
 use crate::body::RequestBody;
@@ -30,6 +31,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+pub(crate) use turns::Turns;
 
 /// Which server gets a request, and what it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -297,12 +299,14 @@ impl Begun {
         turn: &Turn,
         app: &App,
     ) -> Answered {
-        let Self { head, body, held, response, timeout_ms, is_buffered } = self;
+        let Self { head, body, held, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
             return relay::whole(connection, turn, &head, &body).await;
         }
+        response.count_as_response();
         let account = &app.memory.responses;
-        let inflow = Inflow::start(response, timeout_ms, account);
+        let turns = connection.gateway.inflow_turns.clone();
+        let inflow = Inflow::start(response, timeout_ms, account, turns);
         let status = head.status;
         let framing = turn.asked.framing(status, head.content_length);
         let facts = head.facts(turn.asked, framing);

@@ -85,6 +85,8 @@ pub struct Prefetch {
 pub struct Upstream {
     /// Requests that may be under way to one host.
     pub requests: u32,
+    /// Answers of one host that may be coming beside these.
+    pub responses: u32,
     /// Requests that may wait for one of these to end.
     pub queue_length: u32,
     /// How long they wait.
@@ -104,6 +106,7 @@ pub struct Upstream {
 pub(super) fn upstream(raw: &raw::Upstream, context: &mut Context<'_>) -> Upstream {
     Upstream {
         requests: raw.requests,
+        responses: raw.responses,
         queue_length: raw.queue_length,
         queue_timeout_ms: raw.queue_timeout.0,
         requests_per_app: raw.requests_per_app,

@@ -123,6 +123,11 @@ pub(crate) struct Upstream {
     /// Requests that may be under way to one host.
     #[schemars(range(min = 1, max = 100_000), extend("x-alias" = ["max_conns"]))]
     pub(crate) requests: u32,
+    /// Answers of one host that may be coming beside them: once an answer of a `proxy` has begun, it
+    /// takes none of `requests`, as long as there are fewer. So there are at most `requests` and
+    /// `responses` connections to a host that serves proxied routes.
+    #[schemars(range(max = 100_000))]
+    pub(crate) responses: u32,
     /// Requests that may wait for one of these to end.
     #[schemars(range(max = 100_000), extend("x-alias" = ["queue"]))]
     pub(crate) queue_length: u32,
@@ -150,6 +155,7 @@ impl Default for Upstream {
     fn default() -> Self {
         Upstream {
             requests: 1024,
+            responses: 4096,
             queue_length: 1024,
             queue_timeout: Period(1_000),
             requests_per_app: 2048,

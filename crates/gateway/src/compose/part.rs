@@ -51,7 +51,7 @@ pub(super) enum Running {
     /// Words of the configuration.
     Text(Vec<u8>),
     /// A file, and what counts it.
-    File(Vec<u8>, Held),
+    File { bytes: Vec<u8>, _held: Held },
     /// All of it was given, or it is left out.
     Over,
     /// A script of the app.
@@ -139,7 +139,7 @@ impl Running {
         match self {
             Self::Waiting => Ok(false),
             Self::Over => Ok(true),
-            Self::Text(bytes) | Self::File(bytes, _) => {
+            Self::Text(bytes) | Self::File { bytes, .. } => {
                 out.append(bytes);
                 Ok(true)
             }

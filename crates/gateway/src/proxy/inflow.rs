@@ -4,10 +4,11 @@
 //! Invariants: what has come can be taken at once; the upstream waits while [`MOST_BYTES`] have not been
 //! taken; dropping this leaves it.
 
+use super::turns::Turns;
 use crate::connection::Connection;
 use crate::memory::{Account, Held};
 use outboard_log::Reason;
-use outboard_reactor::{Event, yield_now};
+use outboard_reactor::Event;
 use outboard_upstream::{Error, Job, Response};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,8 +16,8 @@ use std::task::{Poll, ready};
 
 /// What may wait for the connection.
 const MOST_BYTES: usize = 64 << 10;
-/// Pieces that are read before others have their turn.
-const PIECES_A_TURN: u32 = 16;
+/// What is read before others have their turn.
+const BYTES_A_TURN: usize = 64 << 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -46,7 +47,12 @@ pub(super) enum Next {
 
 impl Inflow {
     /// Begins to read what is left of an answer; the upstream may be silent for so long.
-    pub(super) fn start(response: Response, timeout_ms: u64, account: &Rc<Account>) -> Self {
+    pub(super) fn start(
+        response: Response,
+        timeout_ms: u64,
+        account: &Rc<Account>,
+        turns: Rc<Turns>,
+    ) -> Self {
         let shared = Rc::new(Shared {
             bytes: RefCell::default(),
             held: RefCell::new(account.hold(0)),
@@ -56,7 +62,7 @@ impl Inflow {
         });
         let theirs = shared.clone();
         let job = Job::spawn(async move {
-            let end = theirs.fill(response, timeout_ms).await;
+            let end = theirs.fill(response, timeout_ms, &turns).await;
             theirs.end.replace(Some(end));
             theirs.came.set();
         });
@@ -85,24 +91,31 @@ impl Inflow {
 }
 
 impl Shared {
-    async fn fill(&self, mut response: Response, timeout_ms: u64) -> Result<(), Error> {
+    async fn fill(
+        &self,
+        mut response: Response,
+        timeout_ms: u64,
+        turns: &Rc<Turns>,
+    ) -> Result<(), Error> {
         let mut piece = Vec::new();
-        for number in 1.. {
+        let mut read_bytes = 0;
+        loop {
             while self.bytes.borrow().len() >= MOST_BYTES {
                 self.went.wait().await;
             }
             response.wait_at_most(timeout_ms);
             let more = response.read(&mut piece).await?;
+            read_bytes += piece.len();
             self.push(&mut piece);
             self.came.set();
             if !more {
-                break;
+                return Ok(());
             }
-            if number % PIECES_A_TURN == 0 {
-                yield_now().await;
+            if read_bytes >= BYTES_A_TURN {
+                read_bytes = 0;
+                turns.wait().await;
             }
         }
-        Ok(())
     }
 
     /// Appends, and leaves `piece` empty.
