@@ -8,6 +8,7 @@ use crate::scalar::{
     AppName, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
 };
+use outboard_static_files::Symlinks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -186,19 +187,6 @@ pub(crate) struct StaticFiles {
     pub(crate) allow_private: Vec<PathPattern>,
 }
 
-/// Which symbolic links are followed.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Symlinks {
-    /// None that leads out of the root and `symlink_targets`.
-    Never,
-    /// Those whose target has the link's own owner.
-    Owner,
-    /// All.
-    Always,
-}
-
 /// Files that PHP may have the server send.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -250,7 +238,7 @@ impl Default for App {
 impl Default for StaticFiles {
     fn default() -> Self {
         StaticFiles {
-            symlinks: Symlinks::Never,
+            symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
             precompressed: true,
             mime: BTreeMap::new(),
