@@ -9,8 +9,10 @@
 use outboard_e2e::{Backend, Certificate, Client, Configured, Docroot, Fifo, Request, Scratch};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -597,45 +599,50 @@ fn parts_of_pages_for_which_memory_has_no_room_are_replaced() {
     backend.release("first");
     let mut replaced = 0;
     for mut client in clients {
-        rustix::net::sockopt::set_socket_recv_buffer_size(&client, 1 << 20).unwrap();
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).unwrap();
         let is_replaced = answer.windows(7).any(|words| words == b"instead");
         assert!(is_replaced || answer.len() > 4_000_000, "{}", answer.len());
         replaced += usize::from(is_replaced);
     }
-    assert!((8..12).contains(&replaced), "{replaced} of 12");
+    assert!(replaced >= 8, "{replaced} of 12");
     site.is_given_back();
 }
 
 #[test]
 fn pages_of_parts_that_slow_clients_do_not_take_wait_on_disk() {
+    // More than the kernel holds of one connection (tcp_rmem and tcp_wmem, tcp(7)).
+    const BYTES: usize = 32_000_000;
     let backend = Backend::start();
     let url = backend.url();
     let tables = format!(
-        "[[app.site.compose]]\npath = \"/page\"\n\
-         [[app.site.compose.part]]\nfetch = \"{url}/large/8000000\"\n\
+        "[[app.site.compose]]\npath = \"/page\"\n[[app.site.compose.part]]\n\
+         fetch = \"{url}/large/{BYTES}\"\nmax_body = \"64 MiB\"\ntimeout = \"60s\"\n\
          [[app.site.compose.part]]\ntext = \"the end\"\n"
     );
     let site = Site::serving(&[], &tables);
-    let mut clients: Vec<TcpStream> = (0..16).map(|_| site.stalled("/page")).collect();
-    backend.hears("/large/8000000", 16);
+    let slow: Vec<TcpStream> = (0..4).map(|_| site.stalled("/page")).collect();
+    let mut late = TcpStream::connect(site.site.address()).unwrap();
+    late.write_all(b"GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    backend.hears(&format!("/large/{BYTES}"), 5);
     until("the parts being there", || {
-        site.site.status()["upstream"]["under_way"] == 0 && site.held() <= 16 * (80 << 10)
+        site.site.status()["upstream"]["under_way"] == 0 && site.held() <= 5 * (80 << 10)
     });
     let more = site.resident().saturating_sub(site.start);
     assert!(more <= 48 * MIB, "{} MiB", more / MIB);
     let mut answer = Vec::new();
-    rustix::net::sockopt::set_socket_recv_buffer_size(&clients[0], 1 << 20).unwrap();
-    clients.remove(0).read_to_end(&mut answer).unwrap();
-    assert!(answer.len() > 8_000_000 && answer.windows(7).any(|words| words == b"the end"));
-    drop(clients);
+    late.read_to_end(&mut answer).unwrap();
+    assert!(answer.len() > BYTES, "{} bytes", answer.len());
+    assert!(answer[BYTES..].windows(7).any(|words| words == b"the end"));
+    drop((slow, late));
     site.is_given_back();
 }
 
 #[test]
 fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
     let scratch = Scratch::new("stuck");
+    // A log that is no regular file has to be where nobody else can replace it.
+    std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
     let fifo = Fifo::at(scratch.path().join("access"));
     let tables = format!("[app.site.log.access]\npath = {:?}\n", fifo.path());
     let site = Site::serving(&[("file.txt", "file")], &tables);
@@ -660,7 +667,7 @@ fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
 
 #[test]
 fn a_record_is_written_whole_however_scarce_memory_is() {
-    let tables = "[limits]\nmemory = \"16 MiB\"\n\
+    let tables = "[limits]\nmemory = \"64 MiB\"\n\
                   [kv]\ndata_dir = \"entities\"\nlisten = \"127.0.0.1:0\"\n";
     let site = Site::serving(&[("hello.php", "<?php echo 'hello';")], tables);
     // Each stays in memory.
@@ -673,7 +680,12 @@ fn a_record_is_written_whole_however_scarce_memory_is() {
             stream
         })
         .collect();
-    until("memory being scarce", || site.account("request_bodies", "held_bytes") > 8 * MIB);
+    until("the bodies being held", || site.account("request_bodies", "held_bytes") > 9 * MIB);
+    // Scarce is more than half: of less, from now on.
+    let file = std::fs::read_to_string(site.site.docroot().beside().path().join("outboard.toml"));
+    site.site.rewrite(&file.unwrap().replace("memory = \"64 MiB\"", "memory = \"16 MiB\""));
+    assert!(site.site.command("reload", &[]).status.success());
+    assert_eq!(site.account("all", "limit_bytes"), 16 * MIB);
     let value = vec![b'v'; 100_000];
     let mut client = Client::new(site.site.address_of(2));
     client.send(&Request::new("PUT", "/v0/entity?id=a").body(value.clone())).expect(201);
@@ -695,6 +707,6 @@ fn the_accounts_are_told_to_people_and_to_prometheus() {
     let line = "outboard_memory_limit_bytes{kind=\"operations\",app=\"site\"} 33554432";
     assert!(metrics.contains(line), "{metrics}");
     for kind in ["connections", "logs", "responses", "request_bodies", "http2_streams"] {
-        assert!(metrics.contains(&format!("{{kind=\"{kind}\"}}")), "{kind}: {metrics}");
+        assert!(metrics.contains(&format!("{{kind=\"{kind}\"")), "{kind}: {metrics}");
     }
 }

@@ -94,7 +94,7 @@ impl Shared {
             let more = response.read(&mut piece).await?;
             if !self.held.borrow_mut().try_grow(piece.len()) {
                 let message = "limits.memory has no room for the answer".to_owned();
-                return Err(Error { kind: Kind::Busy, message });
+                return Err(Error::new(Kind::Busy, message));
             }
             self.body.borrow_mut().append(&mut piece);
             if !more {
