@@ -158,10 +158,12 @@ pub(crate) struct Io {
     /// Connections that the kernel keeps waiting to be accepted, per listener.
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
-    /// The folder of request bodies, and of answers of other servers, that are too large for memory.
+    /// The folder of request bodies, and of answers that slow clients have not taken, that are too
+    /// large for memory.
     #[schemars(extend("x-former" = ["spool"], "x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
     pub(crate) temp_dir: FilePath,
-    /// What all answers of other servers together may take there, while slow clients take them.
+    /// What all files there may take together. Beyond it a body is refused with 507 (`spool_full`), and
+    /// scripts and other servers wait for slow clients. One answer may take a sixteenth.
     #[schemars(extend("x-former" = ["spool_size"], "x-alias" = ["proxy_max_temp_file_size"]))]
     pub(crate) max_temp_size: ByteSize,
 }

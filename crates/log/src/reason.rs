@@ -92,7 +92,7 @@ reasons! {
     PartTimeout 504 "part_timeout" "A script of the composed page took longer than its part's timeout.";
     UpstreamTimeout 504 "upstream_timeout" "The upstream did not answer in time.";
     VersionNotSupported 505 "version_not_supported" "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
-    SpoolFull 507 "spool_full" "The disk of io.spool has no room for the body.";
+    SpoolFull 507 "spool_full" "The disk of io.temp_dir, or io.max_temp_size, has no room for the body.";
     EntityFull 507 "entity_full" "The disk, or the memory of a namespace in memory, is full.";
     TooManyConnections 0 "too_many_connections" "The address has as much open as limits.connections_per_ip allows, or there are limits.streams.";
     WriteTimeout 0 "write_timeout" "The client did not take the answer in time.";

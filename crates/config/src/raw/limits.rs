@@ -45,7 +45,7 @@ pub(crate) struct Limits {
     #[schemars(extend("x-alias" = ["MaxKeepAliveRequests"]))]
     pub(crate) keepalive_requests: u32,
     /// What the gateway holds in memory for clients and workers at most: responses and request
-    /// bodies that are not on disk, HTTP/2 streams, and what workers ask for (`fetch()`, `KV`, tasks
+    /// bodies that are not on disk, connections, HTTP/2 streams, and what workers ask for (`fetch()`, `KV`, tasks
     /// on their way to the queue). Half of it is for one app's workers at most, a quarter for one worker or one
     /// HTTP/2 connection. Beyond it: `Busy` for the worker, a refused stream, or 503. `"auto"`: an eighth of the
     /// machine's memory (or its control group's), 256 MiB at most. Page cache, entity store and tasks
@@ -86,7 +86,7 @@ pub(crate) struct RequestLimits {
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
     pub(crate) request_deadline: Period,
     /// The part of a response that is kept for a slow client, so that the worker is free: 64 KiB
-    /// of it in memory, the rest in a file in `io.temp_dir`.
+    /// of it in memory, the rest in a file in `io.temp_dir`, as far as `io.max_temp_size` goes.
     #[schemars(extend("x-minimum" = "4 KiB", "x-maximum" = "1 GiB", "x-alias" = ["fastcgi_buffers", "fastcgi_buffer_size"]))]
     pub(crate) response_buffer: ByteSize,
 }
