@@ -1,4 +1,4 @@
-//! `outboard serve DIR`: which folder of an application is its root.
+//! `outboard serve DIR`: finds the document root in an application's directory.
 
 use crate::disk::{Disk, Found};
 use std::path::{Path, PathBuf};

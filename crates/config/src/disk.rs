@@ -1,13 +1,13 @@
-//! The questions that checking a configuration asks of the file system.
+//! File system access of the validation.
 //!
-//! Behind a trait, so that examples which name `/srv/blog` can be checked on any machine.
+//! Behind a trait, so that examples with paths such as `/srv/blog` can be validated on any machine.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What stands at a path.
+/// What exists at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Folder,
@@ -29,7 +29,7 @@ pub(crate) trait Disk {
 /// Opens a file for reading.
 pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<fs::File>;
 
-/// The machine's own.
+/// The file system of this machine.
 pub(crate) struct RealDisk<'a> {
     /// May be able to open what this process itself cannot.
     pub(crate) open: Open<'a>,

@@ -1,8 +1,8 @@
-//! What the `.htaccess` files below a root keep from visitors, as lines of `outboard.toml`.
+//! Access restrictions of the `.htaccess` files below a root, as lines of `outboard.toml`.
 //!
-//! Asked at start and by `outboard check`, so that nobody's data is open because Apache had kept it
-//! shut. Invariants: the search is bounded in files, depth and time; what cannot be said in a line
-//! is named instead of guessed.
+//! Run at start and by `outboard check`, so that files which Apache protected are not exposed
+//! unnoticed. Invariants: the search is bounded in files, depth and time; restrictions that have no
+//! equivalent are listed instead of guessed.
 
 mod expression;
 
@@ -22,15 +22,15 @@ const SEARCH_MAX: Duration = Duration::from_millis(500);
 /// See the module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Htaccess {
-    /// How many files there are.
+    /// Number of files found.
     pub files: usize,
-    /// Whether the search came to its end.
+    /// Whether the search was completed.
     pub is_whole: bool,
     /// Values of `deny`.
     pub deny: BTreeSet<String>,
     /// Values of `no_php_in`.
     pub no_php_in: BTreeSet<String>,
-    /// Files that restrict access in a way that a person has to look at; paths below the root.
+    /// Files with restrictions that need manual review; paths below the root.
     pub look_at: BTreeSet<String>,
 }
 
@@ -113,24 +113,24 @@ impl Htaccess {
     }
 }
 
-/// What a section of a file is about.
+/// Scope of a section of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Section {
-    /// The same as around it.
+    /// The same as the enclosing section.
     Same,
-    /// Names of files, as patterns without a folder.
+    /// File names, as patterns without a directory.
     Names(Vec<String>),
-    /// Methods, and what else is not to be told in a line.
+    /// Methods and other scopes without an equivalent.
     Other,
 }
 
-/// One file while it is read.
+/// Reader of one file.
 struct Reader<'a> {
     all: &'a mut Htaccess,
-    /// Where it is, without a slash at the end.
+    /// Its directory, without a trailing slash.
     folder: &'a str,
     within: Vec<Section>,
-    /// Whether a RewriteCond stands before the next RewriteRule.
+    /// Whether a RewriteCond precedes the next RewriteRule.
     condition: bool,
 }
 

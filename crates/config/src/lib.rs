@@ -1,15 +1,15 @@
-//! Reads `outboard.toml`: what was written becomes what is true.
+//! Reads `outboard.toml` into a validated [`Config`].
 //!
-//! A file goes through four steps, and every mistake of a step is reported before the next is
-//! given up:
+//! A file goes through four steps. Each step reports all errors that it finds before the next one
+//! starts:
 //!
-//! 1. `structure`: TOML, held against the schema; wrong parts are reported and left out.
-//! 2. `inherit`: apps take over what the sections at the top of the file say.
-//! 3. `raw`: serde makes typed values of it.
-//! 4. `checked`: what only several keys or the disk can tell; out comes a [`Config`].
+//! 1. `structure`: parses TOML and validates it against the schema; invalid parts are reported and
+//! left out. 2. `inherit`: copies the top-level sections into the apps. 3. `raw`: deserialises the
+//! tree into typed values. 4. `checked`: validates what depends on several keys or on the file
+//! system, and builds the [`Config`].
 //!
-//! The command line and the gateway use [`Config`] and [`Diagnostics`]; nothing else is public but
-//! the types they are made of and the `schema`. No input makes this crate panic.
+//! The public API is [`Config`], [`Diagnostics`], their types and `schema`. No input makes this
+//! crate panic.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! Where in the text each key and each value stands.
+//! Positions of keys and values in the text.
 //!
-//! Filled by [`crate::structure`] while it walks the file, asked by the checks that come later
-//! and know a value only by its path, such as `app.blog.pool.min`.
+//! Filled by [`crate::structure`] while it walks the file; used by the later validation steps,
+//! which identify a value by its path, such as `app.blog.pool.min`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

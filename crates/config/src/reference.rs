@@ -1,7 +1,4 @@
-//! Holds `docs/reference` and the code together; only tests use it.
-//!
-//! The schema file and the tables between `<!-- keys: … -->` and `<!-- end keys -->` are generated.
-//! `OUTBOARD_REGENERATE=1 cargo test -p outboard-config` writes them; without it the test compares.
+//! Tests that `docs/reference` matches the code.
 
 use crate::disk::FullDisk;
 use crate::shape::{Shape, schema};

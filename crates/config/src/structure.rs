@@ -1,9 +1,9 @@
-//! Holds the parsed TOML against the schema: unknown keys, missing keys, wrong types, values that
-//! cannot be understood or are out of bounds.
+//! Validates the parsed TOML against the schema: unknown keys, missing keys, wrong types, values
+//! that are invalid or out of range.
 //!
-//! What is right comes out as a clean tree for serde and its [`Places`]; what is wrong is left out
-//! and becomes a diagnostic, so that one mistake does not hide the others. Recursion is as deep as
-//! the schema, never as deep as the file.
+//! Valid parts result in a clean tree for serde and its [`Places`]; invalid parts are left out and
+//! become diagnostics, so that one error does not hide the others. Recursion is bounded by the
+//! depth of the schema, not of the file.
 
 mod neighbour;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use toml::de::{DeArray, DeInteger, DeTable, DeValue};
 /// Nobody reads more, and a large file that is something else would produce millions.
 const MISTAKES_MAX: usize = 100;
 
-/// What is left of a file when its mistakes are taken out.
+/// The valid part of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) root: Map<String, Value>,
@@ -233,7 +233,7 @@ impl Walk<'_> {
     }
 }
 
-/// The keywords that bind a scalar: those beside the key, and those of the variant it takes.
+/// The keywords that constrain a scalar: those of the key, and those of the matching variant.
 #[derive(Clone, Copy)]
 struct Rules {
     outer: Shape,

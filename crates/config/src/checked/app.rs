@@ -1,4 +1,4 @@
-//! An application and how requests find its files.
+//! An application and how requests map to its files.
 
 use super::Rewrite;
 use super::{
@@ -18,99 +18,98 @@ use std::path::{Path, PathBuf};
 pub struct App {
     /// Its name in logs and metrics.
     pub name: String,
-    /// The host names it answers to; empty: every host.
+    /// Its host names; empty: every host.
     pub hosts: Vec<HostPattern>,
-    /// The beginning of its URL paths: `/`, or a path without a slash at its end, such as `/blog`.
+    /// URL path prefix: `/`, or a path without a trailing slash, such as `/blog`.
     pub path_prefix: String,
-    /// The folder its URLs lead to; absolute, exists. Links in it are not resolved, so that a
-    /// link that is moved to a new release takes effect.
+    /// Document root; absolute, exists. Symbolic links in it are not resolved, so that a link to a
+    /// new release takes effect.
     pub root: PathBuf,
-    /// How its requests are answered.
+    /// How PHP handles its requests.
     pub mode: Mode,
-    /// Who does what no request waits for; `None`: nobody.
+    /// Background tasks; `None`: disabled.
     pub tasks: Option<Tasks>,
-    /// The namespaces of the entity store that its PHP may use; `None`: all.
+    /// Namespaces of the entity store that its PHP may use; `None`: all.
     pub kv_namespaces: Option<Vec<String>>,
-    /// What is served for a folder: the first of these that is in it.
+    /// Index files of a directory; the first that exists is served.
     pub index: Vec<String>,
-    /// The URL path below the prefix of the script that gets what no file answers.
+    /// URL path, below the prefix, of the script for requests that match no file.
     pub front_controller: Option<String>,
-    /// Rules that change paths before files are looked for.
+    /// Rules that change paths before the file lookup.
     pub rewrites: Vec<Rewrite>,
     /// Rules that change the headers of responses.
     pub headers: Vec<HeaderRule>,
-    /// Pages that are put together from parts; the first whose path matches answers.
+    /// Composed pages; the first whose path matches is used.
     pub compose: Vec<Compose>,
-    /// What is fetched before a script runs.
+    /// Upstream requests sent before a script runs.
     pub prefetch: Vec<Prefetch>,
-    /// Routes that another server answers; the first whose path matches counts.
+    /// Proxied routes; the first whose path matches is used.
     pub proxies: Vec<Proxy>,
-    /// How its answers are kept; `None`: not at all.
+    /// The page cache; `None`: disabled.
     pub page_cache: Option<PageCache>,
-    /// What no client gets, and where nothing is run.
+    /// Denied paths, and directories in which no script runs.
     pub deny: Deny,
-    /// Files to send for errors that the server itself answers, by status.
+    /// Pages for errors of the server itself, by status.
     pub error_pages: BTreeMap<u16, PathBuf>,
-    /// How files are served.
+    /// Static files.
     pub static_files: StaticFiles,
-    /// Files that PHP may have the server send.
+    /// Files that PHP can let the server send.
     pub sendfile: Sendfile,
-    /// Whether texts that PHP makes are compressed.
+    /// Whether text responses of PHP are compressed.
     pub compress: bool,
-    /// Limits of its requests, with those of connections.
+    /// Limits on its requests and on connections.
     pub limits: Limits,
     /// Its workers.
     pub pool: Pool,
-    /// Its PHP.
+    /// Its PHP settings.
     pub php: Php,
     /// Its logs.
     pub log: Log,
-    /// The user that PHP runs as; `None`: the server's own.
+    /// User that PHP runs as; `None`: the server's own.
     pub user: Option<String>,
-    /// The group that PHP runs as; `None`: the user's own.
+    /// Group that PHP runs as; `None`: the primary group of the user.
     pub group: Option<String>,
 }
 
-/// How files are served.
+/// Static files.
 #[derive(Clone, Debug)]
 pub struct StaticFiles {
-    /// Which symbolic links are followed.
+    /// Symbolic links to follow.
     pub symlinks: Symlinks,
-    /// With [`Symlinks::Never`]: folders outside of the root that links may lead into; absolute,
-    /// exist.
+    /// With [`Symlinks::Never`]: directories outside of the root that links may point into;
+    /// absolute, exist.
     pub symlink_targets: Vec<PathBuf>,
-    /// Whether `.br`, `.zst` and `.gz` siblings are sent to clients that take them.
+    /// Whether `.br`, `.zst` and `.gz` siblings are served to clients that accept them.
     pub precompressed: bool,
     /// Content types by lower-case file extension, without the dot.
     pub mime: BTreeMap<String, String>,
     /// The `Cache-Control` of files.
     pub cache_control: Option<String>,
-    /// Names with a leading dot that are served all the same.
+    /// Names with a leading dot that are served.
     pub allow_dotfiles: Vec<String>,
     /// Files that are served although their names are private ones.
     pub allow_private: Vec<PathPattern>,
-    /// Whether each file is looked at anew for every request, instead of once in a while.
+    /// Whether each file is checked for changes at every request, instead of periodically.
     pub always_fresh: bool,
 }
 
-/// Which symbolic links are followed.
+/// Symbolic links to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symlinks {
-    /// None that leads out of the root and the `symlink_targets`.
+    /// Only links with a target inside the root or `symlink_targets`.
     Never,
-    /// Those whose target has the link's own owner.
+    /// Only links whose target has the same owner as the link.
     Owner,
     /// All.
     Always,
 }
 
-/// Files that PHP may have the server send.
+/// Files that PHP can let the server send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sendfile {
-    /// Folders, besides the root, whose files `X-Sendfile` may name; absolute.
+    /// Directories, in addition to the root, that `X-Sendfile` can refer to; absolute.
     pub roots: Vec<PathBuf>,
-    /// Folders behind the URL prefixes that `X-Accel-Redirect` may name. A prefix starts and ends
-    /// with a slash.
+    /// Directories by URL prefix of `X-Accel-Redirect`. A prefix starts and ends with a slash.
     pub accel: BTreeMap<String, PathBuf>,
 }
 

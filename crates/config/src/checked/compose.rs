@@ -1,4 +1,4 @@
-//! Pages that are put together from parts, and what is fetched before a script runs.
+//! Composed pages, and upstream requests sent before a script runs.
 
 use super::{Context, Mode};
 use crate::diagnostic::Kind;
@@ -7,10 +7,10 @@ use crate::scalar::{Fault, FilePath, HeaderValue, PathPattern, UrlTemplate};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A page that is put together from parts.
+/// A page composed of parts.
 #[derive(Clone, Debug)]
 pub struct Compose {
-    /// The paths that are answered so.
+    /// Paths of the composed pages.
     pub path: PathPattern,
     /// The parts, in the order in which they are sent; at least one.
     pub parts: Vec<Part>,
@@ -19,17 +19,17 @@ pub struct Compose {
 /// A part of a page.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// What it is made of.
+    /// Its source.
     pub source: PartSource,
-    /// How long it may take.
+    /// Maximum time for the part.
     pub timeout_ms: u64,
-    /// What happens when it fails.
+    /// Behaviour if it fails.
     pub on_error: OnError,
-    /// Whether it begins only when all before it have been sent.
+    /// Whether it starts only after all parts before it have been sent.
     pub sequential: bool,
 }
 
-/// What a part is made of.
+/// The source of a part.
 #[derive(Clone, Debug)]
 pub enum PartSource {
     /// A script of the app.
@@ -39,65 +39,65 @@ pub enum PartSource {
         /// A query instead of the request's.
         query: Option<String>,
     },
-    /// An upstream's answer.
+    /// An upstream response.
     Fetch(FetchSource),
     /// A file: its URL path below the app's prefix.
     File(String),
-    /// Text as it is.
+    /// Literal text.
     Text(String),
 }
 
-/// What to fetch.
+/// An upstream request.
 #[derive(Clone, Debug)]
 pub struct FetchSource {
-    /// From where.
+    /// Its URL.
     pub url: UrlTemplate,
-    /// Headers that are sent.
+    /// Its headers.
     pub headers: Vec<(String, String)>,
-    /// The largest body.
+    /// Maximum size of the response body.
     pub max_body_bytes: u64,
 }
 
-/// What happens when a part fails.
+/// Behaviour if a part fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// This is sent instead; nothing, when it is to be skipped.
+    /// Sends this text instead; empty to leave the part out.
     Replace(String),
-    /// The answer fails.
+    /// Fails the response.
     Fail,
 }
 
-/// Something that is fetched before a script runs.
+/// An upstream request that is sent before a script runs.
 #[derive(Clone, Debug)]
 pub struct Prefetch {
-    /// The paths whose scripts get it.
+    /// Paths whose scripts receive the result.
     pub path: PathPattern,
-    /// The name of its body among the request's parameters: `OUTBOARD_PREFETCH_…`.
+    /// Name of the entry in `$_SERVER` with the body: `OUTBOARD_PREFETCH_…`.
     pub param: String,
-    /// What to fetch.
+    /// The request.
     pub source: FetchSource,
-    /// How long it may take.
+    /// Maximum time for the request.
     pub timeout_ms: u64,
 }
 
 /// Requests to other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Requests that may be under way to one host.
+    /// Maximum concurrent requests per host.
     pub requests: u32,
-    /// Requests that may wait for one of these to end.
+    /// Maximum number of requests waiting per host.
     pub queue_length: u32,
-    /// How long they wait.
+    /// Maximum time a request waits in this queue.
     pub queue_timeout_ms: u64,
-    /// Requests of one app that may be under way or wait.
+    /// Maximum concurrent and waiting requests of one app.
     pub requests_per_app: u32,
-    /// Connections to all hosts.
+    /// Maximum connections to all hosts.
     pub connections: u32,
-    /// Idle connections that are kept to one host.
+    /// Maximum idle connections per host.
     pub idle_connections: u32,
-    /// How long they are kept.
+    /// Maximum idle time of a connection.
     pub idle_timeout_ms: u64,
-    /// Certificate authorities that are trusted beside the system's; absolute, exists.
+    /// Certificate authorities to trust in addition to those of the system; absolute, exists.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -153,7 +153,7 @@ fn check_first_script(parts: &[raw::Part], place: &[&str], context: &mut Context
     }
 }
 
-/// What a part can lead to.
+/// What validating a part needs to know about its app.
 struct Surroundings<'a> {
     root: &'a Path,
     mode: &'a Mode,

@@ -1,4 +1,4 @@
-//! Where the sections hand in their mistakes and ask about paths.
+//! Shared state of validation: the source text, the disk and the collected errors.
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::disk::{Disk, Found, reason};
@@ -7,14 +7,14 @@ use crate::scalar::{Fault, FilePath};
 use crate::source::Source;
 use std::path::{Component, Path, PathBuf};
 
-/// What every section needs beside its own part of the file.
+/// What each section needs in addition to its own part of the file.
 pub(crate) struct Context<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) places: &'a Places,
     pub(crate) disk: &'a dyn Disk,
-    /// The file itself, or what stands for it; absolute.
+    /// The configuration file, or the directory that is served without one; absolute.
     pub(crate) file: &'a Path,
-    /// The folder that relative paths start from; absolute.
+    /// Base directory of relative paths; absolute.
     pub(crate) folder: &'a Path,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }

@@ -1,9 +1,9 @@
-//! What no client gets, and where nothing is run as PHP.
+//! Denied paths, and directories in which no script runs.
 //!
-//! The gateway asks about each path that a request stands for: as the client spelled it, after
-//! rewrites, and as the file or script that it leads to. Invariant: a path is denied with
-//! everything below it, its compressed copies, and in every case of letters, so that no other
-//! spelling of a request leads to the same file.
+//! The gateway checks each path of a request: as the client sent it, after rewrites, and that of
+//! the resulting file or script. Invariant: a path is denied with everything below it, its
+//! compressed copies, and regardless of case, so that no other spelling of a request reaches the
+//! same file.
 
 use crate::scalar::{Fault, PathPattern};
 use regex::bytes::{RegexSet, RegexSetBuilder};

@@ -14,66 +14,66 @@ const DEFAULT: &str = "default";
 /// The entity store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entities {
-    /// How records are kept: a reload cannot change it.
+    /// Storage settings, which a reload cannot change.
     pub storage: EntityStorage,
-    /// The beginning of the paths under which every listener answers for it; `None`: none does.
+    /// URL path prefix of the HTTP API on every listener; `None`: none.
     pub path: Option<String>,
-    /// A listener that answers for it alone.
+    /// Address of a separate listener for the HTTP API.
     pub listen: Option<ListenAddress>,
-    /// Who has it may read and write.
+    /// Bearer token that allows a client to read and write.
     pub token: Option<String>,
-    /// Peers that may read and write without a token.
+    /// Peers that can read and write without a token.
     pub trusted_clients: Forwarding,
-    /// The longest value; longer: 413.
+    /// Maximum size of a value; larger values get 413.
     pub max_value_bytes: u64,
 }
 
-/// How records are kept.
+/// Storage settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityStorage {
-    /// By whom.
+    /// Where records are stored.
     pub engine: EntityEngine,
-    /// How disks are waited for.
+    /// How disk operations run.
     pub mode: EntityMode,
-    /// What is refused when too much waits.
+    /// Which requests are refused under overload.
     pub overload: Overload,
-    /// Memory for records that were read or written lately.
+    /// Memory for recently used records.
     pub cache_bytes: u64,
-    /// Memory of what was written and is not yet in a sorted file, per namespace.
+    /// Memory for writes that are not yet in a sorted file, per namespace.
     pub write_buffer_bytes: u64,
-    /// Reads that may wait for a disk; as many writes.
+    /// Maximum number of reads waiting for the disk, and the same number of writes.
     pub queue_length: u32,
-    /// How long these should wait at most.
+    /// Target queueing delay.
     pub queue_timeout_ms: u64,
     /// The namespaces; the first is `default`.
     pub namespaces: Vec<EntityNamespace>,
 }
 
-/// Who keeps the records.
+/// Where records are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityEngine {
-    /// The server itself, in this folder; made if it is not there.
+    /// In files of this server, in this directory, which is created if missing.
     Disk(PathBuf),
-    /// Redis.
+    /// In Redis or Valkey.
     Redis(EntityRedis),
 }
 
-/// A Redis, or a cluster.
+/// A Redis server or cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityRedis {
     /// Some of the nodes, `host:port`.
     pub nodes: Vec<String>,
-    /// Who we are there.
+    /// User name.
     pub user: Option<String>,
-    /// The password, if one is wanted.
+    /// Password.
     pub password: Option<Secret>,
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub prefix: String,
-    /// How many nodes have a record.
+    /// Number of nodes that hold a record.
     pub replicas: u32,
-    /// How long a write waits for replicas.
+    /// Maximum time a write waits for replicas.
     pub ack_timeout_ms: u64,
-    /// How long something is tried again.
+    /// Maximum time for retries.
     pub timeout_ms: u64,
 }
 
@@ -82,11 +82,11 @@ pub struct EntityRedis {
 pub struct EntityNamespace {
     /// Its name.
     pub name: String,
-    /// What an answer to a write promises.
+    /// When a write is acknowledged.
     pub durability: Durability,
-    /// How often what was written is synced to the disk.
+    /// Time between syncs to disk.
     pub interval_ms: u64,
-    /// In memory: the memory of all records.
+    /// In memory: maximum memory of all records.
     pub max_memory_bytes: u64,
 }
 

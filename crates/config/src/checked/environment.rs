@@ -1,4 +1,4 @@
-//! What the server is for, and what that changes.
+//! Production or development, and the settings that development changes.
 
 use super::{App, Context, Mode};
 use crate::disk::Found;
@@ -7,12 +7,12 @@ use crate::scalar::Count;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a server is for.
+/// Purpose of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// To serve visitors.
+    /// Serves visitors.
     Production,
-    /// To write code against.
+    /// Reloads changed files at once and shows errors.
     Development,
 }
 
@@ -26,16 +26,16 @@ impl fmt::Display for Environment {
     }
 }
 
-/// What is special in development.
+/// Settings of development mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Development {
-    /// Folders whose files are watched; absolute, none within another.
+    /// Directories to watch; absolute, none inside another.
     pub watch: Vec<PathBuf>,
-    /// Names of folders in them that are not looked into, besides those with a leading dot.
+    /// Names of subdirectories that are not watched, in addition to those with a leading dot.
     pub ignore: Vec<String>,
-    /// Whether files are looked at again and again.
+    /// Whether changes are detected by polling.
     pub polling: bool,
-    /// Whether pages in a browser reload themselves after a change.
+    /// Whether pages in a browser reload after a change.
     pub live_reload: bool,
 }
 

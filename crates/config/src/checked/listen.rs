@@ -1,4 +1,4 @@
-//! Where connections are accepted, and whose word about the client is taken there.
+//! Listeners, and the proxies whose headers they trust.
 
 use super::Context;
 use crate::diagnostic::Kind;
@@ -8,25 +8,25 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// One place where connections are accepted.
+/// An address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// What logs call it; no two listeners have the same name.
+    /// Its name in logs, unique among the listeners.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: ListenAddress,
-    /// Whose `X-Forwarded-*` headers are believed, and which.
+    /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
-    /// What it shows; none: it does not speak TLS.
+    /// Its certificates; empty: no TLS.
     pub certificates: Vec<Certificate>,
-    /// Whether clients are sent to a listener with TLS.
+    /// Whether requests are redirected to a TLS listener.
     pub redirects_to_https: bool,
 }
 
 /// A certificate in PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The certificate with those of the authorities between.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
@@ -46,18 +46,18 @@ pub enum ListenAddress {
     },
 }
 
-/// Whose `X-Forwarded-*` headers are believed, and which.
+/// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
     /// Networks of trusted proxies.
     pub trusted_proxies: Vec<Network>,
     /// Whether peers on a Unix socket are trusted.
     pub trust_unix_peers: bool,
-    /// `X-Forwarded-For` is believed.
+    /// Whether `X-Forwarded-For` is accepted.
     pub client_address: bool,
-    /// `X-Forwarded-Proto` is believed.
+    /// Whether `X-Forwarded-Proto` is accepted.
     pub scheme: bool,
-    /// `X-Forwarded-Host` is believed.
+    /// Whether `X-Forwarded-Host` is accepted.
     pub host: bool,
 }
 

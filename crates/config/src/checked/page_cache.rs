@@ -1,4 +1,4 @@
-//! Answers that are kept.
+//! The page cache of an app.
 
 use super::Context;
 use super::Forwarding;
@@ -9,51 +9,51 @@ use crate::raw::{self, PageCacheEntry, PageCacheMode};
 use crate::scalar::{Fault, PlainText};
 use std::path::PathBuf;
 
-/// How an app's answers are kept.
+/// The page cache of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCache {
-    /// Memory of all that is kept.
+    /// Memory for cached pages, index included.
     pub max_memory_bytes: u64,
-    /// Where it is kept as well; `None`: in memory alone.
+    /// The disk tier; `None`: memory only.
     pub disk: Option<PageCacheDisk>,
-    /// Where it is shared among machines; `None`: each gateway has its own.
+    /// The shared tier; `None`: none.
     pub shared: Option<PageCacheShared>,
-    /// How many of a million hits are examined by themselves.
+    /// Hits per million that are rendered again for verification.
     pub audit_ppm: u32,
-    /// How long an anonymous answer is kept that says nothing; 0 for not at all.
+    /// Lifetime of an anonymous response that sets none; 0: not cached.
     pub default_ttl_s: u32,
-    /// How much longer an answer is used while a new one is made.
+    /// Time for which an expired page is still served while it is rendered again.
     pub stale_while_revalidate_s: u32,
-    /// How much longer an answer is used when a new one cannot be made.
+    /// Time for which an expired page is still served if rendering it fails.
     pub stale_if_error_s: u32,
-    /// How long a request waits for another that asks for the same.
+    /// Maximum time a request waits for another one that renders the same page.
     pub lock_timeout_ms: u64,
-    /// The longest body that is kept.
+    /// Maximum size of a cached body.
     pub max_body_bytes: u64,
-    /// Whether texts are kept in content codings too.
+    /// Whether text is also stored in content codings.
     pub compresses: bool,
-    /// Whether the directives of requests count.
+    /// Whether cache directives of requests are honored.
     pub honors_client_cache_control: bool,
-    /// Which applications are known to be served; `None`: those whose files are there.
+    /// Presets by name; `None`: detected by the files of the root.
     pub presets: Option<Vec<String>>,
-    /// Further patterns of cookies that make a page personal.
+    /// Additional patterns of cookies that mark a response as personal.
     pub login_cookies: Vec<String>,
-    /// Further patterns of cookies that change nothing.
+    /// Additional patterns of cookies that do not affect a page.
     pub ignored_cookies: Vec<String>,
-    /// Patterns of further request fields that change nothing, in lower case.
+    /// Additional patterns of request headers that do not affect a page, in lower case.
     pub ignored_headers: Vec<String>,
-    /// Further patterns of paths that are never kept.
+    /// Additional patterns of paths that are never cached.
     pub bypass_paths: Vec<String>,
-    /// Whose `PURGE` requests are obeyed.
+    /// Peers that may send `PURGE` requests.
     pub purge_from: Forwarding,
 }
 
-/// A folder for what is kept.
+/// The disk tier of the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCacheDisk {
-    /// Absolute; made if it is not there.
+    /// Its directory; absolute, created if missing.
     pub path: PathBuf,
-    /// What it may hold.
+    /// Maximum disk space.
     pub max_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Where pages are shared among machines.
+//! The shared tier of the page cache.
 
 use super::Context;
 use crate::diagnostic::Kind;
@@ -6,28 +6,28 @@ use crate::raw;
 use crate::scalar::Fault;
 use std::fmt;
 
-/// A Redis or Valkey that several gateways share pages and purges by.
+/// A Redis or Valkey server with the pages and purges of several gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCacheShared {
-    /// A name or an address.
+    /// Host name or IP address.
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// Whether TLS is spoken, and the certificate checked.
+    /// `None`: no TLS; otherwise whether the certificate is verified.
     pub tls_verified: Option<bool>,
-    /// Who the gateway says it is; empty for the server's default user.
+    /// User name; empty: the server's default user.
     pub user: String,
-    /// Empty for none.
+    /// Password; empty: none.
     pub password: Secret,
     /// The number of the database.
     pub database: u32,
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub name: String,
-    /// How long an answer may take.
+    /// Maximum time to wait for the server.
     pub timeout_ms: u64,
 }
 
-/// What is shown to nobody.
+/// A string that `Debug` output does not reveal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 

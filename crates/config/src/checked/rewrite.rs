@@ -1,6 +1,6 @@
-//! Rules that change the path of a request, or answer it.
+//! Rules that change the path of a request, or respond to it.
 //!
-//! Patterns see the decoded path, so what a group matched may be any bytes. In a redirect and in a
+//! Patterns match the decoded path, so a capture group can hold any bytes. In a redirect and in a
 //! query it is percent-encoded: it can neither break the response header nor add a parameter.
 
 use super::Context;
@@ -9,34 +9,34 @@ use crate::raw;
 use crate::scalar::Fault;
 use regex::bytes::{Captures, Regex};
 
-/// A rewrite rule. The gateway asks the rules in order.
+/// A rewrite rule. The gateway applies the rules in order.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// Held against the decoded path below the app's prefix, `/` first.
+    /// Matched against the decoded path below the app's prefix, with a leading `/`.
     pub pattern: Regex,
-    /// Which requests the rule is for.
+    /// Requests to which the rule applies.
     pub when: RewriteWhen,
-    /// What happens to those that match.
+    /// What happens to matching requests.
     pub action: RewriteAction,
-    /// Whether later rules are skipped once this one has matched.
+    /// Whether a match skips the remaining rules.
     pub last: bool,
 }
 
-/// Which requests a rule is for.
+/// Requests to which a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewriteWhen {
     /// All.
     Always,
-    /// Those whose path is neither a file nor a folder.
+    /// Those whose path is neither a file nor a directory.
     Missing,
-    /// Those whose path is a file or a folder.
+    /// Those whose path is a file or a directory.
     Exists,
 }
 
-/// What happens to a request that matches.
+/// What happens to a matching request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RewriteAction {
-    /// It goes on inside with this path, which starts with `/`.
+    /// An internal rewrite to this path, which starts with `/`.
     To(Replacement),
     /// It is answered with a redirect.
     Redirect {
@@ -45,29 +45,30 @@ pub enum RewriteAction {
         /// The `Location`.
         to: Replacement,
     },
-    /// It is answered with this error status, 400 to 599.
+    /// An error response with this status, 400 to 599.
     Status(u16),
 }
 
-/// A path or address with places for what the groups matched, and its query.
+/// A path or URL with references to capture groups, and its query string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// The pieces, in order, up to a `?`.
+    /// The parts, in order, up to a `?`.
     pub parts: Vec<ReplacementPart>,
-    /// The pieces after a `?`; `None` without one: the request's own query stays. Empty: no query.
+    /// The parts after a `?`; `None` without one: the request's query string is preserved. Empty:
+    /// no query string.
     pub query: Option<Vec<ReplacementPart>>,
 }
 
-/// A piece of a replacement.
+/// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplacementPart {
-    /// As it stands.
+    /// Literal text.
     Text(String),
-    /// What this group matched, or nothing; 0 is the whole match. The group exists.
+    /// This capture group, or nothing if it did not match; 0 is the whole match. The group exists.
     Group(usize),
 }
 
-/// What a rule makes of a request.
+/// The result of a rule for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewritten {
     /// Go on with this path.
@@ -86,7 +87,7 @@ pub enum Rewritten {
         /// Encoded; `None`: the request's own query goes along.
         query: Option<Vec<u8>>,
     },
-    /// Answer with this error status.
+    /// Respond with this error status.
     Status(u16),
 }
 
@@ -116,7 +117,7 @@ impl Replacement {
     }
 }
 
-/// How what a group matched is put in.
+/// Percent-encoding of a capture group.
 #[derive(Clone, Copy)]
 enum Encoding {
     None,

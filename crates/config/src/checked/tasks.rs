@@ -1,4 +1,4 @@
-//! The task workers of an app, and the queue before them.
+//! The task workers of an app and their queue.
 
 use super::{App, Context, Durability, Entities, Mode};
 use crate::diagnostic::Kind;
@@ -6,28 +6,28 @@ use crate::raw;
 use crate::scalar::{Fault, Schedule};
 use std::path::PathBuf;
 
-/// Work that no request waits for.
+/// Background tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks {
     /// Processes; at least 1.
     pub workers: u32,
-    /// Tasks that a process may have at a time: 1 to 1000.
+    /// Maximum concurrent tasks per process: 1 to 1000.
     pub concurrency: u32,
     /// The script that handles tasks; absolute, exists.
     pub script: PathBuf,
-    /// Tasks that may wait or run.
+    /// Maximum number of queued and running tasks.
     pub queue_length: u32,
-    /// Memory of all of them together.
+    /// Maximum memory of all queued and running tasks.
     pub max_queue_bytes: u64,
-    /// Further attempts at a task that failed: 0 to 254.
+    /// Maximum retries of a failed task: 0 to 254.
     pub max_retries: u8,
-    /// From the first failed attempt to the next.
+    /// Delay before the first retry.
     pub backoff_ms: u64,
-    /// How long an attempt may take.
+    /// Maximum time of one attempt.
     pub timeout_ms: u64,
-    /// Where tasks are kept; one of the entity store's, on disk.
+    /// Namespace of the entity store that persists queued tasks; on disk.
     pub kv_namespace: Option<String>,
-    /// What is queued by the clock, by the name of the task.
+    /// Scheduled tasks, by name.
     pub cron: Vec<(String, Schedule)>,
 }
 

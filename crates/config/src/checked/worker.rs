@@ -1,4 +1,4 @@
-//! How an app's requests are answered: by a script each, or by one that stays.
+//! How PHP handles the requests of an app: one script per request, or a worker script.
 
 use super::{Context, Php};
 use crate::diagnostic::Kind;
@@ -7,39 +7,39 @@ use crate::raw;
 use crate::scalar::Fault;
 use std::path::{Path, PathBuf};
 
-/// How an app's requests are answered.
+/// How PHP handles the requests of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By a script per request, as php-fpm runs it.
+    /// Runs a script per request, like php-fpm.
     Classic,
-    /// By a script that stays.
+    /// Boots a worker script, which then handles many requests.
     Worker(Worker),
 }
 
-/// The script that stays, in worker mode.
+/// The worker script, in worker mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// The script; absolute, exists.
+    /// Its path; absolute, exists.
     pub script: PathBuf,
-    /// The class that answers, if the script leaves that open.
+    /// Class that handles requests if the script does not call a handler function itself.
     pub class: Option<String>,
-    /// Requests that a worker may have at a time: 1 to 1000, and 1 with [`Isolation::Fork`].
+    /// Maximum concurrent requests per worker: 1 to 1000, and 1 with [`Isolation::Fork`].
     pub concurrency: u32,
-    /// What keeps one request from the next.
+    /// How requests are isolated from each other.
     pub isolation: Isolation,
-    /// Whether the functions of FrankenPHP's convention are there as well.
+    /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub frankenphp: bool,
-    /// Where the state that each request finds is written down. In no configuration file: set by
+    /// File for a report of the state at the start of each request. Not a configuration key: set by
     /// `outboard doctor state`.
     pub state_report: Option<PathBuf>,
 }
 
-/// What keeps one request from the next.
+/// How requests are isolated from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// The engine's state is reset between them.
+    /// The engine's state is reset after each request.
     Reset,
-    /// Each is answered by a fresh fork of the booted script.
+    /// Each request runs in a fresh fork of the booted script.
     Fork,
 }
 

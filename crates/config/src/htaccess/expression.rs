@@ -1,7 +1,7 @@
-//! From a regular expression, as people write them into `.htaccess`, to path patterns.
+//! Converts regular expressions as used in `.htaccess` files to path patterns.
 //!
-//! Only what has an exact or a slightly wider counterpart is translated: literals, `.*`, groups of
-//! alternatives, `?` and anchors.
+//! Only expressions with an exact or slightly wider equivalent are converted: literals, `.*`,
+//! groups of alternatives, `?` and anchors.
 
 /// More alternatives than anybody writes down.
 const PATTERNS_MAX: usize = 64;

@@ -1,17 +1,17 @@
-//! Where to listen: TCP addresses, Unix sockets and their permissions.
+//! Listening addresses: TCP addresses, Unix sockets and their permissions.
 
 use super::{Fault, Scalar, UrlPath, Written};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// A listening address; a Unix socket's path is still relative to the configuration's folder.
+/// A listening address; a Unix socket's path is still relative to the configuration's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// Where metrics are served: a path on every listener, or an address of their own.
+/// Where metrics are served: a path on every listener, or a separate address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MetricsAt {
     Path(String),

@@ -1,14 +1,14 @@
-//! Which host names an app answers to.
+//! Host names of an app.
 
 use super::{Fault, Scalar, Written};
 
-/// A host name as an app claims it: lower case, without a port.
+/// A host name of an app: lower case, without a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostPattern {
     /// Exactly this name or IP address (IPv6 in brackets).
     Exact(String),
-    /// Every name below this one, at any depth: `*.example.org` holds `example.org` and matches
-    /// `a.example.org` and `b.a.example.org`, not `example.org` itself.
+    /// Every name below this one, at any depth: `*.example.org` is stored as `example.org` and
+    /// matches `a.example.org` and `b.a.example.org`, but not `example.org` itself.
     Wildcard(String),
 }
 

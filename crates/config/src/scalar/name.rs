@@ -1,4 +1,4 @@
-//! Names and plain strings with a shape: paths, header names, variables, app names.
+//! Names and plain strings with a format: paths, header names, variables, app names.
 
 use super::{Fault, Scalar, Written};
 

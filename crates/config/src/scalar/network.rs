@@ -1,4 +1,4 @@
-//! Whose word is taken: networks of trusted proxies.
+//! Networks of trusted peers.
 
 use super::{Fault, Scalar, Written};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Network(Network),
-    /// Whoever can connect to a Unix socket.
+    /// Any peer on a Unix socket.
     Unix,
 }
 

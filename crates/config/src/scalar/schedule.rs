@@ -1,17 +1,17 @@
-//! When something is done again and again: a line of crontab(5), or an interval. All in UTC.
+//! Schedules of recurring tasks: a crontab(5) expression or an interval. All in UTC.
 
 use super::{Fault, Period, Scalar, Written};
 
 /// When a task is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// So many milliseconds after the last time.
+    /// This many milliseconds after the last time.
     Every(u64),
-    /// At each minute that the five fields of a line name.
+    /// At each minute that the five fields match.
     Cron(Box<Cron>),
 }
 
-/// The five fields, each as the set of its numbers, and the line itself.
+/// The five fields, each as a set of numbers, and the original text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     line: String,

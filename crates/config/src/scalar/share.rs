@@ -1,24 +1,24 @@
-//! Numbers that the server may choose by itself: `"auto"`.
+//! Numbers and memory sizes that can be `"auto"`.
 
 use super::{ByteSize, Fault, Percent, Scalar, Written};
 
-/// How many of something.
+/// A number or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// The server decides.
     Auto,
-    /// Exactly so many.
+    /// This number.
     Fixed(u32),
 }
 
-/// How much memory some part of the server may use: the workers of a pool, or the gateway.
+/// A memory limit of a pool or of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBudget {
-    /// The server decides by what the machine (or its control group) has.
+    /// The server decides, based on the memory of the machine or its cgroup.
     Auto,
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
-    /// So many percent of what the machine (or its control group) has: 1 to 100.
+    /// This percentage of the memory of the machine or its cgroup: 1 to 100.
     Percent(u32),
 }
 

@@ -1,7 +1,7 @@
 //! URLs with placeholders for parts of the request.
 //!
-//! What a client sent is percent-encoded where it is put in, so that it can add neither a segment
-//! with a meaning nor a parameter; scheme and host have no placeholders at all.
+//! Values from a client are percent-encoded when they are inserted, so that they can add neither
+//! path segments nor parameters; scheme and host cannot contain placeholders.
 
 use super::{Fault, Scalar, Written};
 

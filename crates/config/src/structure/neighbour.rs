@@ -1,4 +1,4 @@
-//! What someone probably meant who wrote a key that does not exist.
+//! Hints for unknown keys: renamed, misspelled or from another server.
 
 use crate::shape::Shape;
 
