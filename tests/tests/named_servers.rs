@@ -89,7 +89,7 @@ fn a_broken_server_says_what_and_where_within_two_seconds() {
     for (name, words) in [
         ("bad-toml", &["bad-toml.toml:1"][..]),
         ("bad-key", &["bad-key.toml:6", "rot"]),
-        ("no-folder", &["no-folder.toml:5", "there is no folder"]),
+        ("no-folder", &["no-folder.toml:5", "there is no directory"]),
         ("port-taken", &[&taken, "Address already in use"]),
         ("syntax-error", &["Parse error", "syntax.php", "line"]),
         ("missing-class", &["Shop\\Worker", "not found", "missing.php:2"]),

@@ -127,7 +127,7 @@ impl Config {
     }
 }
 
-/// Turns a whole file. Mistakes are left at the context; with any there, the result is not used.
+/// Turns a whole file. Errors are left at the context; with any there, the result is not used.
 pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
@@ -150,7 +150,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         log,
         io: Io {
             backlog: raw.io.backlog,
-            temp_dir: context.folder(&["io", "temp_dir"], &raw.io.temp_dir),
+            temp_dir: context.directory(&["io", "temp_dir"], &raw.io.temp_dir),
             max_temp_bytes: raw.io.max_temp_size.0,
         },
         upstream: compose::upstream(&raw.upstream, context),

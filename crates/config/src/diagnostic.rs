@@ -72,21 +72,21 @@ pub enum Kind {
 }
 
 impl Diagnostics {
-    /// Sorts `list` into file order. The caller has at least one mistake to tell.
+    /// Sorts `list` into file order. It has at least one error.
     pub(crate) fn new(path: &Path, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by_key(|d| d.position.as_ref().map(|p| (p.line, p.column)));
         list.dedup();
         Diagnostics { path: path.to_owned(), list }
     }
 
-    /// A mistake that shows only when what the file names is used, such as a key that is not its
-    /// certificate's.
+    /// An error that appears only when a file is used, such as a key that does not match its
+    /// certificate.
     pub fn unusable(path: &Path, message: String) -> Self {
-        let mistake = Diagnostic { kind: Kind::Path, position: None, message, hint: None };
-        Self::new(path, vec![mistake])
+        let error = Diagnostic { kind: Kind::Path, position: None, message, hint: None };
+        Self::new(path, vec![error])
     }
 
-    /// The same mistakes about something that is not a file.
+    /// The same errors for a configuration that is not a file.
     pub(crate) fn without_positions(mut self, path: &Path) -> Self {
         self.path = path.to_owned();
         for diagnostic in &mut self.list {
@@ -95,12 +95,12 @@ impl Diagnostics {
         self
     }
 
-    /// The mistakes, in the order of the file.
+    /// The errors, in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// How many mistakes there are.
+    /// How many errors there are.
     #[allow(clippy::len_without_is_empty, reason = "there is always at least one")]
     pub fn len(&self) -> usize {
         self.list.len()
@@ -111,7 +111,7 @@ impl Diagnostics {
         &self.path
     }
 
-    /// Text for people: per mistake a line `file:line:column: message`, the line of the file with
+    /// Text for people: per error a line `file:line:column: message`, the line of the file with
     /// the place underlined, and the hint. `color` adds ANSI colours.
     pub fn render(&self, color: bool) -> String {
         render::all(self, color)

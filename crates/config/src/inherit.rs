@@ -22,7 +22,7 @@ pub(crate) fn into_apps(root: &mut Map<String, Value>) {
     }
 }
 
-/// Adds to `own` what only `general` has, as far as an app may say it.
+/// Adds to `own` the keys that only `general` has and an app may have.
 fn overlay(own: &mut Value, general: &Value, shape: Shape) {
     let (Value::Object(own), Value::Object(general)) = (own, general) else { return };
     for (key, value) in general {

@@ -31,7 +31,7 @@ pub use schedule::Schedule;
 pub use share::{Count, MemoryBudget};
 pub use template::UrlTemplate;
 
-/// A value as it stands in the file.
+/// A value as written in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Written<'t> {
     Text(&'t str),
@@ -78,7 +78,7 @@ pub(crate) trait Scalar: Sized {
         None
     }
 
-    /// What [`Scalar::read`] says to a value of a type it does not take.
+    /// The error of [`Scalar::read`] for a value of another type.
     fn unexpected() -> Fault {
         Fault::new(format!("expected {}", Self::EXPECTED))
     }

@@ -116,7 +116,7 @@ pub struct Sendfile {
 pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
     if raw.app.is_empty() && context.diagnostics.is_empty() {
         let fault = Fault::new("there is no app to serve")
-            .hint("add one: a line [app.site] and below it root = \"public\"");
+            .hint("add a line [app.site] and below it root = \"public\"");
         context.key(&["app"], Kind::MissingKey, fault);
     }
     let mut apps: Vec<App> = Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
 fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) -> App {
     let base = ["app", name];
     let at = |key: &'static str| [&base[..], &[key]].concat();
-    let root = context.folder(&at("root"), &raw.root);
+    let root = context.directory(&at("root"), &raw.root);
     let php = php::php(&raw.php, &at("php"), context);
     let mode = worker::mode(raw, &root, &php, &base, context);
     let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
@@ -167,14 +167,14 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
     }
 }
 
-/// What one of several apps keeps is its own business until it is said that another may see it.
+/// With several apps, each has no namespaces unless it names them.
 fn namespaces(file: &raw::File, raw: &raw::App) -> Option<Vec<String>> {
     let named = raw.kv_namespaces.as_ref();
     let named = named.map(|names| names.iter().map(|name| name.0.clone()).collect());
     named.or_else(|| (file.app.len() > 1).then(Vec::new))
 }
 
-/// Without the slash at its end, unless it is all there is.
+/// Without the trailing slash, unless it is `/`.
 fn prefix(written: &str) -> String {
     match written.trim_end_matches('/') {
         "" => "/".to_owned(),
@@ -226,7 +226,7 @@ fn rewrites(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Re
     raw.rewrite.iter().enumerate().filter_map(one).collect()
 }
 
-/// A class (`5xx`) stands for those of its statuses that have no page of their own.
+/// A class (`5xx`) applies to those of its statuses without a page of their own.
 fn error_pages(
     raw: &raw::App,
     root: &Path,
@@ -237,7 +237,7 @@ fn error_pages(
     let mut classes = Vec::new();
     for (status, written) in &raw.error_pages {
         let page = root.join(written.0.trim_start_matches('/'));
-        // Of a root that is missing that alone is told.
+        // If the root is missing, report only that.
         if context.disk.look(root).is_ok() {
             let place = [place, &[status.as_str()]].concat();
             context.look_for_file(&place, &FilePath(format!("/{}", written.0)), &page);
@@ -265,7 +265,7 @@ fn static_files(raw: &raw::StaticFiles, place: &[&str], context: &mut Context<'_
             raw::Symlinks::Owner => Symlinks::Owner,
             raw::Symlinks::Always => Symlinks::Always,
         },
-        symlink_targets: folders(
+        symlink_targets: directories(
             &raw.symlink_targets,
             &[place, &["symlink_targets"]].concat(),
             context,
@@ -280,24 +280,24 @@ fn static_files(raw: &raw::StaticFiles, place: &[&str], context: &mut Context<'_
 }
 
 fn sendfile(raw: &raw::Sendfile, place: &[&str], context: &mut Context<'_>) -> Sendfile {
-    let roots = folders(&raw.roots, &[place, &["roots"]].concat(), context);
+    let roots = directories(&raw.roots, &[place, &["roots"]].concat(), context);
     let mut accel = BTreeMap::new();
-    for (url, folder) in &raw.accel {
-        let folder = context.folder(&[place, &["accel", url.as_str()]].concat(), folder);
-        accel.insert(format!("{}/", url.trim_end_matches('/')), folder);
+    for (url, directory) in &raw.accel {
+        let directory = context.directory(&[place, &["accel", url.as_str()]].concat(), directory);
+        accel.insert(format!("{}/", url.trim_end_matches('/')), directory);
     }
     Sendfile { roots, accel }
 }
 
-fn folders(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
-    let mut one = |(index, folder): (usize, &FilePath)| {
+fn directories(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
+    let mut one = |(index, directory): (usize, &FilePath)| {
         let step = index.to_string();
-        context.folder(&[place, &[step.as_str()]].concat(), folder)
+        context.directory(&[place, &[step.as_str()]].concat(), directory)
     };
     written.iter().enumerate().map(&mut one).collect()
 }
 
-/// Two apps must not claim the same host and path; which one would win is anyone's guess.
+/// Two apps must not claim the same host and path: which one wins would be undefined.
 fn report_duplicates(earlier: &[App], app: &App, context: &mut Context<'_>) {
     let claims = |app: &App| match app.hosts.as_slice() {
         [] => vec![None],
@@ -314,14 +314,11 @@ fn report_duplicates(earlier: &[App], app: &App, context: &mut Context<'_>) {
             Some(HostPattern::Wildcard(parent)) => format!("`*.{parent}`"),
         };
         let message = format!(
-            "the apps `{}` and `{}` both answer to {host} at `{}`",
+            "the apps `{}` and `{}` both serve {host} at `{}`",
             other.name, app.name, app.path_prefix
         );
         let line = context.line_of(&["app", &other.name]);
-        let hint = format!(
-            "give one of them other `hosts` or another `path`; `{}`{line} is the other",
-            other.name
-        );
+        let hint = format!("change `hosts` or `path` of one; the other is `{}`{line}", other.name);
         context.key(&["app", &app.name], Kind::Duplicate, Fault::new(message).hint(hint));
     }
 }

@@ -139,12 +139,12 @@ pub(super) fn compose(
     pages
 }
 
-/// The first script has the page's status and headers, so nothing can be sent before it answers.
+/// The first script sets the page's status and headers, so nothing can be sent before it responds.
 fn check_first_script(parts: &[raw::Part], place: &[&str], context: &mut Context<'_>) {
     let Some(first) = parts.iter().position(|part| part.script.is_some()) else { return };
     if let Some(at) = parts[..=first].iter().position(|part| part.sequential) {
-        let fault = Fault::new("the first script cannot wait for what is sent before it")
-            .hint("it has the page's status and headers; take `sequential` out");
+        let fault = Fault::new("the first script cannot be sequential")
+            .hint("it sets the page's status and headers; remove `sequential`");
         context.value(
             &[place, &[at.to_string().as_str(), "sequential"]].concat(),
             Kind::Conflict,
@@ -168,7 +168,7 @@ fn part(
     let source = source(raw, app, place, context)?;
     let is_fetch = matches!(source, PartSource::Fetch(_));
     if !is_fetch && !raw.headers.is_empty() {
-        let fault = Fault::new("`headers` are those of a `fetch`").hint("take them out");
+        let fault = Fault::new("`headers` needs a `fetch`").hint("remove it");
         context.key(&[place, &["headers"]].concat(), Kind::Conflict, fault);
     }
     Some(Part {
@@ -192,7 +192,7 @@ fn source(
                 Some((path, query)) => (path, Some(query.to_owned())),
                 None => (script.0.as_str(), None),
             };
-            // In worker mode the script that stays makes of the path what it wants.
+            // In worker mode the worker script interprets the path.
             let exists = *app.mode == Mode::Classic;
             check_below_root(path, app.root, exists, &at("script"), context);
             PartSource::Script { path: path.to_owned(), query }
@@ -206,14 +206,14 @@ fn source(
         }
         (None, None, None, Some(text)) => PartSource::Text(text.0.clone()),
         (None, None, None, None) => {
-            let fault = Fault::new("the part is made of nothing")
-                .hint("it is one of `script`, `fetch`, `file` and `text`");
+            let fault = Fault::new("the part has no source")
+                .hint("add one of `script`, `fetch`, `file` and `text`");
             context.key(place, Kind::MissingKey, fault);
             return None;
         }
         _ => {
-            let fault = Fault::new("the part is made of several things")
-                .hint("one of `script`, `fetch`, `file` and `text`; make a part of each");
+            let fault = Fault::new("the part has several sources")
+                .hint("write a part for each of `script`, `fetch`, `file` and `text`");
             context.key(place, Kind::Conflict, fault);
             return None;
         }
@@ -229,11 +229,11 @@ fn check_below_root(
     context: &mut Context<'_>,
 ) {
     if !path.starts_with('/') || path.split('/').any(|segment| segment == "..") {
-        let fault = Fault::new(format!("`{path}` is no path below the root"))
-            .hint("it starts with a slash, as in a URL, and has no `..`");
+        let fault = Fault::new(format!("`{path}` is not a path below the root"))
+            .hint("it must start with a slash and must not contain `..`");
         return context.value(place, Kind::BadValue, fault);
     }
-    // Of a root that is missing that alone is told.
+    // If the root is missing, report only that.
     if exists && context.disk.look(root).is_ok() {
         let file = root.join(path.trim_start_matches('/'));
         context.look_for_file(place, &FilePath(path.to_owned()), &file);
@@ -247,13 +247,13 @@ fn on_error(raw: &raw::Part, place: &[&str], context: &mut Context<'_>) -> OnErr
         (Some(raw::OnError::Skip), None) => OnError::Replace(String::new()),
         (None | Some(raw::OnError::Fail), None) => OnError::Fail,
         (Some(raw::OnError::Fallback), None) => {
-            let fault = Fault::new("there is no `fallback`").hint("fallback = \"<p>…</p>\"");
+            let fault = Fault::new("`fallback` is missing").hint("add fallback = \"<p>…</p>\"");
             context.value(&at("on_error"), Kind::Conflict, fault);
             OnError::Fail
         }
         (Some(raw::OnError::Skip | raw::OnError::Fail), Some(_)) => {
             let fault = Fault::new("the `fallback` would never be sent")
-                .hint("take it out, or write on_error = \"fallback\"");
+                .hint("remove it, or write on_error =  \"fallback\"");
             context.value(&at("on_error"), Kind::Conflict, fault);
             OnError::Fail
         }
@@ -276,7 +276,7 @@ pub(super) fn prefetch(raw: &raw::App, place: &[&str], context: &mut Context<'_>
         let twice =
             |other: &Prefetch| other.param == param && other.path.as_str() == one.path.as_str();
         if all.iter().any(twice) {
-            let fault = Fault::new(format!("there are two of the name `{}`", one.name.0));
+            let fault = Fault::new(format!("two entries are named `{}`", one.name.0));
             let index = index.to_string();
             let place = [place, &["prefetch", &index, "name"]].concat();
             context.value(&place, Kind::Conflict, fault);

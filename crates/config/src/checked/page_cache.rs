@@ -57,7 +57,7 @@ pub struct PageCacheDisk {
     pub max_bytes: u64,
 }
 
-/// The applications that presets know.
+/// The applications that have presets.
 pub const PRESET_NAMES: [&str; 8] =
     ["wordpress", "woocommerce", "drupal", "mediawiki", "joomla", "laravel", "symfony", "phpbb"];
 
@@ -74,9 +74,9 @@ pub(super) fn page_cache(
     };
     let presets = presets(&table.presets, &[place, &["presets"]].concat(), context);
     check_paths(&table.bypass_paths, &[place, &["bypass_paths"]].concat(), context);
-    let silent_ms = match (table.mode, &table.default_ttl) {
+    let default_ttl_ms = match (table.mode, &table.default_ttl) {
         (PageCacheMode::Off, _) => return None,
-        (_, Some(silent)) => silent.0,
+        (_, Some(ttl)) => ttl.0,
         (PageCacheMode::Auto, None) => 1_000,
         (PageCacheMode::On, None) => 60_000,
     };
@@ -91,9 +91,9 @@ pub(super) fn page_cache(
         disk,
         shared: shared(table.shared.as_ref(), app, place, context),
         audit_ppm: table.audit.0,
-        default_ttl_s: seconds(silent_ms),
+        default_ttl_s: seconds(default_ttl_ms),
         stale_while_revalidate_s: seconds(
-            table.stale_while_revalidate.as_ref().map_or(silent_ms, |period| period.0),
+            table.stale_while_revalidate.as_ref().map_or(default_ttl_ms, |period| period.0),
         ),
         stale_if_error_s: seconds(table.stale_if_error.0),
         lock_timeout_ms: table.lock_timeout.0,
@@ -109,7 +109,7 @@ pub(super) fn page_cache(
     })
 }
 
-/// Whole seconds, as lifetimes are counted in HTTP; a part of one is one.
+/// Whole seconds, rounded up: HTTP lifetimes are in seconds.
 fn seconds(ms: u64) -> u32 {
     u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX).min(1 << 31)
 }
@@ -123,8 +123,8 @@ fn presets(names: &[PlainText], place: &[&str], context: &mut Context<'_>) -> Op
             known if PRESET_NAMES.contains(&known) => chosen.push(known.to_owned()),
             other => {
                 let step = index.to_string();
-                let fault = Fault::new(format!("no preset is called `{other}`"))
-                    .hint(format!("\"auto\" or \"none\" alone, or some of {PRESET_NAMES:?}"));
+                let fault = Fault::new(format!("there is no preset `{other}`"))
+                    .hint(format!("write \"auto\" or \"none\" alone, or some of {PRESET_NAMES:?}"));
                 context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
             }
         }
@@ -136,8 +136,8 @@ fn check_paths(paths: &[PlainText], place: &[&str], context: &mut Context<'_>) {
     for (index, path) in paths.iter().enumerate() {
         if !path.0.starts_with(['/', '*']) {
             let step = index.to_string();
-            let fault = Fault::new(format!("`{}` is no path", path.0))
-                .hint("paths start with a slash: bypass_paths = [\"/account/*\"]");
+            let fault = Fault::new(format!("`{}` is not a path", path.0))
+                .hint("write a path with a leading slash: bypass_paths = [\"/account/*\"]");
             context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
         }
     }

@@ -59,7 +59,7 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
         ini_scan_dir: raw
             .ini_scan_dir
             .as_ref()
-            .map(|path| context.folder(&at("ini_scan_dir"), path)),
+            .map(|path| context.directory(&at("ini_scan_dir"), path)),
         ini: raw.ini.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect(),
         env: strings(&raw.env),
         pass_env: raw.pass_env.iter().map(|name| name.0.clone()).collect(),

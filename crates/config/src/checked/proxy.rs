@@ -55,18 +55,18 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>)
 }
 
 fn check(upstream: &str) -> Result<(), Fault> {
-    const HINT: &str = "such as \"http://127.0.0.1:3000\"";
+    const HINT: &str = "write a URL such as \"http://127.0.0.1:3000\"";
     let rest = upstream.strip_prefix("http://").or(upstream.strip_prefix("https://"));
     let Some(rest) = rest else {
         return Err(Fault::new("it starts with neither http:// nor https://").hint(HINT));
     };
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.is_empty() || authority.contains('@') {
-        return Err(Fault::new("there is no host in it, or there are credentials").hint(HINT));
+        return Err(Fault::new("the host is missing, or the URL contains credentials").hint(HINT));
     }
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#{}\\\"<>^`|".contains(&byte);
     if !rest.bytes().all(is_plain) {
-        return Err(Fault::new("it has a query, a fragment or what belongs into no URL").hint(HINT));
+        return Err(Fault::new("it has a query, a fragment or invalid characters").hint(HINT));
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_is_a_scheme_a_host_and_maybe_a_path() {
+    fn an_upstream_is_a_scheme_a_host_and_an_optional_path() {
         for good in
             ["http://a", "https://a.example:8443/", "http://[::1]:80/base/x", "http://a/%20"]
         {

@@ -92,7 +92,7 @@ pub enum Rewritten {
 }
 
 impl Rewrite {
-    /// Holds the rule against a decoded path; `None` when it does not match. The caller has asked
+    /// Applies the rule to a decoded path; `None` if it does not match. The caller has checked
     /// `when` before.
     pub fn apply(&self, path: &[u8]) -> Option<Rewritten> {
         let captures = self.pattern.captures(path)?;
@@ -126,9 +126,9 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// RFC 3986: of what a group matched, unreserved characters and those that have no meaning at
-    /// the place; of the rule's own text, all but spaces and what is not ASCII.
-    fn keeps(self, byte: u8, own: bool) -> bool {
+    /// RFC 3986: in a capture group, unreserved characters and those without a special meaning in
+    /// this position are literal; in the rule's own text, all printable ASCII but spaces.
+    fn is_literal(self, byte: u8, own: bool) -> bool {
         let special: &[u8] = match self {
             Encoding::None => return true,
             Encoding::Path => b"-._~/!$'()*,;:@&=+",
@@ -139,7 +139,7 @@ impl Encoding {
 
     fn push(self, out: &mut Vec<u8>, bytes: &[u8], own: bool) {
         for byte in bytes {
-            match self.keeps(*byte, own) {
+            match self.is_literal(*byte, own) {
                 true => out.push(*byte),
                 false => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
             }
@@ -161,7 +161,7 @@ fn fill(parts: &[ReplacementPart], captures: &Captures<'_>, encoding: Encoding) 
     out
 }
 
-/// The rule, or `None` when it is wrong.
+/// The rule, or `None` if it is invalid.
 pub(super) fn rule(
     raw: &raw::Rewrite,
     place: &[&str],
@@ -180,13 +180,15 @@ pub(super) fn rule(
         (Some(status @ 400..=599), None) => RewriteAction::Status(status),
         (status, _) => {
             let fault = match status {
-                None => Fault::new("the rule says neither `to` nor `status`")
-                    .hint("`to` is the new path, `status` an answer"),
+                None => Fault::new("the rule has neither `to` nor `status`")
+                    .hint("`to` is the new path, `status` the status of a response"),
                 Some(301 | 302 | 303 | 307 | 308) => {
-                    Fault::new("a redirect needs `to`").hint("the address to go to")
+                    Fault::new("a redirect needs `to`").hint("add the target URL")
                 }
-                Some(400..=599) => Fault::new("an error status has no `to`").hint("leave `to` out"),
-                Some(status) => Fault::new(format!("{status} is no status for a rule"))
+                Some(400..=599) => {
+                    Fault::new("an error status cannot have `to`").hint("remove `to`")
+                }
+                Some(status) => Fault::new(format!("{status} is not a valid status for a rule"))
                     .hint("a redirect (301, 302, 303, 307, 308) or an error (400 to 599)"),
             };
             let key = if status.is_some() { at("status") } else { place.to_vec() };
@@ -214,7 +216,7 @@ fn starting_with_slash(
     };
     if !fits {
         let fault = Fault::new("the new path does not start with a slash")
-            .hint("to send the client elsewhere, add a `status` such as 302");
+            .hint("for a redirect, add a `status` such as 302");
         context.value(place, Kind::BadValue, fault);
     }
     fits.then_some(to)
@@ -265,7 +267,7 @@ fn parts(mut text: &str, pattern: &Regex) -> Result<Vec<ReplacementPart>, Fault>
     Ok(parts)
 }
 
-/// The group that the text after a `$` names, and what follows it.
+/// The group named by the text after a `$`, and the rest of the text.
 fn group<'t>(text: &'t str, pattern: &Regex) -> Result<(usize, &'t str), Fault> {
     let (name, rest) = match text.strip_prefix('{') {
         Some(inner) => {
@@ -279,9 +281,8 @@ fn group<'t>(text: &'t str, pattern: &Regex) -> Result<(usize, &'t str), Fault> 
     };
     match group {
         Some(group) => Ok((group, rest)),
-        None if name.is_empty() => {
-            Err(Fault::new("a lone `$`").hint("`$1` is a group, `$$` is a dollar"))
-        }
+        None if name.is_empty() => Err(Fault::new("`$` without a group")
+            .hint("write `$1` for a group, `$$` for a dollar sign")),
         None => Err(Fault::new(format!("`match` has no group `{name}`"))
             .hint(format!("it has {} group(s)", pattern.captures_len() - 1))),
     }

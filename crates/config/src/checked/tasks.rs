@@ -41,7 +41,7 @@ pub(super) fn tasks(
     let at = |key: &'static str| [place, &["tasks", key]].concat();
     if raw.workers == 0 {
         if !raw.cron.is_empty() {
-            let fault = Fault::new("nobody runs these tasks: `workers` is 0")
+            let fault = Fault::new("these tasks never run: `workers` is 0")
                 .hint("add workers = 1 to the app's [tasks]");
             context.key(&at("cron"), Kind::Conflict, fault);
         }
@@ -52,7 +52,7 @@ pub(super) fn tasks(
         (None, Mode::Worker(worker)) => worker.script.clone(),
         (None, Mode::Classic) => {
             let fault = Fault::new("an app in classic mode has no script for its tasks")
-                .hint("name one that stays: tasks.script = \"tasks.php\"");
+                .hint("add a task script: tasks.script =  \"tasks.php\"");
             context.key(&at("script"), Kind::MissingKey, fault);
             PathBuf::new()
         }
@@ -71,7 +71,7 @@ pub(super) fn tasks(
     })
 }
 
-/// Tasks can be kept only where records outlive the gateway.
+/// Persistent tasks need a namespace that survives a restart.
 pub(super) fn check_namespaces(
     apps: &[App],
     entities: Option<&Entities>,
@@ -85,14 +85,14 @@ pub(super) fn check_namespaces(
             entities.storage.namespaces.iter().find(|namespace| namespace.name == name)
         });
         let fault = match found {
-            None if entities.is_none() => Fault::new("there is no entity store to keep tasks in")
-                .hint("[kv] with data_dir = \"/var/lib/outboard/entities\""),
+            None if entities.is_none() => Fault::new("`kv_namespace` needs the entity store")
+                .hint("add [kv] with data_dir =  \"/var/lib/outboard/entities\""),
             None => Fault::new(format!("the entity store has no namespace `{name}`"))
                 .hint(format!("add [kv.namespace.{name}]")),
-            Some(found) if found.durability == Durability::Memory => {
-                Fault::new(format!("the namespace `{name}` is in memory and ends with the gateway"))
-                    .hint("durability = \"always\" or \"interval\"")
-            }
+            Some(found) if found.durability == Durability::Memory => Fault::new(format!(
+                "the namespace `{name}` is in memory and lost when the gateway stops"
+            ))
+            .hint("set durability = \"always\" or \"interval\""),
             Some(_) => continue,
         };
         context.value(&["app", &app.name, "tasks", "kv_namespace"], Kind::Conflict, fault);

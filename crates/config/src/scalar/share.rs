@@ -63,7 +63,7 @@ impl Scalar for MemoryBudget {
             Written::Text("auto") => Ok(MemoryBudget::Auto),
             Written::Text(text) if text.trim_end().ends_with('%') => {
                 match Percent::read(written)? {
-                    Percent(0) => Err(Fault::new("a budget of 0% leaves no memory at all")),
+                    Percent(0) => Err(Fault::new("0% is not enough memory")),
                     Percent(percent) => Ok(MemoryBudget::Percent(percent)),
                 }
             }
@@ -72,7 +72,7 @@ impl Scalar for MemoryBudget {
             }
             _ => match ByteSize::read(written)? {
                 ByteSize(bytes) if bytes < 16 << 20 => {
-                    Err(Fault::new("less than 16 MiB is not enough to work with"))
+                    Err(Fault::new("at least 16 MiB are required"))
                 }
                 ByteSize(bytes) => Ok(MemoryBudget::Bytes(bytes)),
             },
