@@ -77,7 +77,7 @@ pub enum StoreError {
     },
     /// The value to count on is no whole number, or the sum is too large.
     NotANumber,
-    /// The disk, or the memory of a namespace in memory, is full. Nothing was changed.
+    /// The disk, or the memory of an in-memory namespace, is full. Nothing was changed.
     Full,
     /// Fewer nodes than were asked for have said that they have the record. It was written.
     TooFewCopies {
