@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-php84 test-php-src loom miri hostile flooders fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -41,6 +41,9 @@ bench: build ## Measure against nginx + php-fpm and Apache side by side; BENCH='
 results: ## RESULTS.md from the newest run of `make bench`.
 	target/release/outboard lab report --md target/lab/report.json > RESULTS.md
 
+test-asan: setup ## What meets PHP, with checks of memory and undefined behaviour in the host's C.
+	ci/test-asan
+
 test-php84: ## The PHP host's tests against Debian 13's PHP 8.4, in a debootstrap folder.
 	ci/php84 $(PHP84_ROOT)
 
@@ -51,14 +54,16 @@ loom: ## Model-check the ring's memory orderings.
 	RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p outboard-ring --lib spsc
 
 miri: ## Run the ring's and the codecs' unit tests under Miri (needs the nightly component).
-	$(CARGO) +nightly miri test -p outboard-ring --lib -- request response frame heap_only
+	PROPTEST_CASES=16 MIRIFLAGS=-Zmiri-disable-isolation \
+		$(CARGO) +nightly miri test -p outboard-ring --lib -- \
+		request response frame operation purge task claim waits channel spsc --skip heap::
 
 hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour), beside one that is well.
 	OUTBOARD_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),3600) \
 		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
 
-flooders: ## What a flood from within PHP or from outside costs another app, as a table.
-	OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
+flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
 		--test-threads 1 | grep -o '[^.]*probes.*'
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.

@@ -5,8 +5,8 @@
 //!   paths of php-config are taken below it. The program runs inside of that folder (chroot), with
 //!   the C library and the other libraries of the system there.
 //! * `OUTBOARD_PHP_LIB_DIR`: where its libphp is, when not in one of the usual places.
-//! * `OUTBOARD_SANITIZE=1`: undefined behaviour in the shim ends the process. Not together with
-//!   address checks: PHP loads extensions with `RTLD_DEEPBIND`, which that run-time refuses.
+//! * `OUTBOARD_SANITIZE`: what gcc's `-fsanitize` is to check in the shim, such as
+//!   `address,undefined`; the process ends at the first fault (`ci/test-asan`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -164,9 +164,8 @@ fn compile(php: &PhpConfig) {
         let path = include.trim_start_matches("-I");
         build.flag("-isystem").flag(php.below_root(path));
     }
-    if std::env::var("OUTBOARD_SANITIZE").is_ok_and(|value| value == "1") {
-        build.flag("-fsanitize=undefined").flag("-fno-sanitize-recover=all");
-        println!("cargo:rustc-link-arg-bins=-lubsan");
+    if let Ok(checks) = std::env::var("OUTBOARD_SANITIZE") {
+        sanitize(&mut build, &checks);
     }
     // For the program alone: the shim's poll(2) and the like would take the place of the C
     // library's in tests and benches as well.
@@ -177,6 +176,22 @@ fn compile(php: &PhpConfig) {
     println!(
         "cargo:rustc-link-arg-bins=-Wl,--whole-archive,{folder}/liboutboard_sapi.a,--no-whole-archive"
     );
+}
+
+/// Has the compiler add these checks. rustc links without the compiler's default libraries, so the
+/// run-time of each is named here.
+fn sanitize(build: &mut cc::Build, checks: &str) {
+    build.flag(format!("-fsanitize={checks}")).flag("-fno-sanitize-recover=all");
+    build.flag("-fno-omit-frame-pointer");
+    for check in checks.split(',') {
+        match check {
+            // As a library of the crate, which the linker meets before the C library whose functions
+            // it replaces; a link argument would come after it.
+            "address" => println!("cargo:rustc-link-lib=dylib=asan"),
+            "undefined" => println!("cargo:rustc-link-arg-bins=-lubsan"),
+            _ => {}
+        }
+    }
 }
 
 /// Functions of the C library that PHP and its libraries are to find in this program (waiting*.c,

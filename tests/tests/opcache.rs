@@ -13,7 +13,7 @@ fn site() -> Configured {
     Configured::start(docroot, &Configured::text(ini))
 }
 
-fn kept_scripts(site: &Configured) -> u64 {
+fn cached_scripts(site: &Configured) -> u64 {
     let output = site.command("opcache", &["status", "--json"]);
     assert!(output.status.success(), "{output:?}");
     let status: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
@@ -24,14 +24,14 @@ fn kept_scripts(site: &Configured) -> u64 {
 #[test]
 fn it_can_be_looked_into_and_begun_anew() {
     let site = site();
-    assert_eq!(kept_scripts(&site), 0);
+    assert_eq!(cached_scripts(&site), 0);
     site.client().get("/page.php").expect(200);
-    assert_eq!(kept_scripts(&site), 1);
+    assert_eq!(cached_scripts(&site), 1);
     let told = String::from_utf8(site.command("opcache", &["status"]).stdout).unwrap();
-    assert!(told.starts_with("site  ") && told.contains("scripts   1 kept"), "{told}");
+    assert!(told.starts_with("site  ") && told.contains("scripts   1 cached"), "{told}");
     let reset = site.command("opcache", &["reset"]);
     assert_eq!(String::from_utf8_lossy(&reset.stdout), "generation 2 serves\n");
-    assert_eq!(kept_scripts(&site), 0);
+    assert_eq!(cached_scripts(&site), 0);
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn in_worker_mode_it_is_seen_without_the_script_that_stays() {
     let text = text.replace("[app.site]\n", "[app.site]\nmode = \"worker\"\n");
     let site = Configured::start(docroot, &text);
     assert_eq!(site.client().get("/").expect(200).text(), "request 1");
-    assert_eq!(kept_scripts(&site), 1);
-    assert_eq!(kept_scripts(&site), 1);
+    assert_eq!(cached_scripts(&site), 1);
+    assert_eq!(cached_scripts(&site), 1);
     assert_eq!(site.client().get("/").expect(200).text(), "request 2", "it was not asked");
 }
 

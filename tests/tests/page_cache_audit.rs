@@ -70,7 +70,7 @@ fn by_itself_it_takes_an_unsafe_page_out_of_the_cache() {
     hit(&site, "/by.php?");
     while stats(&site)["audit"]["examined"].as_u64() == Some(0) {}
     hit(&site, "/by.php/other?cookie");
-    while stats(&site)["audit"]["taken_out"].as_array().is_none_or(Vec::is_empty) {
+    while stats(&site)["audit"]["removed"].as_array().is_none_or(Vec::is_empty) {
         get(&site, "/by.php/other?cookie");
     }
     let page = get(&site, "/by.php/other?cookie");
@@ -78,7 +78,7 @@ fn by_itself_it_takes_an_unsafe_page_out_of_the_cache() {
     assert_eq!(page.header("x-cache"), Some("BYPASS"));
     let status = page.header("cache-status").unwrap_or_default();
     assert!(status.contains("detail=audit"), "{status}");
-    assert_eq!(stats(&site)["audit"]["taken_out"], serde_json::json!(["/by.php/other"]));
+    assert_eq!(stats(&site)["audit"]["removed"], serde_json::json!(["/by.php/other"]));
     let safe = site.client().get("/by.php?").expect(200);
     assert_eq!(safe.header("x-cache"), Some("HIT"));
 }

@@ -75,7 +75,7 @@ impl Gateway {
 
     /// Waits until Redis has so many pages of this gateway.
     fn wait_for_put(&self, number: u64) {
-        self.wait_for("put", number);
+        self.wait_for("stores", number);
         // Redis does one command after the other, and this one it confirms.
         self.purge(&["/nothing"]);
     }
@@ -112,7 +112,7 @@ fn what_one_gateway_has_made_no_other_makes_again() {
     first.wait_for_put(1);
     assert_eq!(second.get(PAGE), run(11, "HIT"));
     assert_eq!(second.get("/page.php/other"), run(21, "MISS"));
-    assert_eq!(second.shared()["taken"], 1);
+    assert_eq!(second.shared()["hits"], 1);
     // A gateway that comes later has it too.
     assert_eq!(Gateway::start(&redis, 30).get(PAGE), run(11, "HIT"));
 }
@@ -146,13 +146,13 @@ fn a_purge_is_in_effect_before_it_returns_for_pages_that_others_would_take() {
     {
         let (made, put) = (11 + number, 1 + number as u64);
         assert_eq!(first.get(PAGE), run(made, "MISS"));
-        first.wait_for("put", put);
+        first.wait_for("stores", put);
         assert_eq!(first.purge(&arguments), "1 purged\n");
         // It has never had the page, and Redis still holds it.
         let again = second.get(PAGE);
         assert_eq!(again, run(21 + number, "MISS"), "{arguments:?}");
         second.purge(&arguments);
-        first.wait_for("purges_heard", put);
+        first.wait_for("purges_received", put);
     }
 }
 
@@ -161,19 +161,19 @@ fn a_purge_reaches_the_memory_of_every_gateway() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     first.get(PAGE);
-    first.wait_for("put", 1);
+    first.wait_for("stores", 1);
     second.get(PAGE);
     first.purge(&["--tag", "post-1"]);
-    second.wait_for("purges_heard", 1);
+    second.wait_for("purges_received", 1);
     assert!(!second.keeps(PAGE));
-    assert_eq!(first.shared()["purges_heard"], 0, "its own it does not hear");
+    assert_eq!(first.shared()["purges_received"], 0, "its own it does not hear");
     // By HTTP and softly: there is something to serve meanwhile.
     second.get(PAGE);
     let soft = Request::new("PURGE", PAGE).header("Soft-Purge", "1");
     let answer = first.send(&soft).expect(200);
-    assert!(answer.text().contains("\"others_told\":true"), "{}", answer.text());
+    assert!(answer.text().contains("\"confirmed\":true"), "{}", answer.text());
     // Both schemes.
-    second.wait_for("purges_heard", 3);
+    second.wait_for("purges_received", 3);
     assert_eq!(second.get(PAGE).1, "STALE");
 }
 
@@ -202,14 +202,14 @@ fn purges_of_who_is_cut_off_are_told_when_it_is_back() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     second.get(PAGE);
-    second.wait_for("put", 1);
+    second.wait_for("stores", 1);
     first.cable.cut();
     first.wait_until_away();
     let said = first.purge(&["--tag", "post-1"]);
     assert_eq!(said, "0 purged; the shared server is away: others hear of it when it is back\n");
     assert!(second.keeps(PAGE));
     first.cable.mend();
-    second.wait_for("purges_heard", 1);
+    second.wait_for("purges_received", 1);
     assert!(!second.keeps(PAGE));
     first.wait_until_there();
     assert_eq!(first.get(PAGE), run(11, "MISS"));
@@ -257,11 +257,11 @@ fn a_reload_makes_the_pages_of_the_release_before_stale_for_all() {
     let redis = Redis::start();
     let (first, second) = (Gateway::start(&redis, 10), Gateway::start(&redis, 20));
     first.get(PAGE);
-    first.wait_for("put", 1);
+    first.wait_for("stores", 1);
     second.get(PAGE);
     let reloaded = first.site.command("reload", &[]);
     assert!(reloaded.status.success(), "{reloaded:?}");
-    second.wait_for("purges_heard", 1);
+    second.wait_for("purges_received", 1);
     first.wait_until_there();
     // What the second makes of its stale page it shares again.
     assert_eq!(first.get(PAGE), run(12, "MISS"));

@@ -62,9 +62,9 @@ fn status_counts_answers_and_reasons() {
     site.client().get("/missing.php").expect(404);
     site.client().get("/crash.php").expect(502);
     let status = site.status();
-    assert_eq!(status["answers"]["2xx"].as_u64(), Some(1), "{status:#}");
-    assert_eq!(status["answers"]["4xx"].as_u64(), Some(1), "{status:#}");
-    assert_eq!(status["answers"]["5xx"].as_u64(), Some(1), "{status:#}");
+    assert_eq!(status["responses"]["2xx"].as_u64(), Some(1), "{status:#}");
+    assert_eq!(status["responses"]["4xx"].as_u64(), Some(1), "{status:#}");
+    assert_eq!(status["responses"]["5xx"].as_u64(), Some(1), "{status:#}");
     let reasons = status["reasons"].as_array().expect("a list");
     let crashed = reasons.iter().find(|reason| reason["reason"] == "worker_crashed");
     assert_eq!(crashed.and_then(|reason| reason["count"].as_u64()), Some(1), "{status:#}");

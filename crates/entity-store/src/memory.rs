@@ -2,7 +2,7 @@
 //!
 //! Invariant: it never takes more than its budget; what has ended makes room first.
 
-use crate::change::{Write, Written};
+use crate::change::{Change, Write, Written};
 use crate::error::StoreError;
 use crate::namespace::{Piece, Stats};
 use crate::record::{Record, unix_ms};
@@ -12,6 +12,9 @@ use std::ops::Bound;
 
 /// What a record takes beside its name and its value.
 const RECORD_BYTES: usize = 128;
+
+/// Records that a write lets go of because they have ended.
+const ENDED_A_WRITE: usize = 64;
 
 /// A namespace in memory.
 pub(crate) struct Memory {
@@ -53,12 +56,13 @@ impl Memory {
         self.writes.set(self.writes.get() + 1);
         let now_ms = unix_ms();
         let inner = &mut *self.inner.borrow_mut();
-        inner.end(now_ms);
-        let present = inner.records.get(&write.id);
+        inner.end(now_ms, self.max_bytes.saturating_sub(most_bytes(write)));
+        let old = inner.records.get(&write.id);
+        let present = old.filter(|record| record.is_alive(now_ms));
         let existed = Some(present.is_some());
         let record = write.apply(present, inner.next_version, now_ms)?;
         let more = record.as_ref().map_or(0, |record| bytes(&write.id, record));
-        let less = present.map_or(0, |record| bytes(&write.id, record));
+        let less = old.map_or(0, |record| bytes(&write.id, record));
         if more > less && inner.used_bytes - less + more > self.max_bytes {
             return Err(StoreError::Full);
         }
@@ -121,13 +125,17 @@ impl Inner {
         }
     }
 
-    /// Lets go of what has ended.
-    fn end(&mut self, now_ms: u64) {
+    /// Lets go of what has ended: a few, since very many may have ended at once, and more while that takes
+    /// more than so much room.
+    fn end(&mut self, now_ms: u64, most_bytes: usize) {
+        let mut ended = 0;
         while let Some((expires_ms, id)) = self.endings.first()
             && *expires_ms <= now_ms
+            && (ended < ENDED_A_WRITE || self.used_bytes > most_bytes)
         {
             let id = id.clone();
             self.replace(&id, None);
+            ended += 1;
         }
     }
 }
@@ -142,8 +150,41 @@ pub(crate) fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
     }
 }
 
+/// What the record of a write may take.
+fn most_bytes(write: &Write) -> usize {
+    let value_bytes = match &write.change {
+        Change::Put { value, .. } => value.len(),
+        // A number.
+        Change::Increment { .. } => 32,
+        Change::Delete => 0,
+    };
+    RECORD_BYTES + 2 * write.id.len() + value_bytes
+}
+
 fn bytes(id: &[u8], record: &Record) -> usize {
     // The name is there twice when the record ends.
     let names = if record.expires_ms.is_some() { 2 } else { 1 };
     RECORD_BYTES + names * id.len() + record.value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Condition;
+
+    #[test]
+    fn records_that_end_together_are_let_go_a_few_at_a_time_unless_room_is_needed() {
+        let memory = Memory::new(1 << 20);
+        for number in 0..1000 {
+            let change = Change::Put { value: b"v"[..].into(), ttl_ms: Some(60_000) };
+            let id = number.to_string().into_bytes().into();
+            memory.write(&Write { id, change, condition: Condition::Always }).unwrap();
+        }
+        let later_ms = unix_ms() + 120_000;
+        let mut inner = memory.inner.borrow_mut();
+        inner.end(later_ms, usize::MAX);
+        assert_eq!(inner.records.len(), 1000 - ENDED_A_WRITE);
+        inner.end(later_ms, 0);
+        assert_eq!((inner.records.len(), inner.endings.len(), inner.used_bytes), (0, 0, 0));
+    }
 }

@@ -1,69 +1,157 @@
-//! The admin socket: status, metrics, reload and stop, as plain HTTP over a Unix socket.
+//! The admin socket: the endpoints of `outboard_admin_api`, metrics and the key-value store, as
+//! plain HTTP over a Unix socket.
 //!
-//! Called by connections of the admin listener and of the metrics listener. `curl --unix-socket`
-//! works as well as `outboard status`. Invariant: only those who may open the socket file reach more
-//! than the metrics; the address for a collector may be open to a network.
+//! Called by connections of the admin listener and of the metrics listener. Invariant: only those who
+//! may open the socket file reach more than the metrics; the address for a collector may be open to a
+//! network.
 
 use crate::answer::{Asked, Sent};
 use crate::connection::Connection;
+use crate::gateway::Gateway;
 use crate::header_block::HeaderBlock;
 use crate::listener::Serves;
 use crate::{entities, metrics, opcache, page_cache, status};
-use outboard_http1::Method::{Get, Head, Post};
-use serde_json::{Value, json};
+use outboard_admin_api::{Endpoint, Failure, Method, cache, kv, opcache as opcache_api, server};
+use outboard_http1::Method as HttpMethod;
+use serde::Serialize;
+use std::rc::Rc;
 
 const JSON: &str = "application/json";
+
+/// Why an admin request has no reply.
+pub(crate) struct Refusal {
+    /// 400, 404, 409 or 5xx.
+    pub(crate) status: u16,
+    /// One sentence.
+    pub(crate) error: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: u16, error: impl Into<String>) -> Self {
+        Self { status, error: error.into() }
+    }
+}
+
+/// Status, content type and body of a response.
+type Response = (u16, &'static str, Vec<u8>);
 
 /// Answers one admin request.
 pub(crate) async fn answer(connection: &mut Connection) -> Sent {
     let asked = Asked::of(connection);
     let buffers = connection.buffers();
     let path = buffers.head.path(&buffers.input).to_vec();
+    let query = buffers.head.query(&buffers.input).unwrap_or_default();
+    let query = String::from_utf8_lossy(query).into_owned();
+    let method = match asked.method {
+        HttpMethod::Get | HttpMethod::Head => Some(Method::Get),
+        HttpMethod::Post => Some(Method::Post),
+        _ => None,
+    };
     let gateway = connection.gateway.clone();
-    if connection.listener.serves == Serves::Admin
-        && let Some(sent) = entities::operate(connection, asked, &path).await
-    {
+    let is_admin = connection.listener.serves == Serves::Admin;
+    if is_admin && let Some(sent) = entities::operate(connection, asked, &path).await {
         return sent;
     }
-    let (code, kind, body) = match (asked.method, &path[..]) {
-        (Get | Head, b"/metrics") => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
-        _ if connection.listener.serves == Serves::Metrics => nothing_there(),
-        (Get | Head, b"/status") => {
-            (200, JSON, serde_json::to_vec(&status::of(&gateway)).unwrap_or_default())
-        }
-        (Get | Head, b"/opcache") => (200, JSON, json_body(&opcache::status(&gateway).await)),
-        (Post, b"/cache/audit") => {
-            let buffers = connection.buffers();
-            let query = buffers.head.query(&buffers.input).unwrap_or_default().to_vec();
-            let (code, value) = page_cache::audit(&gateway, &query).await;
-            (code, JSON, json_body(&value))
-        }
-        (Get | Post, [b'/', b'c', b'a', b'c', b'h', b'e', b'/', verb @ ..]) => {
-            let buffers = connection.buffers();
-            let query = buffers.head.query(&buffers.input).unwrap_or_default().to_vec();
-            let is_post = asked.method == Post;
-            let (code, value) = page_cache::operate(&gateway, is_post, verb, &query).await;
-            (code, JSON, json_body(&value))
-        }
-        (Post, b"/reload") => match gateway.wishes.reload_and_hear().await {
-            Ok(generation) => (200, JSON, json_body(&json!({"generation": generation}))),
-            Err(why) => (409, JSON, json_body(&json!({"error": why}))),
-        },
-        (Post, b"/stop") => {
-            gateway.wishes.stop.set();
-            (202, JSON, json_body(&json!({"stopping": true})))
-        }
-        _ => nothing_there(),
+    let (status, kind, body) = match (method, std::str::from_utf8(&path)) {
+        (Some(Method::Get), Ok("/metrics")) => (200, metrics::CONTENT_TYPE, metrics::of(&gateway)),
+        (Some(method), Ok(path)) if is_admin => reply(&gateway, method, path, &query).await,
+        _ => unknown(),
     };
+    send(connection, asked, status, kind, &body).await
+}
+
+/// The reply of an endpoint that needs no body of the request.
+async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -> Response {
+    type StatusGet = outboard_admin_api::status::Get;
+    match (method, path) {
+        (StatusGet::METHOD, StatusGet::PATH) => {
+            call(query, async |_: StatusGet| Ok(status::of(gateway))).await
+        }
+        (opcache_api::Get::METHOD, opcache_api::Get::PATH) => {
+            call(query, async |_: opcache_api::Get| Ok(opcache::status(gateway).await)).await
+        }
+        (server::Reload::METHOD, server::Reload::PATH) => {
+            call(query, async |_: server::Reload| match gateway.wishes.reload_and_hear().await {
+                Ok(generation) => Ok(server::Reloaded { generation }),
+                Err(why) => Err(Refusal::new(409, why)),
+            })
+            .await
+        }
+        (server::Stop::METHOD, server::Stop::PATH) => {
+            gateway.wishes.stop.set();
+            let (_, kind, body) = json(202, &server::Stopping { stopping: true });
+            (202, kind, body)
+        }
+        (cache::Stats::METHOD, cache::Stats::PATH) => {
+            call(query, async |stats: cache::Stats| page_cache::admin::stats(gateway, &stats)).await
+        }
+        (cache::List::METHOD, cache::List::PATH) => {
+            call(query, async |list: cache::List| page_cache::admin::list(gateway, &list)).await
+        }
+        (cache::Get::METHOD, cache::Get::PATH) => {
+            call(query, async |get: cache::Get| page_cache::admin::get(gateway, &get)).await
+        }
+        (cache::Purge::METHOD, cache::Purge::PATH) => {
+            call(query, async |purge: cache::Purge| page_cache::admin::purge(gateway, &purge).await)
+                .await
+        }
+        (cache::Audit::METHOD, cache::Audit::PATH) => {
+            call(query, async |audit: cache::Audit| Ok(page_cache::audit(gateway, &audit).await))
+                .await
+        }
+        (kv::Stats::METHOD, kv::Stats::PATH) => {
+            call(query, async |stats: kv::Stats| entities::operate::stats(gateway, &stats)).await
+        }
+        (kv::Compact::METHOD, kv::Compact::PATH) => {
+            call(query, async |compact: kv::Compact| {
+                entities::operate::compact(gateway, &compact).await
+            })
+            .await
+        }
+        _ => unknown(),
+    }
+}
+
+/// Reads the parameters of an endpoint and renders the handler's reply.
+async fn call<E: Endpoint>(
+    query: &str,
+    handler: impl AsyncFnOnce(E) -> Result<E::Reply, Refusal>,
+) -> Response {
+    let parameters = E::from_query(query).map_err(|error| Refusal::new(400, error));
+    let reply = match parameters {
+        Ok(parameters) => handler(parameters).await,
+        Err(refusal) => Err(refusal),
+    };
+    rendered(reply)
+}
+
+/// A reply or a refusal as JSON.
+pub(crate) fn rendered<T: Serialize>(reply: Result<T, Refusal>) -> Response {
+    match reply {
+        Ok(reply) => json(200, &reply),
+        Err(Refusal { status, error }) => json(status, &Failure { error }),
+    }
+}
+
+fn json(status: u16, body: &impl Serialize) -> Response {
+    let mut bytes = serde_json::to_vec(body).expect("replies have text keys only");
+    bytes.push(b'\n');
+    (status, JSON, bytes)
+}
+
+fn unknown() -> Response {
+    rendered::<()>(Err(Refusal::new(404, "no such admin resource")))
+}
+
+/// Writes a response of the admin API.
+pub(crate) async fn send(
+    connection: &mut Connection,
+    asked: Asked,
+    status: u16,
+    kind: &str,
+    body: &[u8],
+) -> Sent {
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", kind.as_bytes()).expect("a constant header");
-    connection.respond(asked, code, &headers, &body).await
-}
-
-fn nothing_there() -> (u16, &'static str, Vec<u8>) {
-    (404, JSON, json_body(&json!({"error": "no such admin resource"})))
-}
-
-fn json_body(value: &Value) -> Vec<u8> {
-    format!("{value}\n").into_bytes()
+    connection.respond(asked, status, &headers, body).await
 }

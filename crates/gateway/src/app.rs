@@ -2,7 +2,7 @@
 //!
 //! Made when a generation starts; shared by the requests that it serves until the last is over.
 
-use crate::generation::Logs;
+use crate::generation::{Aside, Logs};
 use crate::memory::AppMemory;
 use crate::page_cache::PageCache;
 use crate::pool::Pool;
@@ -19,7 +19,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct App {
     /// What was configured.
-    pub config: config::App,
+    pub config: Aside<config::App>,
     /// The document root.
     pub(crate) files: Root,
     /// Folders for `X-Sendfile` and `X-Accel-Redirect`.
@@ -111,7 +111,7 @@ impl App {
             cache.recover();
         }
         Ok(Self {
-            config,
+            config: Aside::new(config),
             files,
             sendfile,
             error_pages,

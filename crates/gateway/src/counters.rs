@@ -1,7 +1,7 @@
 //! What the gateway counts, for `outboard status` and `/metrics`.
 
+use outboard_admin_api::status::ReasonCount;
 use outboard_log::Reason;
-use serde::Serialize;
 
 /// Counts since start.
 #[derive(Debug, Clone)]
@@ -46,21 +46,10 @@ impl Counters {
         counts
             .filter(|(_, count)| **count > 0)
             .map(|(reason, count)| ReasonCount {
-                reason: reason.code(),
+                reason: reason.code().to_owned(),
                 status: reason.status(),
                 count: *count,
             })
             .collect()
     }
-}
-
-/// How often requests were refused or failed for a reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct ReasonCount {
-    /// The stable word.
-    pub reason: &'static str,
-    /// The status that clients saw.
-    pub status: u16,
-    /// How often.
-    pub count: u64,
 }

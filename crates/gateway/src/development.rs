@@ -2,7 +2,8 @@
 //!
 //! Made by the server for a configuration that says `environment = "development"`; asked by the
 //! turn before each request. Invariants: a request that comes after a file was written finds
-//! PHP with that file ([`Development::settle`] looks for changes first and waits for the reload);
+//! PHP with that file ([`Development::settle`] looks for changes first and waits for the reload that
+//! they call for, and for no later one: files that change all the time hold nobody for ever);
 //! code that does not start is told to every visitor until it does, instead of being hidden behind
 //! the last that did.
 //!
@@ -29,6 +30,8 @@ use tree::{Change, Tree};
 
 /// After the last of a series of changes, such as those of a checkout.
 const QUIET_MS: u64 = 15;
+/// A series that does not end is acted on after so many of these.
+const MOST_QUIETS: u32 = 10;
 /// How often files are looked at when the kernel does not tell.
 const POLL_MS: u64 = 150;
 
@@ -41,8 +44,9 @@ pub(crate) struct Development {
     changes: RefCell<Vec<Change>>,
     /// Set with them.
     changed: Event,
-    /// Whether some of them are being acted on.
-    settling: Cell<bool>,
+    /// Looks that have found some that call for a reload, and how many of them were acted on.
+    found: Cell<u64>,
+    settled: Cell<u64>,
     waiting: RefCell<Vec<TaskId>>,
     /// Why the present code does not start.
     failure: RefCell<Option<String>>,
@@ -82,7 +86,8 @@ impl Development {
             tree: RefCell::new(tree),
             changes: RefCell::default(),
             changed: Event::default(),
-            settling: Cell::new(false),
+            found: Cell::new(0),
+            settled: Cell::new(0),
             waiting: RefCell::default(),
             failure: RefCell::default(),
             news: match predecessor {
@@ -96,10 +101,11 @@ impl Development {
     }
 
     /// Looks for changes and waits until what they call for is done.
-    pub(crate) async fn settle(&self) {
-        self.look();
+    pub(crate) async fn settle(&self, gateway: &Gateway) {
+        self.look(gateway);
+        let found = self.found.get();
         poll_fn(|_| {
-            if !self.settling.get() {
+            if self.settled.get() >= found {
                 return Poll::Ready(());
             }
             self.waiting.borrow_mut().push(current_task());
@@ -117,19 +123,25 @@ impl Development {
         self.config.live_reload
     }
 
-    fn look(&self) {
+    fn look(&self, gateway: &Gateway) {
         let found = self.tree.borrow_mut().look();
-        if !found.is_empty() {
-            self.changes.borrow_mut().extend(found);
-            self.settling.set(true);
-            self.changed.set();
+        if found.is_empty() {
+            return;
         }
+        if calls_for_reload(gateway, self, &found) {
+            self.found.set(self.found.get() + 1);
+        }
+        let mut changes = self.changes.borrow_mut();
+        let new = found.into_iter().filter(|change| !changes.contains(change));
+        let new: Vec<Change> = new.collect();
+        changes.extend(new);
+        self.changed.set();
     }
 
     /// Waits for changes.
-    async fn listen(&self) {
+    async fn listen(&self, gateway: &Gateway) {
         loop {
-            self.look();
+            self.look(gateway);
             if self.replaced.get() || !self.changes.borrow().is_empty() {
                 return;
             }
@@ -150,9 +162,9 @@ impl Development {
         }
     }
 
-    /// Lets those go on that waited.
-    fn settled(&self) {
-        self.settling.set(false);
+    /// Lets those go on that waited for so many looks.
+    fn settle_until(&self, found: u64) {
+        self.settled.set(found);
         self.waiting.take().into_iter().for_each(wake);
     }
 }
@@ -160,30 +172,29 @@ impl Development {
 /// Acts on changes until it is replaced.
 async fn attend(gateway: Rc<Gateway>, development: Rc<Development>) {
     loop {
-        development.listen().await;
+        development.listen(&gateway).await;
         if development.replaced.get() {
-            return development.settled();
+            return development.settle_until(u64::MAX);
         }
         let mut all = Vec::new();
-        loop {
+        for _ in 0..MOST_QUIETS {
             all.append(&mut development.changes.borrow_mut());
-            // A request waits for this long at the most when nothing has to be started anew.
             sleep(QUIET_MS).await;
-            development.look();
+            development.look(&gateway);
             if development.changes.borrow().is_empty() {
                 break;
             }
         }
+        all.append(&mut development.changes.borrow_mut());
+        let found = development.found.get();
         // Browsers leave their pages and connect while PHP starts; what they ask for waits for it.
         development.news.tell(&all);
         if calls_for_reload(&gateway, &development, &all) {
             let outcome = gateway.wishes.reload_and_hear().await;
             development.failure.replace(outcome.err());
         }
-        // What has changed meanwhile is next, and requests wait for that as well.
-        if development.changes.borrow().is_empty() {
-            development.settled();
-        }
+        // What has changed meanwhile is next; who came after that waits for it.
+        development.settle_until(found);
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod batch;
 mod call;
-mod operate;
+pub(crate) mod operate;
 mod owner;
 mod pressure;
 mod record;

@@ -23,6 +23,7 @@ use outboard_log::{Event as LogEvent, Level, Wall};
 use outboard_reactor::{Event, MemorySource, now_ms, wake_all};
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -166,19 +167,25 @@ impl Gateway {
         let old = self.generation.replace(Rc::new(successor));
         self.memory.set_budget(self.limits().memory);
         self.sinks.replace(sinks);
-        old.apps.iter().for_each(|app| self.hand_purges_on(app));
+        self.hand_purges_on(&old.apps);
         old.hand_over_tasks(&self.generation());
         old.pools().for_each(|pool| pool.retire(drain_timeout_ms));
     }
 
-    /// What a worker of the old generation purges is purged from the successor's cache as well.
-    fn hand_purges_on(&self, old: &App) {
+    /// What workers of the old generation purge is purged from the successors' caches as well.
+    fn hand_purges_on(&self, old: &[Rc<App>]) {
         let generation = self.generation.borrow();
-        let same = generation.apps.iter().find(|app| app.config.name == old.config.name);
-        if let (Some(cache), Some(app)) = (&old.page_cache, same)
-            && let Some(successor) = &app.page_cache
-        {
-            cache.succeeded_by(successor);
+        let caches = generation
+            .apps
+            .iter()
+            .filter_map(|app| Some((app.config.name.as_str(), app.page_cache.as_ref()?)));
+        let caches: HashMap<&str, _> = caches.collect();
+        for app in old {
+            if let Some(cache) = &app.page_cache
+                && let Some(successor) = caches.get(app.config.name.as_str())
+            {
+                cache.succeeded_by(successor);
+            }
         }
     }
 

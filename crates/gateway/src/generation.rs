@@ -4,6 +4,7 @@
 //! the generation that it began in. Invariant: it is complete (every pool serves) before it is
 //! swapped in, or it is given up.
 
+mod aside;
 mod kit;
 
 use crate::app::App;
@@ -11,6 +12,7 @@ use crate::entities::Entities;
 use crate::header_block::HeaderBlock;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
+pub(crate) use aside::Aside;
 pub(crate) use kit::Kit;
 use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
 use outboard_log::Opener;
@@ -26,7 +28,7 @@ pub(crate) struct Generation {
     /// Counts up from 1 with each reload.
     pub number: u32,
     /// What it was made from.
-    pub config: Config,
+    pub config: Aside<Config>,
     /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
     pub(crate) apps: Vec<Rc<App>>,
     /// The server's own logs.
@@ -111,6 +113,7 @@ impl Generation {
         entities: Option<Rc<Entities>>,
     ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
+        let config = Aside::new(config);
         Self { number, config, apps, logs, upstream, entities }
     }
 

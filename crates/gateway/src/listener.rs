@@ -17,7 +17,7 @@ use crate::wire::Wire;
 use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
 use outboard_log::Level;
-use outboard_reactor::{Accepted, Event, Listener, Peer, Stream, sleep, spawn, yield_now};
+use outboard_reactor::{Accepted, Event, Listener, Peer, Stream, sleep, spawn};
 use outboard_tls::ServerSettings;
 use rustix::fd::OwnedFd;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
@@ -29,9 +29,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-
-/// Connections that are accepted before others have their turn.
-const ACCEPTED_A_TURN: u32 = 64;
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,13 +183,7 @@ impl Bound {
 }
 
 async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) {
-    let mut accepted_in_turn = 0;
     loop {
-        if accepted_in_turn >= ACCEPTED_A_TURN {
-            accepted_in_turn = 0;
-            yield_now().await;
-        }
-        accepted_in_turn += 1;
         let accepted = {
             let mut accept = std::pin::pin!(listener.accept());
             std::future::poll_fn(|context| {

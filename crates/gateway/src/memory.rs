@@ -13,9 +13,9 @@ mod heap;
 
 pub(crate) use account::{Account, Held};
 pub(crate) use heap::give_back;
+use outboard_admin_api::status::MemoryAccount;
 use outboard_config::MemoryBudget;
 use outboard_supervisor::memory::machine_bytes;
-use serde::Serialize;
 use std::rc::Rc;
 
 /// What a budget of `"auto"` is at most: a response that is large is on disk, so more is seldom of use.
@@ -51,24 +51,6 @@ pub(crate) struct AppMemory {
     pub(crate) app: String,
     pub(crate) responses: Rc<Account>,
     pub(crate) operations: Rc<Account>,
-}
-
-/// An account, as `outboard status` shows it.
-#[derive(Debug, Serialize)]
-pub(crate) struct AccountStatus {
-    /// What is held.
-    pub kind: &'static str,
-    /// The app, of an account that is an app's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub app: Option<String>,
-    /// Now.
-    pub held_bytes: usize,
-    /// The most at a time since the start.
-    pub peak_bytes: usize,
-    /// What may be held.
-    pub limit_bytes: usize,
-    /// How often more was refused.
-    pub refused: u64,
 }
 
 impl Memory {
@@ -127,7 +109,7 @@ impl Memory {
     pub(crate) fn status<'a>(
         &self,
         apps: impl Iterator<Item = &'a AppMemory>,
-    ) -> Vec<AccountStatus> {
+    ) -> Vec<MemoryAccount> {
         let kinds = [
             ("all", &self.all),
             ("responses", &self.responses),
@@ -135,28 +117,25 @@ impl Memory {
             ("http2_streams", &self.streams),
             ("operations", &self.operations),
         ];
-        let mut all: Vec<_> =
-            kinds.map(|(kind, account)| AccountStatus::of(kind, None, account)).into();
+        let mut all: Vec<_> = kinds.map(|(kind, account)| shown(kind, None, account)).into();
         for app in apps {
             for (kind, account) in [("responses", &app.responses), ("operations", &app.operations)]
             {
-                all.push(AccountStatus::of(kind, Some(app.app.clone()), account));
+                all.push(shown(kind, Some(app.app.clone()), account));
             }
         }
         all
     }
 }
 
-impl AccountStatus {
-    fn of(kind: &'static str, app: Option<String>, account: &Account) -> Self {
-        Self {
-            kind,
-            app,
-            held_bytes: account.held_bytes(),
-            peak_bytes: account.peak_bytes(),
-            limit_bytes: account.limit_bytes(),
-            refused: account.refused(),
-        }
+fn shown(kind: &str, app: Option<String>, account: &Account) -> MemoryAccount {
+    MemoryAccount {
+        kind: kind.to_owned(),
+        app,
+        held_bytes: account.held_bytes(),
+        peak_bytes: account.peak_bytes(),
+        limit_bytes: account.limit_bytes(),
+        refused: account.refused(),
     }
 }
 

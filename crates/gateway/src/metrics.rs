@@ -1,10 +1,8 @@
 //! The same figures in the Prometheus text format (version 0.0.4).
 
 use crate::gateway::Gateway;
-use crate::memory::AccountStatus;
-use crate::pool::{PoolStatus, RouteStatus};
-use crate::status::{self, UpstreamStatus};
-use crate::tasks::TasksStatus;
+use crate::status;
+use outboard_admin_api::status::{MemoryAccount, Pool, Route, Tasks, Upstream};
 use outboard_entity_store::Stats;
 use outboard_supervisor::worker::life::State;
 use std::fmt::{Display, Write};
@@ -23,14 +21,14 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
     page.metric("outboard_connections_total", "counter", "Accepted connections.");
     page.sample("outboard_connections_total", &[], status.accepted);
     page.metric("outboard_responses_total", "counter", "Answers by class of status.");
-    for (class, count) in &status.answers {
+    for (class, count) in &status.responses {
         page.sample("outboard_responses_total", &[("class", class)], *count);
     }
     page.metric("outboard_response_body_bytes_total", "counter", "Body bytes sent.");
     page.sample("outboard_response_body_bytes_total", &[], status.body_bytes);
     page.metric("outboard_refusals_total", "counter", "Refused or failed requests by reason.");
     for reason in &status.reasons {
-        page.sample("outboard_refusals_total", &[("reason", reason.reason)], reason.count);
+        page.sample("outboard_refusals_total", &[("reason", &reason.reason)], reason.count);
     }
     memory(&mut page, &status.memory);
     upstream(&mut page, &status.upstream);
@@ -42,9 +40,9 @@ pub(crate) fn of(gateway: &Gateway) -> Vec<u8> {
 }
 
 /// A figure of an account.
-type AccountFigure = fn(&AccountStatus) -> u64;
+type AccountFigure = fn(&MemoryAccount) -> u64;
 
-fn memory(page: &mut Page, accounts: &[AccountStatus]) {
+fn memory(page: &mut Page, accounts: &[MemoryAccount]) {
     let figures: [(&str, &str, &str, AccountFigure); 4] = [
         ("outboard_memory_held_bytes", "gauge", "Memory held for clients and workers.", |held| {
             held.held_bytes as u64
@@ -63,12 +61,12 @@ fn memory(page: &mut Page, accounts: &[AccountStatus]) {
         page.metric(name, kind, help);
         for account in accounts {
             let app = account.app.as_deref().unwrap_or("");
-            page.sample(name, &[("kind", account.kind), ("app", app)], value(account));
+            page.sample(name, &[("kind", &account.kind), ("app", app)], value(account));
         }
     }
 }
 
-fn upstream(page: &mut Page, upstream: &UpstreamStatus) {
+fn upstream(page: &mut Page, upstream: &Upstream) {
     let counters = [
         ("outboard_upstream_requests_total", "Requests to other servers.", upstream.requests),
         ("outboard_upstream_connections_total", "Connections made.", upstream.connections),
@@ -150,9 +148,9 @@ fn entities(page: &mut Page, gateway: &Gateway) {
 }
 
 /// A figure of an app's tasks.
-type TaskFigure = fn(&TasksStatus) -> u64;
+type TaskFigure = fn(&Tasks) -> u64;
 
-fn tasks(page: &mut Page, tasks: &[TasksStatus]) {
+fn tasks(page: &mut Page, tasks: &[Tasks]) {
     let figures: [(&str, &str, &str, TaskFigure); 9] = [
         ("outboard_tasks_waiting", "gauge", "Tasks that wait.", |tasks| tasks.waiting as u64),
         ("outboard_tasks_running", "gauge", "Tasks that run.", |tasks| tasks.running as u64),
@@ -175,9 +173,9 @@ fn tasks(page: &mut Page, tasks: &[TasksStatus]) {
 }
 
 /// A figure of a pool.
-type Figure = fn(&PoolStatus) -> u64;
+type Figure = fn(&Pool) -> u64;
 
-fn pools(page: &mut Page, pools: &[PoolStatus]) {
+fn pools(page: &mut Page, pools: &[Pool]) {
     let counters: [(&str, &str, Figure); 6] = [
         ("outboard_php_requests_total", "Requests given to PHP.", |pool| pool.requests),
         ("outboard_php_queued_total", "Requests that had to wait.", |pool| pool.queued),
@@ -220,12 +218,12 @@ fn pools(page: &mut Page, pools: &[PoolStatus]) {
     }
 }
 
-fn waits(page: &mut Page, pools: &[PoolStatus]) {
+fn waits(page: &mut Page, pools: &[Pool]) {
     page.metric("outboard_php_waits_total", "counter", "Waits of PHP: of coroutines or workers.");
     for pool in pools {
         for wait in &pool.waits {
             for (who, count) in [("coroutine", wait.suspended), ("worker", wait.blocked)] {
-                let labels = [("app", pool.app.as_str()), ("call", wait.call), ("who", who)];
+                let labels = [("app", pool.app.as_str()), ("call", &wait.call), ("who", who)];
                 page.sample("outboard_php_waits_total", &labels, count);
             }
         }
@@ -234,16 +232,16 @@ fn waits(page: &mut Page, pools: &[PoolStatus]) {
     page.metric(name, "counter", "How long whole workers have waited.");
     for pool in pools {
         for wait in &pool.waits {
-            let labels = [("app", pool.app.as_str()), ("call", wait.call)];
+            let labels = [("app", pool.app.as_str()), ("call", &wait.call)];
             page.sample(name, &labels, wait.blocked_ms);
         }
     }
 }
 
 /// A figure of a route.
-type RouteFigure = fn(&RouteStatus) -> u64;
+type RouteFigure = fn(&Route) -> u64;
 
-fn routes(page: &mut Page, pools: &[PoolStatus]) {
+fn routes(page: &mut Page, pools: &[Pool]) {
     let figures: [(&str, &str, &str, RouteFigure); 3] = [
         ("outboard_php_route_requests_total", "counter", "Requests by route.", |route| {
             route.requests

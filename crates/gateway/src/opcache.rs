@@ -7,10 +7,12 @@
 use crate::app::App;
 use crate::gateway::Gateway;
 use crate::script;
+use outboard_admin_api::Failure;
+use outboard_admin_api::opcache::{Cache, Caches};
 use outboard_config::{Isolation, Mode};
 use outboard_log::Wall;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::iter;
 use std::rc::Rc;
 
@@ -20,31 +22,35 @@ const ASKED: &[u8] = b"outboard:opcache";
 const ANSWER_MAX_BYTES: usize = 1 << 20;
 
 /// The state of each app's opcode cache, by name.
-pub(crate) async fn status(gateway: &Gateway) -> Value {
-    let mut apps = serde_json::Map::new();
+pub(crate) async fn status(gateway: &Gateway) -> Caches {
+    let mut apps = BTreeMap::new();
     for app in &gateway.generation().apps {
-        let state = match &app.config.mode {
+        let cache = match &app.config.mode {
             Mode::Worker(worker) if worker.isolation == Isolation::Fork => {
-                json!({ "error": "with isolation by fork a script is compiled once, when it boots" })
+                failed("with isolation by fork a script is compiled once, when it boots")
             }
             _ => of(gateway, app).await,
         };
-        apps.insert(app.config.name.clone(), state);
+        apps.insert(app.config.name.clone(), cache);
     }
-    json!({ "apps": apps })
+    Caches { apps }
 }
 
-async fn of(gateway: &Gateway, app: &Rc<App>) -> Value {
+async fn of(gateway: &Gateway, app: &Rc<App>) -> Cache {
     let request_id = gateway.next_request_id();
-    let made = script::make(app, frame(app), request_id, b"/", ANSWER_MAX_BYTES).await;
-    match made {
+    let rendered = script::make(app, frame(app), request_id, b"/", ANSWER_MAX_BYTES).await;
+    match rendered {
         Ok(Some((_, body))) => match serde_json::from_slice(&body) {
-            Ok(Value::Object(state)) => Value::Object(state),
-            _ => json!({ "error": "opcache is off, or opcache.restrict_api forbids to ask it" }),
+            Ok(report) => Cache::Report(report),
+            Err(_) => failed("opcache is off, or opcache.restrict_api does not allow the report"),
         },
-        Ok(None) => json!({ "error": "the answer is too long" }),
-        Err(reason) => json!({ "error": reason.text() }),
+        Ok(None) => failed("the report is too long"),
+        Err(reason) => failed(reason.text()),
     }
+}
+
+fn failed(error: &str) -> Cache {
+    Cache::Failed(Failure { error: error.to_owned() })
 }
 
 fn frame(app: &App) -> Vec<u8> {

@@ -8,15 +8,16 @@
 //! A cache belongs to the generation that its pages were made by: a reload begins with an empty
 //! one, so that no page of an old release outlives it.
 
+pub(crate) mod admin;
 mod audit;
 pub(crate) mod commons;
 mod compressor;
 mod consult;
 mod disk;
 mod flights;
+mod http_purge;
 mod keeping;
 mod making;
-mod operate;
 mod purges;
 mod serve;
 
@@ -49,7 +50,7 @@ use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 pub(crate) use audit::audit;
-pub(crate) use operate::{is_purge, operate, purge};
+pub(crate) use http_purge::{is_purge, purge};
 pub(crate) use purges::Purges;
 
 /// What an app keeps.

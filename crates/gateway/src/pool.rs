@@ -47,9 +47,7 @@ use succession::Succession;
 pub(crate) use budget::Budget;
 pub(crate) use keeper::StartError;
 pub(crate) use operations::WorkerId;
-pub(crate) use routes::RouteStatus;
 pub(crate) use settings::PoolSettings;
-pub(crate) use status::PoolStatus;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {

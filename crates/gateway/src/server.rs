@@ -140,7 +140,7 @@ async fn serve_on_loop(
     let memory = Memory::new(config.limits.memory);
     let Options { name, host_binary, load, .. } = options;
     let kit = Kit { name, host_binary, memory, load, identity };
-    let (generation, sinks) = kit.open(1, config, None)?;
+    let (generation, sinks) = kit.open(1, config, None).await?;
     let gateway = Gateway::new(generation, sinks, kit.memory.clone(), options.protocols);
     gateway.adopt(kit.name.clone(), options.sockets);
     kit.identity.warnings.iter().for_each(|warning| gateway.note(Level::Warn, warning));
@@ -189,14 +189,10 @@ async fn wait_ready_or_stop(
     orders: &Orders,
 ) -> Option<Result<(), StartError>> {
     let generation = gateway.generation();
-    let mut ready = std::pin::pin!(wait_ready(&generation));
-    poll_fn(|context| {
-        if orders.want_stop(gateway) {
-            return Poll::Ready(Some(Ok(())));
-        }
-        ready.as_mut().poll(context).map(|outcome| outcome.err().map(Err))
-    })
-    .await
+    match unless_stopped(gateway, orders, wait_ready(&generation)).await {
+        None => Some(Ok(())),
+        Some(outcome) => outcome.err().map(Err),
+    }
 }
 
 /// Without its spawner a gateway that gave up root can start no PHP, and only root can start one.
@@ -230,7 +226,11 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
             Order::Reload => {
                 let askers = gateway.wishes.reload_askers.take();
                 tell(&Life::Reloading);
-                let outcome = reload(gateway, kit).await;
+                let Some(outcome) = unless_stopped(gateway, orders, reload(gateway, kit)).await
+                else {
+                    let outcome = Err("the server stops".to_owned());
+                    return askers.iter().for_each(|asker| asker.tell(outcome.clone()));
+                };
                 match &outcome {
                     Ok(number) => gateway.note(Level::Info, &format!("generation {number} serves")),
                     Err(error) => gateway.note(
@@ -246,18 +246,37 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
     }
 }
 
+/// Does what may take its time; `None` when somebody wants the server stopped meanwhile.
+async fn unless_stopped<T>(
+    gateway: &Gateway,
+    orders: &Orders,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    poll_fn(|context| {
+        if orders.want_stop(gateway) {
+            return Poll::Ready(None);
+        }
+        work.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
 /// Starts a successor beside the present generation, checks it, swaps it in.
 async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     let load = kit.load.clone();
     let opener = kit.identity.opener();
-    let by = opener.clone();
-    let loaded = blocking(move || load(&|path| by.read(path))).await;
-    let mut config = loaded.map_err(ServerError::Config)?;
+    let loaded = blocking(move || {
+        let config = load(&|path| opener.read(path))?;
+        let certificates = set::certificates(&config, &opener);
+        Ok::<_, Diagnostics>((config, certificates))
+    });
+    let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
     kit.identity.settle(&mut config);
-    let wanted = Wanted::of(&config, &opener)?;
+    let wanted = Wanted::with(&config, certificates.map_err(ServerError::Setup)?);
     let present = gateway.generation();
     let number = present.number + 1;
-    let (successor, sinks) = kit.open(number, config, Some(&present))?;
+    let (successor, sinks) = kit.open(number, config, Some(&present)).await?;
     gateway.pools.borrow_mut().extend(successor.pools().cloned());
     let checked = match wait_ready(&successor).await {
         Ok(()) => {

@@ -9,7 +9,7 @@ use crate::answer::write_within;
 use crate::connection::Connection;
 use crate::wire::Wire;
 use outboard_log::Reason;
-use outboard_reactor::now_ms;
+use outboard_reactor::{is_spent, now_ms, yield_now};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, IoSlice};
@@ -97,6 +97,8 @@ impl Connection {
         while !slices.is_empty() {
             match self.wire.try_write(slices) {
                 Ok(Some(count)) => IoSlice::advance_slices(&mut slices, count),
+                // Others have their turn, and nobody is slow.
+                Ok(None) if is_spent() => yield_now().await,
                 Ok(None) => break,
                 Err(_) => return Err(Reason::ClientGone),
             }

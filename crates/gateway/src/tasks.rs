@@ -21,11 +21,10 @@ use coming::Coming;
 use keep::Keep;
 use outboard_config as config;
 use outboard_log::{ErrorLog, Event as LogEvent, Level, Wall};
-use outboard_reactor::{Event, now_ms, spawn, with_deadline};
+use outboard_reactor::{Event, now_ms, share_turn, spawn, with_deadline};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use queue::{Attempt, Limits, Queue, Settled, Task};
-pub(crate) use status::TasksStatus;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -125,7 +124,7 @@ impl Tasks {
         let tasks = self.clone();
         spawn(async move {
             match keep.found().await {
-                Ok((found, strange)) => tasks.present().take_up(found, strange),
+                Ok((found, strange)) => tasks.take_up(found, strange).await,
                 Err(error) => {
                     tasks.say(Level::Error, &format!("the tasks that were kept: {error}"));
                 }
@@ -133,11 +132,16 @@ impl Tasks {
         });
     }
 
-    fn take_up(&self, found: Vec<keep::Found>, strange: usize) {
+    /// There may be very many; a reload may come meanwhile.
+    async fn take_up(&self, found: Vec<keep::Found>, strange: usize) {
         let (count, wall_ms) = (found.len(), Wall::now().unix_us / 1000);
+        let last_id = found.iter().map(|(task, _)| task.id).max().unwrap_or(0);
+        self.next_id.set(self.next_id.get().max(last_id + 1));
         for (task, due_ms) in found {
-            self.next_id.set(self.next_id.get().max(task.id + 1));
-            self.queue.borrow_mut().put(task, now_ms() + due_ms.saturating_sub(wall_ms));
+            share_turn(task.data.len()).await;
+            let present = self.present();
+            present.next_id.set(present.next_id.get().max(self.next_id.get()));
+            present.queue.borrow_mut().put(task, now_ms() + due_ms.saturating_sub(wall_ms));
         }
         if count > 0 {
             self.say(Level::Info, &format!("{count} tasks were left by the last gateway"));
@@ -145,7 +149,7 @@ impl Tasks {
         if strange > 0 {
             self.say(Level::Error, &format!("{strange} records among the tasks are none"));
         }
-        self.changed.set();
+        self.present().changed.set();
     }
 
     /// What waits here goes to `successor`, as does all that comes; what runs is finished here.
@@ -172,7 +176,7 @@ impl Tasks {
     pub(crate) fn stop(&self) {
         self.stopped.set(true);
         let left = self.queue.borrow_mut().clear();
-        for task in &left {
+        for task in left.values() {
             if let Some((asker, id)) = self.awaited.borrow_mut().remove(&task.id) {
                 fail(&asker, id, Failure::Busy, STOPPING);
             }

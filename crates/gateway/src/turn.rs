@@ -65,7 +65,7 @@ pub(crate) async fn answer(connection: &mut Connection, started: Wall) -> Sent {
         started,
     };
     if let Some(development) = connection.gateway.development() {
-        development.settle().await;
+        development.settle(&connection.gateway).await;
     }
     let generation = connection.gateway.generation();
     let (app, answered) = dispatch(connection, &turn, &generation).await;

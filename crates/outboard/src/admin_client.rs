@@ -1,10 +1,12 @@
 //! Talking to a running server over its admin socket.
 
+use outboard_admin_api::{Endpoint, Failure, Method as ApiMethod};
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,
     ResponseParser,
 };
 use rustix::process::geteuid;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -24,26 +26,39 @@ pub(crate) fn default_socket() -> PathBuf {
 /// How long a server may take to say how it is.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server's answer.
-pub(crate) struct AdminAnswer {
-    pub(crate) status: u16,
-    pub(crate) body: serde_json::Value,
+/// Why a call of the admin API has no reply.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// No Outboard server answers at the socket.
+    Unreachable(String),
+    /// The server refuses, for this reason.
+    Refused(String),
 }
 
-/// Asks the server behind `socket` for something that it answers with JSON.
-///
-/// # Errors
-/// A sentence for the person who asked.
-pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<AdminAnswer, String> {
-    let mut client = AdminClient::connect(socket)?;
-    if method == "GET" {
-        // What is only looked up is there at once, or the server is stuck. A reload takes its time.
-        let limited = client.stream.set_read_timeout(Some(LOOK_TIMEOUT));
-        limited.map_err(|error| unreachable(socket, &error))?;
+impl fmt::Display for CallError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(message) | Self::Refused(message) => out.write_str(message),
+        }
     }
-    let Answer { status, body } = client.ask(method, path, &[])?;
-    let body = serde_json::from_slice(&body).map_err(|_| client.is_foreign())?;
-    Ok(AdminAnswer { status, body })
+}
+
+/// Calls `endpoint` of the server behind `socket`.
+pub(crate) fn call<E: Endpoint>(socket: &Path, endpoint: &E) -> Result<E::Reply, CallError> {
+    let mut client = AdminClient::connect(socket).map_err(CallError::Unreachable)?;
+    if E::METHOD == ApiMethod::Get {
+        // What is only read is there at once, or the server is stuck. A reload takes its time.
+        let limited = client.stream.set_read_timeout(Some(LOOK_TIMEOUT));
+        limited.map_err(|error| CallError::Unreachable(unreachable(socket, &error)))?;
+    }
+    let sent = client.ask(E::METHOD.as_str(), &endpoint.target(), &[]);
+    let Answer { status, body } = sent.map_err(CallError::Unreachable)?;
+    let foreign = || CallError::Unreachable(client.is_foreign());
+    if status >= 300 {
+        let failure: Failure = serde_json::from_slice(&body).map_err(|_| foreign())?;
+        return Err(CallError::Refused(failure.error));
+    }
+    serde_json::from_slice(&body).map_err(|_| foreign())
 }
 
 /// A connection to a server's admin socket.

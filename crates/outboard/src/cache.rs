@@ -1,213 +1,139 @@
 //! `outboard cache`: what the page caches of a running server hold, and purging them.
 
-use crate::admin_client::{ask, default_socket};
-use crate::cli::{AdminArguments, CacheAction, CachePick, PurgeArguments};
+use crate::admin;
+use crate::cli::{CacheAction, PurgeArguments};
 use crate::terminal::Terminal;
-use serde_json::Value;
+use outboard_admin_api::cache::{
+    AppStats, Audit, Audited, CacheStats, Details, Entry, Get, List, Purge, Purged, SharedStats,
+    Stats,
+};
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Puts a server's answer into words.
-type Say = fn(&Value) -> Result<String, fmt::Error>;
-
 pub(crate) fn run(action: &CacheAction, terminal: &Terminal) -> ExitCode {
-    let (admin, method, query, say): (_, _, _, Say) = match action {
-        CacheAction::Stats(pick) => (&pick.admin, "GET", query("stats", pick, &[]), stats),
+    match action {
+        CacheAction::Stats(pick) => {
+            admin::run(&pick.admin, terminal, &Stats { app: pick.app.clone() }, write_stats)
+        }
         CacheAction::List { pick, prefix } => {
-            let more = prefix.iter().map(|prefix| ("prefix", prefix.as_str()));
-            (&pick.admin, "GET", query("list", pick, &more.collect::<Vec<_>>()), list)
+            let list = List { app: pick.app.clone(), prefix: prefix.clone() };
+            admin::run(&pick.admin, terminal, &list, |page, reply| {
+                reply.entries.iter().try_for_each(|entry| write_entry(page, entry))
+            })
         }
         CacheAction::Get { pick, url } => {
-            (&pick.admin, "GET", query("get", pick, &[("url", url)]), get)
+            let get = Get { app: pick.app.clone(), url: Some(url.clone()) };
+            admin::run(&pick.admin, terminal, &get, write_details)
         }
         CacheAction::Audit { pick, sample } => {
-            let sample = sample.to_string();
-            let path = query("audit", pick, &[("sample", &sample)]);
-            return audit(&pick.admin, terminal, &path);
+            let audit = Audit { app: pick.app.clone(), sample: Some(*sample) };
+            admin::run_checked(&pick.admin, terminal, &audit, |page, audited| {
+                write_findings(page, audited)?;
+                // A page that is unsafe to cache is a failure, so that a script can act on it.
+                Ok(ExitCode::from(u8::from(!audited.unsafe_pages.is_empty())))
+            })
         }
-        CacheAction::Purge(purge) => (&purge.pick.admin, "POST", of_purge(purge), purged),
-    };
-    tell(admin, terminal, method, &query, say)
-}
-
-fn of_purge(purge: &PurgeArguments) -> String {
-    let mut more: Vec<(&str, &str)> = Vec::new();
-    more.extend(purge.url.iter().map(|url| ("url", url.as_str())));
-    more.extend(purge.prefix.iter().map(|prefix| ("prefix", prefix.as_str())));
-    more.extend(purge.tag.iter().map(|tag| ("tag", tag.as_str())));
-    more.extend(purge.all.then_some(("all", "1")));
-    more.extend(purge.soft.then_some(("soft", "1")));
-    query("purge", &purge.pick, &more)
-}
-
-/// The path of an admin request.
-fn query(verb: &str, pick: &CachePick, more: &[(&str, &str)]) -> String {
-    let app = pick.app.iter().map(|app| ("app", app.as_str()));
-    let pairs = app.chain(more.iter().copied());
-    let pairs: Vec<String> =
-        pairs.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-    format!("/cache/{verb}?{}", pairs.join("&"))
-}
-
-/// All but letters, digits and a few marks as `%XX`.
-fn encoded(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' => {
-                text.push(char::from(byte));
-            }
-            // Writing to a String does not fail.
-            _ => drop(write!(text, "%{byte:02X}")),
+        CacheAction::Purge(purge) => {
+            admin::run(&purge.pick.admin, terminal, &request(purge), write_purged)
         }
     }
-    text
 }
 
-fn tell(
-    admin: &AdminArguments,
-    terminal: &Terminal,
-    method: &str,
-    path: &str,
-    say: impl Fn(&Value) -> Result<String, fmt::Error>,
-) -> ExitCode {
-    let socket = admin.admin.clone().unwrap_or_else(default_socket);
-    let answer = match ask(&socket, method, path) {
-        Err(message) => return terminal.fail(&message, 1),
-        Ok(answer) => answer,
-    };
-    if answer.status >= 300 && !admin.json {
-        return terminal.fail(answer.body["error"].as_str().unwrap_or("it was refused"), 1);
+fn request(purge: &PurgeArguments) -> Purge {
+    Purge {
+        app: purge.pick.app.clone(),
+        url: purge.url.clone(),
+        prefix: purge.prefix.clone(),
+        tag: purge.tag.clone(),
+        all: purge.all,
+        soft: purge.soft,
     }
-    let said = say(&answer.body).unwrap_or_default();
-    let page = if admin.json { format!("{:#}\n", answer.body) } else { said };
-    // A reader that has seen enough (`| head`) is no mistake.
-    let _ = std::io::stdout().write_all(page.as_bytes());
-    ExitCode::from(u8::from(answer.status >= 300))
 }
 
-/// Found pages are a failure, so that a script can act on it.
-fn audit(admin: &AdminArguments, terminal: &Terminal, path: &str) -> ExitCode {
-    let found = std::cell::Cell::new(false);
-    let told = tell(admin, terminal, "POST", path, |body| {
-        found.set(body["unsafe"].as_array().is_some_and(|pages| !pages.is_empty()));
-        findings(body)
-    });
-    if found.get() { ExitCode::from(1) } else { told }
-}
-
-fn findings(body: &Value) -> Result<String, fmt::Error> {
-    let mut page = String::new();
-    for found in body["unsafe"].as_array().into_iter().flatten() {
-        let text = |name: &str| found[name].as_str().unwrap_or_default();
-        writeln!(page, "unsafe  {}", text("url"))?;
-        writeln!(page, "        {} makes a difference at \"{}\"", text("by"), text("excerpt"))?;
+fn write_findings(page: &mut String, audited: &Audited) -> fmt::Result {
+    for finding in &audited.unsafe_pages {
+        writeln!(page, "unsafe  {}", finding.url)?;
+        writeln!(page, "        {} makes a difference at \"{}\"", finding.by, finding.excerpt)?;
     }
-    let count = body["unsafe"].as_array().map_or(0, Vec::len);
-    writeln!(page, "{} pages examined, {count} unsafe", body["examined"])?;
-    Ok(page)
+    let count = audited.unsafe_pages.len();
+    writeln!(page, "{} pages examined, {count} unsafe", audited.examined)
 }
 
-fn stats(body: &Value) -> Result<String, fmt::Error> {
-    let mut page = String::new();
-    for (app, stats) in body["apps"].as_object().into_iter().flatten() {
-        let count = |name: &str| stats[name].as_u64().unwrap_or(0);
-        let answers = count("hit") + count("stale") + count("miss") + count("bypass");
-        let from_cache = (count("hit") + count("stale")) * 100 / answers.max(1);
-        let presets: Vec<&str> =
-            stats["presets"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        writeln!(page, "{app}  {from_cache} % of {answers} answers from the cache")?;
-        writeln!(
-            page,
-            "  answers   {} hit, {} stale, {} miss, {} bypass; {} waiting",
-            count("hit"),
-            count("stale"),
-            count("miss"),
-            count("bypass"),
-            count("waiting")
-        )?;
-        writeln!(
-            page,
-            "  entries   {} in {} of {} KiB; {} stored, {} evicted, {} purged",
-            count("entries"),
-            count("used_bytes") / 1024,
-            count("budget_bytes") / 1024,
-            count("stored"),
-            count("evicted"),
-            count("purged")
-        )?;
-        if count("disk_entries") > 0 {
-            let (entries, bytes) = (count("disk_entries"), count("disk_bytes"));
-            writeln!(page, "  on disk   {entries} in {} KiB", bytes / 1024)?;
-        }
-        if stats["shared"].is_object() {
-            page.push_str(&shared(&stats["shared"])?);
-        }
-        writeln!(page, "  presets   {}", presets.join(", "))?;
+fn write_stats(page: &mut String, stats: &CacheStats) -> fmt::Result {
+    stats.apps.iter().try_for_each(|(app, stats)| write_app(page, app, stats))
+}
+
+fn write_app(page: &mut String, app: &str, stats: &AppStats) -> fmt::Result {
+    let from_cache = stats.hit + stats.stale;
+    let requests = from_cache + stats.miss + stats.bypass;
+    let percent = from_cache * 100 / requests.max(1);
+    writeln!(page, "{app}  {percent} % of {requests} responses from the cache")?;
+    writeln!(
+        page,
+        "  responses {} hit, {} stale, {} miss, {} bypass; {} waiting",
+        stats.hit, stats.stale, stats.miss, stats.bypass, stats.waiting
+    )?;
+    writeln!(
+        page,
+        "  entries   {} in {} of {} KiB; {} stored, {} evicted, {} purged",
+        stats.entries,
+        stats.used_bytes / 1024,
+        stats.max_bytes / 1024,
+        stats.stored,
+        stats.evicted,
+        stats.purged
+    )?;
+    if stats.disk_entries > 0 {
+        writeln!(page, "  on disk   {} in {} KiB", stats.disk_entries, stats.disk_bytes / 1024)?;
     }
-    Ok(page)
+    if let Some(shared) = &stats.shared {
+        write_shared(page, shared)?;
+    }
+    writeln!(page, "  presets   {}", stats.presets.join(", "))
 }
 
-fn shared(shared: &Value) -> Result<String, fmt::Error> {
-    let mut page = String::new();
-    let text = |name: &str| shared[name].as_str().unwrap_or_default().to_owned();
-    match shared["away"].as_str() {
+fn write_shared(page: &mut String, shared: &SharedStats) -> fmt::Result {
+    match &shared.away {
         Some(why) => writeln!(page, "  shared    not now: {why}")?,
-        None => writeln!(page, "  shared    as {} by {}", text("name"), text("server"))?,
+        None => writeln!(page, "  shared    as {} by {}", shared.name, shared.server)?,
     }
     writeln!(
         page,
-        "            {} pages taken, {} put; purges: {} sent, {} heard, {} not confirmed yet",
-        shared["taken"],
-        shared["put"],
-        shared["purges_sent"],
-        shared["purges_heard"],
-        shared["purges_unconfirmed"]
-    )?;
-    Ok(page)
+        "            {} hits, {} stores; purges: {} sent, {} received, {} not confirmed yet",
+        shared.hits,
+        shared.stores,
+        shared.purges_sent,
+        shared.purges_received,
+        shared.purges_unconfirmed
+    )
 }
 
-fn list(body: &Value) -> Result<String, fmt::Error> {
-    let mut page = String::new();
-    for entry in body["entries"].as_array().into_iter().flatten() {
-        writeln!(
-            page,
-            "{:>3}  {:>8} B  age {:>6} s  fresh for {:>6} s  {}",
-            entry["status"],
-            entry["body_bytes"],
-            entry["age_s"],
-            entry["fresh_for_s"],
-            entry["url"].as_str().unwrap_or_default()
-        )?;
-    }
-    Ok(page)
+fn write_entry(page: &mut String, entry: &Entry) -> fmt::Result {
+    writeln!(
+        page,
+        "{:>3}  {:>8} B  age {:>6} s  fresh for {:>6} s  {}",
+        entry.status, entry.body_bytes, entry.age_s, entry.fresh_for_s, entry.url
+    )
 }
 
-fn get(body: &Value) -> Result<String, fmt::Error> {
-    let mut page = list(body)?;
-    if page.is_empty() {
-        page.push_str("nothing is kept there\n");
+fn write_details(page: &mut String, details: &Details) -> fmt::Result {
+    if details.entries.is_empty() {
+        writeln!(page, "not cached")?;
     }
-    for entry in body["entries"].as_array().into_iter().flatten() {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        writeln!(
-            page,
-            "lifetime from {}, for {}",
-            text(&entry["lifetime_from"]),
-            text(&entry["audience"])
-        )?;
-        for header in entry["headers"].as_array().into_iter().flatten() {
-            writeln!(page, "  {}: {}", text(&header[0]), text(&header[1]))?;
+    for details in &details.entries {
+        write_entry(page, &details.entry)?;
+        writeln!(page, "lifetime from {}, for {}", details.lifetime_from, details.audience)?;
+        for (name, value) in &details.headers {
+            writeln!(page, "  {name}: {value}")?;
         }
     }
-    Ok(page)
+    Ok(())
 }
 
-fn purged(body: &Value) -> Result<String, fmt::Error> {
-    let others = match body["others_told"].as_bool() {
-        Some(false) => "; the shared server is away: others hear of it when it is back",
+fn write_purged(page: &mut String, purged: &Purged) -> fmt::Result {
+    let others = match purged.confirmed {
+        Some(false) => "; the shared server is away: other gateways follow once it is back",
         _ => "",
     };
-    Ok(format!("{} purged{others}\n", body["purged"]))
+    writeln!(page, "{} purged{others}", purged.purged)
 }

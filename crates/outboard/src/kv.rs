@@ -3,9 +3,11 @@
 //! Speaks to the admin socket. A backup is written under another name first and takes its own only
 //! when it is whole and on the disk; a restore reads all of a backup before it writes any of it.
 
+use crate::admin;
 use crate::admin_client::{AdminClient, Incoming, default_socket};
-use crate::cli::{KvAction, KvPick};
+use crate::cli::{AdminArguments, KvAction, KvPick};
 use crate::terminal::{Terminal, say};
+use outboard_admin_api::{Endpoint, kv};
 use outboard_entity_store::{
     Record, Restored, read_backup, write_backup_head, write_backup_record,
 };
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 /// How much of a backup is restored at once, bytes.
 const PART_BYTES: usize = 1 << 20;
-/// The longest value that a backup is believed to have: that of `entities.max_value`.
+/// The longest value that a backup is believed to have: that of `kv.max_value`.
 const VALUE_MAX_BYTES: usize = 64 << 20;
 /// Exit code when there is no such record.
 const MISSING: u8 = 3;
@@ -29,10 +31,10 @@ pub(crate) fn run(action: &KvAction, terminal: &Terminal) -> ExitCode {
         KvAction::Put { pick, id, value, ttl_ms } => put(pick, id, value.as_deref(), *ttl_ms),
         KvAction::Delete { pick, id } => delete(pick, id),
         KvAction::Scan { pick, start, end } => scan(pick, start, end.as_deref()),
-        KvAction::Stats { pick, json } => stats(pick, *json),
+        KvAction::Stats { pick, json } => Ok(stats(pick, *json, terminal)),
         KvAction::Backup { pick, file } => backup(pick, file),
         KvAction::Restore { pick, file } => restore(pick, file),
-        KvAction::Compact { pick } => compact(pick),
+        KvAction::Compact { pick } => Ok(compact(pick, terminal)),
     };
     done.unwrap_or_else(|message| terminal.fail(&message, 1))
 }
@@ -64,7 +66,7 @@ fn refusal(status: u16, body: &[u8]) -> String {
     match (status, said) {
         (_, Some(said)) => said,
         (400, None) => "the server cannot read that; does the namespace exist?".to_owned(),
-        (413, None) => "the value is longer than entities.max_value".to_owned(),
+        (413, None) => "the value is longer than kv.max_value".to_owned(),
         (503, None) => "the store has too much to do; try again".to_owned(),
         (507, None) => "there is no room left for it".to_owned(),
         (status, None) => format!("the server answers {status}; its error log says why"),
@@ -115,7 +117,7 @@ fn expect(status: u16, wanted: u16, body: &[u8]) -> Done {
 fn scan(pick: &KvPick, start: &str, end: Option<&str>) -> Done {
     let mut parameters = vec![("start", start)];
     parameters.extend(end.map(|end| ("end", end)));
-    let path = path(pick, "/entities/backup", &parameters);
+    let path = path(pick, kv::BACKUP_PATH, &parameters);
     let mut client = client(pick)?;
     let (status, mut incoming) = client.open("GET", &path, &[])?;
     if status != 200 {
@@ -138,62 +140,42 @@ fn rest_of(status: u16, mut incoming: Incoming<'_>) -> String {
     refusal(status, &body)
 }
 
-fn stats(pick: &KvPick, json: bool) -> Done {
-    let answer = client(pick)?.ask("GET", &path(pick, "/entities/stats", &[]), &[])?;
-    if answer.status != 200 {
-        return Err(refusal(answer.status, &answer.body));
-    }
-    if json {
-        return print(&answer.body);
-    }
-    let body: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
-    let mut page = String::new();
-    for namespace in body["namespaces"].as_array().into_iter().flatten() {
-        // Writing to a String does not fail.
-        let _ = told(&mut page, namespace);
-    }
-    print(page.as_bytes())
+fn stats(pick: &KvPick, json: bool, terminal: &Terminal) -> ExitCode {
+    let stats = kv::Stats { namespace: pick.namespace.clone() };
+    let arguments = AdminArguments { admin: pick.admin.clone(), json };
+    admin::run(&arguments, terminal, &stats, |page, reply| {
+        reply.namespaces.iter().try_for_each(|namespace| write_stats(page, namespace))
+    })
 }
 
-fn told(page: &mut String, namespace: &Value) -> std::fmt::Result {
-    let (count, text) = (
-        |name: &str| namespace[name].as_u64().unwrap_or(0),
-        |name: &str| namespace[name].as_str().unwrap_or_default(),
-    );
-    writeln!(page, "namespace {}: durability {}", text("namespace"), text("durability"))?;
+fn write_stats(page: &mut String, stats: &kv::NamespaceStats) -> std::fmt::Result {
+    writeln!(page, "namespace {}: durability {}", stats.namespace, stats.durability)?;
     writeln!(
         page,
         "  on disk    about {} records, {} files, {} KiB; {} KiB not yet in one",
-        count("records"),
-        count("files"),
-        count("file_bytes") / 1024,
-        count("buffered_bytes") / 1024
+        stats.records,
+        stats.files,
+        stats.file_bytes / 1024,
+        stats.buffered_bytes / 1024
     )?;
     writeln!(
         page,
         "  in memory  {} records, {} KiB",
-        count("cached_records"),
-        count("cached_bytes") / 1024
+        stats.cached_records,
+        stats.cached_bytes / 1024
     )?;
     writeln!(
         page,
         "  writes     {} in {} commits; {} waiting, {} refused",
-        count("writes"),
-        count("commits"),
-        count("writes_waiting"),
-        count("writes_refused")
+        stats.writes, stats.commits, stats.writes_waiting, stats.writes_refused
     )?;
     writeln!(
         page,
         "  reads      {} from disk; {} waiting, {} refused",
-        count("reads_from_disk"),
-        count("reads_waiting"),
-        count("reads_refused")
+        stats.reads_from_disk, stats.reads_waiting, stats.reads_refused
     )?;
-    for (word, list) in [("damaged", &namespace["damaged"]), ("found", &namespace["findings"])] {
-        for line in list.as_array().into_iter().flatten() {
-            writeln!(page, "  {word:<10} {}", line.as_str().unwrap_or_default())?;
-        }
+    for (word, lines) in [("damaged", &stats.damaged), ("found", &stats.findings)] {
+        lines.iter().try_for_each(|line| writeln!(page, "  {word:<10} {line}"))?;
     }
     Ok(())
 }
@@ -217,7 +199,7 @@ fn fetch(pick: &KvPick, file: &Path) -> Result<(), String> {
     let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
     let mut out = File::create(file).map_err(at)?;
     let mut client = client(pick)?;
-    let (status, mut incoming) = client.open("GET", &path(pick, "/entities/backup", &[]), &[])?;
+    let (status, mut incoming) = client.open("GET", &path(pick, kv::BACKUP_PATH, &[]), &[])?;
     if status != 200 {
         return Err(rest_of(status, incoming));
     }
@@ -280,7 +262,7 @@ impl Part {
 
     fn send(mut self, client: &mut AdminClient, pick: &KvPick) -> Result<(), String> {
         write_backup_record(&mut self.bytes, Err(self.records));
-        let path = path(pick, "/entities/restore", &[]);
+        let path = path(pick, kv::Restore::PATH, &[]);
         loop {
             let answer = client.ask("POST", &path, &self.bytes)?;
             match answer.status {
@@ -293,7 +275,8 @@ impl Part {
     }
 }
 
-fn compact(pick: &KvPick) -> Done {
-    let answer = client(pick)?.ask("POST", &path(pick, "/entities/compact", &[]), &[])?;
-    expect(answer.status, 200, &answer.body)
+fn compact(pick: &KvPick, terminal: &Terminal) -> ExitCode {
+    let compact = kv::Compact { namespace: pick.namespace.clone() };
+    let arguments = AdminArguments { admin: pick.admin.clone(), json: false };
+    admin::run(&arguments, terminal, &compact, |_, _| Ok(()))
 }

@@ -7,6 +7,7 @@
 // `println!` panics when its reader has gone; `terminal::say!` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout))]
 
+mod admin;
 mod admin_client;
 mod bench;
 mod cache;

@@ -3,9 +3,10 @@
 //! Its workers are found through the admin socket and looked at from outside, by the sampler of the
 //! PHP host; the library draws.
 
-use crate::admin_client::{ask, default_socket};
+use crate::admin_client::{call, default_socket};
 use crate::terminal::{Terminal, show};
 use clap::Args;
+use outboard_admin_api::status::Get;
 use outboard_lab::process_table::{Pid, ProcessTable};
 use outboard_lab::profile::folded::Folded;
 use outboard_lab::profile::{self, Sampling, flame};
@@ -54,9 +55,8 @@ pub(crate) fn run(arguments: &ProfileArguments, terminal: &Terminal) -> ExitCode
 
 fn take(arguments: &ProfileArguments) -> Result<(), String> {
     let socket = arguments.admin.clone().unwrap_or_else(default_socket);
-    let status = ask(&socket, "GET", "/status")?.body;
-    let gateway = status["pid"].as_u64().and_then(|pid| Pid::try_from(pid).ok());
-    let gateway = gateway.ok_or("the server does not tell its process id")?;
+    let status = call(&socket, &Get {}).map_err(|error| error.to_string())?;
+    let gateway = Pid::try_from(status.pid).map_err(|_| "the server reports no process id")?;
     let pids: Vec<Pid> = ProcessTable::snapshot().tree([gateway]).into_iter().collect();
     let sampling = Sampling { duration: arguments.duration, hz: arguments.hz };
     let words = |error: outboard_lab::error::Error| error.to_string();

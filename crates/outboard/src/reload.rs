@@ -1,38 +1,20 @@
 //! `outboard reload` and `outboard stop`.
 
-use crate::admin_client::{ask, default_socket};
+use crate::admin;
 use crate::cli::AdminArguments;
-use crate::terminal::{Terminal, say};
+use crate::terminal::Terminal;
+use outboard_admin_api::server::{Reload, Stop};
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
-    tell(arguments, terminal, "/reload", |body| format!("generation {} serves", body["generation"]))
+    admin::run(arguments, terminal, &Reload {}, |page, reloaded| {
+        writeln!(page, "generation {} serves", reloaded.generation)
+    })
 }
 
 pub(crate) fn stop(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
-    tell(arguments, terminal, "/stop", |_| "stopping: requests that have begun are finished".into())
-}
-
-fn tell(
-    arguments: &AdminArguments,
-    terminal: &Terminal,
-    path: &str,
-    say: impl FnOnce(&serde_json::Value) -> String,
-) -> ExitCode {
-    let socket = arguments.admin.clone().unwrap_or_else(default_socket);
-    match ask(&socket, "POST", path) {
-        Err(message) => terminal.fail(&message, 1),
-        Ok(answer) if arguments.json => {
-            say!("{}", answer.body);
-            ExitCode::from(u8::from(answer.status >= 300))
-        }
-        Ok(answer) if answer.status < 300 => {
-            say!("{}", say(&answer.body));
-            ExitCode::SUCCESS
-        }
-        Ok(answer) => {
-            let message = answer.body["error"].as_str().unwrap_or("it was refused").to_owned();
-            terminal.fail(&message, 1)
-        }
-    }
+    admin::run(arguments, terminal, &Stop {}, |page, _| {
+        writeln!(page, "stopping: requests in progress are finished")
+    })
 }

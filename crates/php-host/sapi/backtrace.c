@@ -33,6 +33,13 @@ static bool peek(void *to, const volatile void *from, size_t len)
 	return from && process_vm_readv(reading, &local, 1, &remote, 1, 0) == (ssize_t) len;
 }
 
+/*
+ * Where a member of a structure of the other process is. Its pointers are numbers here: what is read
+ * while it changes may be anything, and the address of a member of that would be undefined.
+ */
+#define MEMBER(structure, type, member) \
+	((const void *) ((uintptr_t) (structure) + offsetof(type, member)))
+
 static void put(const char *text, size_t len)
 {
 	outboard_rs_backtrace_write(text, len);
@@ -44,14 +51,14 @@ static void put_string(const zend_string *string)
 {
 	char text[TEXT_MAX];
 	size_t len;
-	if (!string || !peek(&len, &string->len, sizeof(len))) {
+	if (!string || !peek(&len, MEMBER(string, zend_string, len), sizeof(len))) {
 		PUT("?");
 		return;
 	}
 	if (len > sizeof(text)) {
 		len = sizeof(text);
 	}
-	if (peek(text, string->val, len)) {
+	if (peek(text, MEMBER(string, zend_string, val), len)) {
 		put(text, len);
 	}
 }
@@ -69,14 +76,14 @@ static bool put_place(const zend_execute_data *frame)
 	uint8_t type;
 	zend_string *file;
 	uint32_t line;
-	if (!frame->func || !peek(&type, &frame->func->type, sizeof(type))
+	if (!frame->func || !peek(&type, MEMBER(frame->func, zend_function, type), sizeof(type))
 		|| !ZEND_USER_CODE(type)
-		|| !peek(&file, &frame->func->op_array.filename, sizeof(file))) {
+		|| !peek(&file, MEMBER(frame->func, zend_op_array, filename), sizeof(file))) {
 		return false;
 	}
 	PUT(" ");
 	put_string(file);
-	if (frame->opline && peek(&line, &frame->opline->lineno, sizeof(line))) {
+	if (frame->opline && peek(&line, MEMBER(frame->opline, zend_op, lineno), sizeof(line))) {
 		PUT(":");
 		put_number(line);
 	}
@@ -88,7 +95,7 @@ static void put_function(const zend_execute_data *frame)
 	zend_string *name;
 	zend_class_entry *scope;
 	zend_string *class_name;
-	if (!peek(&name, &frame->func->common.function_name, sizeof(name))) {
+	if (!peek(&name, MEMBER(frame->func, zend_function, common.function_name), sizeof(name))) {
 		PUT("?");
 	} else if (!name) {
 		if (frame->prev_execute_data) {
@@ -97,8 +104,8 @@ static void put_function(const zend_execute_data *frame)
 			PUT("{main}");
 		}
 	} else {
-		if (peek(&scope, &frame->func->common.scope, sizeof(scope)) && scope
-			&& peek(&class_name, &scope->name, sizeof(class_name))) {
+		if (peek(&scope, MEMBER(frame->func, zend_function, common.scope), sizeof(scope)) && scope
+			&& peek(&class_name, MEMBER(scope, zend_class_entry, name), sizeof(class_name))) {
 			put_string(class_name);
 			PUT("::");
 		}

@@ -88,6 +88,7 @@ static PHP_MINIT_FUNCTION(outboard)
 	zend_register_functions(NULL, outboard_resident_functions, NULL, type);
 	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
 	zend_register_functions(NULL, outboard_kv_functions, NULL, type);
+	zend_register_functions(NULL, outboard_sanitizer_functions, NULL, type);
 	zend_class_entry in_use;
 	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
 	outboard_connection_in_use = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
@@ -183,6 +184,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	sapi_startup(&sapi);
 	/* sapi_startup forgets what was set before (SAPI.c). */
 	sapi.ini_entries = (char *) ini_entries;
+	outboard_sanitizer_prepare();
 	if (php_module_startup(&sapi, &outboard_module) == FAILURE) {
 		return false;
 	}
@@ -192,6 +194,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_time_limit_hook();
 	outboard_children_startup();
 	outboard_lasting_startup();
+	outboard_sanitizer_startup();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;
 	return true;

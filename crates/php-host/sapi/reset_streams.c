@@ -37,18 +37,57 @@ static zend_string *added_name(HashTable *present, HashTable *baseline)
 	return NULL;
 }
 
+/*
+ * A wrapper made of a class is a resource, which ends when the wrapper is unregistered
+ * (stream_wrapper_unregister in userspace.c). One of the boot's is to be registered again, and so has
+ * a reference of this file's.
+ */
+static void keep_alive(const php_stream_wrapper *wrapper)
+{
+	zval *entry;
+	ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
+		if (Z_RES_P(entry)->ptr == wrapper) {
+			Z_ADDREF_P(entry);
+			return;
+		}
+	} ZEND_HASH_FOREACH_END();
+}
+
+/* By PHP's own function, which ends the resource as well, unless that is disabled. */
+static void unregister_wrapper(zend_string *name)
+{
+	zval argument;
+	zval result;
+	ZVAL_STR(&argument, name);
+	outboard_call_if_there("stream_wrapper_unregister", &argument, &result);
+	if (Z_TYPE(result) != IS_TRUE) {
+		php_unregister_url_stream_wrapper_volatile(name);
+	}
+	zval_ptr_dtor(&result);
+}
+
+static void note_wrappers(void)
+{
+	php_stream_wrapper *wrapper;
+	copy_names(&baseline_wrappers, php_stream_get_url_stream_wrappers_hash());
+	ZEND_HASH_FOREACH_PTR(&baseline_wrappers, wrapper) {
+		keep_alive(wrapper);
+	} ZEND_HASH_FOREACH_END();
+}
+
 static void reset_wrappers(void)
 {
 	zend_string *name;
 	php_stream_wrapper *wrapper;
 	while (FG(stream_wrappers) && (name = added_name(FG(stream_wrappers), &baseline_wrappers))) {
-		php_unregister_url_stream_wrapper_volatile(name);
+		unregister_wrapper(name);
 		zend_string_release(name);
 	}
 	ZEND_HASH_FOREACH_STR_KEY_PTR(&baseline_wrappers, name, wrapper) {
 		if (FG(stream_wrappers) && !zend_hash_exists(FG(stream_wrappers), name)) {
 			zend_string *copy = zend_string_init(ZSTR_VAL(name), ZSTR_LEN(name), false);
 			php_register_url_stream_wrapper_volatile(copy, wrapper);
+			keep_alive(wrapper);
 			zend_string_release(copy);
 		}
 	} ZEND_HASH_FOREACH_END();
@@ -113,7 +152,7 @@ static void reset_context(void)
 
 void outboard_note_streams(void)
 {
-	copy_names(&baseline_wrappers, php_stream_get_url_stream_wrappers_hash());
+	note_wrappers();
 	copy_names(&baseline_filters, php_get_stream_filters_hash());
 	copy_names(&baseline_filter_classes, BG(user_filter_map));
 	note_context();

@@ -101,6 +101,11 @@ void outboard_kv_hook(void);
 extern zend_class_entry *outboard_connection_in_use;
 void outboard_waiting_startup(void);
 
+/* sanitizer.c */
+extern const zend_function_entry outboard_sanitizer_functions[];
+void outboard_sanitizer_prepare(void);
+void outboard_sanitizer_startup(void);
+
 /* backtrace.c */
 void outboard_backtrace_hook(void);
 

@@ -69,6 +69,11 @@ fn is_running(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
 #[track_caller]
 fn comes(what: impl Fn() -> bool) {
     let began = Instant::now();
@@ -219,11 +224,14 @@ fn what_a_worker_waits_for_dies_with_a_killed_zygote() {
     for (code, many) in [(FORKING, 2), (waiting, 1), (opened, 1)] {
         let folder = Folder::new();
         let (host, _worker, started) = stuck(&folder, Mode::Classic, code, many);
-        rustix::process::kill_process(
-            rustix::process::Pid::from_raw(host.pid() as i32).unwrap(),
-            rustix::process::Signal::KILL,
-        )
-        .unwrap();
+        let Event::Started { php_version, .. } = &host.started else { panic!("it has started") };
+        if code == opened && !php_version.starts_with("8.2.") {
+            // Later versions start it by posix_spawn(3), which calls nothing of this program in the
+            // child: while the zygote lives it is the zygote's, but this end it outlives.
+            kill(started[0]);
+            continue;
+        }
+        kill(host.pid() as i32);
         comes(|| !started.iter().any(|pid| is_running(*pid)));
     }
 }

@@ -333,10 +333,10 @@ fn recursion_goes_as_deep_as_in_a_script_per_request() {
             concurrency,
             &format!(
                 "{DEEP} ini_set('memory_limit', '512M'); {}",
-                serve("return (string) deep(12000);")
+                serve("return (string) deep(8000);")
             ),
         );
-        assert_eq!(app.get("a"), "12000");
+        assert_eq!(app.get("a"), "8000");
     }
 }
 

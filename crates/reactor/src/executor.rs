@@ -1,7 +1,9 @@
 //! The tasks of the loop and the queue of those that want to be polled.
 //!
-//! Called by [`crate::reactor`]. Invariant: a task is in the queue at most once.
+//! Called by [`crate::reactor`]. Invariants: a task is in one of both queues at most once; those that
+//! have spent their budget wait apart, so that they never stand before one that has news.
 
+use crate::budget::with_budget;
 use slab::Slab;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -37,10 +39,21 @@ struct Task {
     deadline_ms: u64,
 }
 
+/// The two queues.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Queue {
+    /// Of tasks with news.
+    Ready,
+    /// Of tasks that have spent their budget.
+    Later,
+}
+
 /// The task table.
 pub(crate) struct Executor {
     tasks: Slab<Task>,
     ready: VecDeque<TaskId>,
+    /// Tasks that go on without news, once others had their turn.
+    later: VecDeque<TaskId>,
     next_generation: u32,
     remote: Arc<RemoteQueue>,
 }
@@ -95,7 +108,8 @@ pub fn current_task() -> TaskId {
 
 impl Executor {
     pub(crate) fn new(remote: Arc<RemoteQueue>) -> Self {
-        Self { tasks: Slab::new(), ready: VecDeque::new(), next_generation: 0, remote }
+        let (ready, later) = (VecDeque::new(), VecDeque::new());
+        Self { tasks: Slab::new(), ready, later, next_generation: 0, remote }
     }
 
     pub(crate) fn spawn(&mut self, future: BoxedFuture, is_contained: bool) {
@@ -122,6 +136,16 @@ impl Executor {
         {
             task.queued = true;
             self.ready.push_back(id);
+        }
+    }
+
+    /// Has a task polled again once others had their turn.
+    pub(crate) fn wake_later(&mut self, id: TaskId) {
+        if let Some(task) = self.task(id)
+            && !task.queued
+        {
+            task.queued = true;
+            self.later.push_back(id);
         }
     }
 
@@ -164,9 +188,18 @@ impl Executor {
         self.ready.len()
     }
 
+    /// Whether any task wants to be polled, now or later.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.later.is_empty()
+    }
+
+    pub(crate) fn later_count(&self) -> usize {
+        self.later.len()
+    }
+
     /// Takes the next task that wants to be polled out of the table.
-    pub(crate) fn start_poll(&mut self) -> Option<(TaskId, Lent)> {
-        while let Some(id) = self.ready.pop_front() {
+    pub(crate) fn start_poll(&mut self, queue: Queue) -> Option<(TaskId, Lent)> {
+        while let Some(id) = self.queue(queue).pop_front() {
             if let Some(task) = self.task(id)
                 && let Some(lent) = task.future.take()
             {
@@ -175,6 +208,13 @@ impl Executor {
             }
         }
         None
+    }
+
+    fn queue(&mut self, queue: Queue) -> &mut VecDeque<TaskId> {
+        match queue {
+            Queue::Ready => &mut self.ready,
+            Queue::Later => &mut self.later,
+        }
     }
 
     pub(crate) fn finish_poll(&mut self, id: TaskId, pending: Option<Lent>) {
@@ -214,10 +254,10 @@ pub fn contain<T>(act: impl FnOnce() -> T) -> Result<T, Panicked> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panicked;
 
-/// Runs `poll` with `id` as the current task.
+/// Runs `poll` with `id` as the current task, which has its budget.
 pub(crate) fn as_current<T>(id: TaskId, poll: impl FnOnce() -> T) -> T {
     let _outer = Outer(CURRENT.replace(Some(id)));
-    poll()
+    with_budget(poll)
 }
 
 /// Puts the outer task back, however the inner one ends.

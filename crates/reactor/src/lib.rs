@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod blocking;
+mod budget;
 mod event;
 mod executor;
 mod reactor;
@@ -22,9 +23,12 @@ mod stream;
 mod timer;
 
 pub use blocking::blocking;
+pub use budget::{is_spent, spend, without_budget};
 pub use event::Event;
 pub use executor::{Panicked, TaskId, contain, current_task};
-pub use reactor::{MemorySource, now_ms, run, spawn, wake, wake_all, watch_memory, yield_now};
+pub use reactor::{
+    MemorySource, now_ms, run, share_turn, spawn, wake, wake_all, watch_memory, yield_now,
+};
 pub use signal::{Signals, signals};
 pub use source::{Interest, Source};
 pub use stream::{Accepted, Listener, Peer, Stream};

@@ -3,8 +3,9 @@
 //! Called through [`run`] by whoever owns the thread. Invariant: no borrow of the loop's state is
 //! held while a task or a memory source runs, so both may call anything of this crate.
 
+use crate::budget;
 use crate::executor::{
-    Executor, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
+    Executor, Queue, RemoteQueue, TaskId, as_current, contain, current_task, is_contained,
 };
 use crate::source::{Sources, Token};
 use crate::timer::Timers;
@@ -17,12 +18,15 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 const EVENTS_A_TURN: usize = 512;
 /// How often deadlines of tasks are looked at: they are time-outs of seconds.
 const SWEEP_MS: u64 = 20;
 /// How often tasks and the memory source may give each other work before the sockets' turn.
 const ROUNDS_A_TURN: usize = 4;
+/// What all tasks that have spent their budget may take of a turn; one of them always goes on.
+const LATER_A_TURN: Duration = Duration::from_millis(1);
 const DOORBELL: u64 = u64::MAX;
 
 /// The state of one loop.
@@ -94,10 +98,20 @@ pub async fn yield_now() {
         if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
-        wake(current_task());
+        let task = current_task();
+        with(|reactor| reactor.executor.borrow_mut().wake_later(task));
         Poll::Pending
     })
     .await;
+}
+
+/// Counts work that takes about as long as moving so many bytes would, and lets others go on when
+/// the task has had its share of the turn.
+pub async fn share_turn(bytes: usize) {
+    budget::spend(bytes);
+    if budget::is_spent() {
+        yield_now().await;
+    }
 }
 
 /// Has every task polled again in this turn: something changed that all look at.
@@ -161,8 +175,11 @@ impl Reactor {
         let mut next_sweep_ms = 0;
         loop {
             let mut made_work = true;
-            for _ in 0..ROUNDS_A_TURN {
+            for round in 0..ROUNDS_A_TURN {
                 self.poll_ready();
+                if round == 0 {
+                    self.poll_later();
+                }
                 if let Some(result) = done() {
                     return Ok(result);
                 }
@@ -191,25 +208,44 @@ impl Reactor {
     fn poll_ready(&self) {
         let count = self.executor.borrow().ready_count();
         for _ in 0..count {
-            let Some((id, mut lent)) = self.executor.borrow_mut().start_poll() else { return };
-            let mut context = Context::from_waker(&lent.waker);
-            let is_contained = lent.is_contained;
-            let mut poll = || as_current(id, || lent.future.as_mut().poll(&mut context));
-            let poll = match is_contained {
-                true => contain(poll).unwrap_or(Poll::Ready(())),
-                false => poll(),
-            };
-            match poll {
-                Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(lent)),
-                Poll::Ready(()) => {
-                    // Dropped before the table is borrowed: its destructors may call the loop.
-                    let end = || as_current(id, || drop(lent));
-                    match is_contained {
-                        true => drop(contain(end)),
-                        false => end(),
-                    }
-                    self.executor.borrow_mut().finish_poll(id, None);
+            self.poll_next(Queue::Ready);
+        }
+    }
+
+    /// Polls tasks that have spent their budget before, until they have had their part of the turn.
+    fn poll_later(&self) {
+        let count = self.executor.borrow().later_count();
+        if count == 0 {
+            return;
+        }
+        let started = Instant::now();
+        for _ in 0..count {
+            self.poll_next(Queue::Later);
+            if started.elapsed() >= LATER_A_TURN {
+                return;
+            }
+        }
+    }
+
+    fn poll_next(&self, queue: Queue) {
+        let Some((id, mut lent)) = self.executor.borrow_mut().start_poll(queue) else { return };
+        let mut context = Context::from_waker(&lent.waker);
+        let is_contained = lent.is_contained;
+        let mut poll = || as_current(id, || lent.future.as_mut().poll(&mut context));
+        let poll = match is_contained {
+            true => contain(poll).unwrap_or(Poll::Ready(())),
+            false => poll(),
+        };
+        match poll {
+            Poll::Pending => self.executor.borrow_mut().finish_poll(id, Some(lent)),
+            Poll::Ready(()) => {
+                // Dropped before the table is borrowed: its destructors may call the loop.
+                let end = || as_current(id, || drop(lent));
+                match is_contained {
+                    true => drop(contain(end)),
+                    false => end(),
                 }
+                self.executor.borrow_mut().finish_poll(id, None);
             }
         }
     }
@@ -228,7 +264,7 @@ impl Reactor {
         made_work: bool,
         next_sweep_ms: u64,
     ) -> io::Result<()> {
-        let busy = made_work || self.executor.borrow().ready_count() > 0;
+        let busy = made_work || self.executor.borrow().has_ready();
         let most_ms = match busy {
             true => 0,
             false => self.with_memory(|memory| memory.prepare_sleep()).unwrap_or(u64::MAX),

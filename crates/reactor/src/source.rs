@@ -5,6 +5,7 @@
 //! one runs) is masked when it comes and unmasked when somebody waits for it again, so the usual
 //! request costs no `epoll_ctl(2)` at all. Invariant: one task waits on a source at a time.
 
+use crate::budget;
 use crate::executor::{TaskId, current_task};
 use crate::reactor::with;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -234,6 +235,11 @@ impl Source {
             let mut sources = reactor.sources.borrow_mut();
             let Some(state) = sources.state(self.token) else { return Poll::Ready(()) };
             if state.known.intersects(wanted) {
+                // Whoever waits for the peer's end alone does not work through what it sends.
+                if wanted.intersects(READ | WRITE) && budget::is_spent() {
+                    reactor.executor.borrow_mut().wake_later(current_task());
+                    return Poll::Pending;
+                }
                 return Poll::Ready(());
             }
             state.waiting = Some((current_task(), wanted));

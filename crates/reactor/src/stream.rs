@@ -1,8 +1,11 @@
 //! TCP and Unix stream sockets of the loop.
 //!
 //! Called by the gateway's listeners and connections. Reads append to the caller's buffer, writes
-//! are tried at once and wait only when the socket is full.
+//! are tried at once and wait only when the socket is full. Invariant: a task that has spent its
+//! budget finds every stream blocked until its next turn.
 
+use crate::budget;
+use crate::reactor::share_turn;
 use crate::source::{Interest, Source};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,6 +33,9 @@ pub struct Accepted {
     pub peer: Peer,
 }
 
+/// What a connection takes: its task, its place in epoll, its end.
+const CONNECTION_BYTES: usize = 16 * 1024;
+
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
@@ -46,12 +52,13 @@ impl Listener {
         Ok(Self { source: Source::new(socket, Interest::Read)? })
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection; of many that wait, a few are accepted a turn.
     ///
     /// # Errors
     /// What `accept4(2)` reports, `EMFILE` for one; errors of the connection itself (it went
     /// before it was accepted) are passed over.
     pub async fn accept(&self) -> io::Result<Accepted> {
+        share_turn(CONNECTION_BYTES).await;
         loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match net::acceptfrom_with(&self.source, flags) {
@@ -140,10 +147,14 @@ impl Stream {
     /// # Errors
     /// What `read(2)` reports.
     pub fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
+        if budget::is_spent() {
+            return Ok(None);
+        }
         let room = buffer.capacity() - buffer.len();
         loop {
             match rustix::io::read(&self.source, rustix::buffer::spare_capacity(buffer)) {
                 Ok(count) => {
+                    budget::spend(count);
                     if count < room {
                         self.source.clear_readable();
                     }
@@ -180,6 +191,9 @@ impl Stream {
     /// # Errors
     /// What `writev(2)` reports.
     pub fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        if budget::is_spent() {
+            return Ok(None);
+        }
         loop {
             let written = match slices {
                 [one] => net::send(&self.source, one, net::SendFlags::NOSIGNAL),
@@ -191,7 +205,10 @@ impl Stream {
                 ),
             };
             match written {
-                Ok(count) => return Ok(Some(count)),
+                Ok(count) => {
+                    budget::spend(count);
+                    return Ok(Some(count));
+                }
                 Err(Errno::AGAIN) => {
                     self.source.clear_writable();
                     return Ok(None);
@@ -213,9 +230,16 @@ impl Stream {
         offset: &mut u64,
         len: usize,
     ) -> io::Result<Option<usize>> {
+        if budget::is_spent() {
+            return Ok(None);
+        }
         loop {
+            let len = len.min(budget::left());
             match rustix::fs::sendfile(&self.source, file, Some(offset), len) {
-                Ok(count) => return Ok(Some(count)),
+                Ok(count) => {
+                    budget::spend(count);
+                    return Ok(Some(count));
+                }
                 Err(Errno::AGAIN) => {
                     self.source.clear_writable();
                     return Ok(None);

@@ -19,7 +19,9 @@ use crate::spsc::{Consumer, Corrupt, Cursors, Producer, Sleep, Wake};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::waits::WaitCounter;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+#[cfg(not(miri))]
+use rustix::mm::munmap;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -85,7 +87,7 @@ const _: () = {
     assert!(std::mem::offset_of!(Header, requests) == 128);
 };
 
-/// The mapping, shared by the handles into it and unmapped with the last of them.
+/// The mapping, or under Miri, which knows no shared memory, so much of the heap; shared by the handles into it and unmapped with the last of them.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -108,6 +110,19 @@ impl Mapping {
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, capacities })
+    }
+
+    /// Zeroed memory that both ends of a test use.
+    #[cfg(miri)]
+    fn on_heap(capacities: Capacities) -> Self {
+        // SAFETY: the layout is not empty.
+        let start = unsafe { std::alloc::alloc_zeroed(Self::layout(capacities)) };
+        Self { start: NonNull::new(start).expect("Miri has memory"), capacities }
+    }
+
+    #[cfg(miri)]
+    fn layout(capacities: Capacities) -> std::alloc::Layout {
+        std::alloc::Layout::from_size_align(capacities.total_bytes(), 4096).expect("a small size")
     }
 
     /// Whatever this process forks does not have the memory.
@@ -149,6 +164,13 @@ impl Mapping {
 }
 
 impl Drop for Mapping {
+    #[cfg(miri)]
+    fn drop(&mut self) {
+        // SAFETY: what `on_heap` allocated, and the last handle into it is gone.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.capacities)) };
+    }
+
+    #[cfg(not(miri))]
     fn drop(&mut self) {
         // SAFETY: exactly the range that `new` mapped, and the last handle into it is gone. It
         // fails only for arguments that `mmap` would not have returned.
@@ -193,14 +215,20 @@ impl GatewayChannel {
         let memory = memfd_create("outboard-ring", flags)?;
         ftruncate(&memory, capacities.total_bytes() as u64)?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let mapping = Rc::new(Mapping::new(memory.as_fd(), capacities)?);
+        let mapping = Mapping::new(memory.as_fd(), capacities)?;
+        Ok((Self::over(Rc::new(mapping), epoch), memory))
+    }
+
+    /// Describes fresh memory, for a worker with this epoch.
+    fn over(mapping: Rc<Mapping>, epoch: u32) -> Self {
+        let capacities = mapping.capacities;
         let header = mapping.header();
         header.version.store(VERSION, Ordering::Relaxed);
         header.request_bytes.store(capacities.request_bytes, Ordering::Relaxed);
         header.response_bytes.store(capacities.response_bytes, Ordering::Relaxed);
         header.epoch.store(epoch, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        let channel = Self {
+        Self {
             requests: Producer::new(
                 RingCursors::Requests(mapping.clone()),
                 mapping.requests(),
@@ -212,8 +240,7 @@ impl GatewayChannel {
                 capacities.response_bytes as usize,
             ),
             mapping,
-        };
-        Ok((channel, memory))
+        }
     }
 
     /// Appends a frame; `Ok(false)` when the worker must first make room.
@@ -363,9 +390,15 @@ impl WorkerChannel {
         if !sound {
             return Err(mismatch());
         }
-        let mapping = Rc::new(Mapping::new(memory.as_fd(), capacities)?);
+        let mapping = Mapping::new(memory.as_fd(), capacities)?;
         mapping.keep_from_forks()?;
-        Ok(Self {
+        Ok(Self::over(Rc::new(mapping)))
+    }
+
+    /// Takes memory that the gateway has described.
+    fn over(mapping: Rc<Mapping>) -> Self {
+        let capacities = mapping.capacities;
+        Self {
             requests: Consumer::new(
                 RingCursors::Requests(mapping.clone()),
                 mapping.requests(),
@@ -377,7 +410,7 @@ impl WorkerChannel {
                 capacities.response_bytes as usize,
             ),
             mapping,
-        })
+        }
     }
 
     /// The number of this worker's life; a successor in the same place has another.

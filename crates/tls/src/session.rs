@@ -5,7 +5,7 @@
 //! 6.1); after an error nothing is sent but the alert; between two requests a session keeps no buffers.
 
 use crate::server::ServerSettings;
-use outboard_reactor::Stream;
+use outboard_reactor::{Stream, without_budget};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConnection};
 use std::io::{self, BufRead, IoSlice, Write};
@@ -115,10 +115,12 @@ impl Session {
     /// Ends a session in which nothing can be believed any more: the alert that says why is the last
     /// that is sent, and no `close_notify` follows it (RFC 8446 6.2).
     fn fail(&mut self, error: rustls::Error) -> io::Error {
-        let _ = self.poll_flush();
-        // What is left unread when the socket is closed would destroy the alert on its way.
-        let mut unread = Vec::with_capacity(READ_BYTES);
-        let _ = self.stream.try_read(&mut unread);
+        without_budget(|| {
+            let _ = self.poll_flush();
+            // What is left unread when the socket is closed would destroy the alert on its way.
+            let mut unread = Vec::with_capacity(READ_BYTES);
+            let _ = self.stream.try_read(&mut unread);
+        });
         self.has_failed = true;
         io::Error::new(io::ErrorKind::InvalidData, error)
     }
@@ -187,7 +189,8 @@ impl Session {
         if !self.has_failed {
             self.session.send_close_notify();
         }
-        let _ = self.poll_flush();
+        // There is no later turn for it.
+        let _ = without_budget(|| self.poll_flush());
     }
 
     /// Has the session end without a word, so that the peer knows that something is missing.

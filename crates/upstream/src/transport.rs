@@ -3,7 +3,7 @@
 //! Owned by one connection. Everything polls the socket for the current task of the loop.
 
 use crate::sockets::Socket;
-use outboard_reactor::Stream;
+use outboard_reactor::{Stream, without_budget};
 use outboard_tls::Session;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -119,6 +119,10 @@ impl Transport {
     /// Whether an idle connection can take a request: the peer has neither closed it nor sent
     /// anything that nobody asked for.
     pub(crate) fn is_quiet(&mut self) -> bool {
+        without_budget(|| self.has_no_news())
+    }
+
+    fn has_no_news(&mut self) -> bool {
         let stream = match &mut self.bytes {
             Bytes::Plain(stream) => stream,
             Bytes::Tls(tls) => tls.stream(),

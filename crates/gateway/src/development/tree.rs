@@ -272,33 +272,50 @@ impl Told {
         Ok(())
     }
 
+    /// Each kind of change once, so that what a flood of events costs is little more than to read them.
     fn look(&mut self, scope: &Scope) -> Vec<Change> {
         let (seen, lost) = self.read();
-        let mut changes = Vec::new();
+        let mut changes: Vec<Change> = Vec::new();
         if lost {
             // What was told is not all: everything may have changed.
             scope.folders.iter().for_each(|folder| drop(self.add(folder, scope)));
             changes.extend([Change::Configuration, Change::Page]);
         }
-        for (folder, name, flags) in seen {
+        // A file that is made is reported again when it is closed, and then need not be looked at.
+        let (made, others): (Vec<_>, Vec<_>) =
+            seen.into_iter().partition(|(_, _, flags)| flags.contains(ReadFlags::CREATE));
+        for (folder, name, flags) in others.into_iter().chain(made) {
+            if flags.contains(ReadFlags::IGNORED) {
+                self.folders.remove(&folder);
+                continue;
+            }
             let Some(path) = self.folders.get(&folder).map(|folder| folder.join(&name)) else {
                 continue;
             };
             let is_of_folders = |path: &Path| scope.folders.iter().any(|one| path.starts_with(one));
             if !flags.contains(ReadFlags::ISDIR) {
-                // A file that is made is told again when it is closed; a link is not.
+                let Some(change) = scope.meaning(&path) else { continue };
+                let counts = path == scope.configuration || is_of_folders(&path);
+                if !counts || changes.contains(&change) {
+                    continue;
+                }
+                // A link is not closed.
                 let is_half = flags.contains(ReadFlags::CREATE)
                     && path.symlink_metadata().is_ok_and(|found| found.is_file());
-                let counts = path == scope.configuration || is_of_folders(&path);
-                changes.extend(scope.meaning(&path).filter(|_| counts && !is_half));
+                if !is_half {
+                    changes.push(change);
+                }
             } else if scope.looks_into(path.file_name().unwrap_or_default()) && is_of_folders(&path)
             {
-                if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+                let is_new = flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
+                if is_new && self.folders.len() < FOLDERS_MAX {
                     // Without a watch it is the same as with fewer files: a reload finds them.
                     let _ = self.add(&path, scope);
                 }
                 // What was in it before it was watched.
-                changes.push(Change::Code);
+                if !changes.contains(&Change::Code) {
+                    changes.push(Change::Code);
+                }
             }
         }
         changes

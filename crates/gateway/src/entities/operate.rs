@@ -1,18 +1,19 @@
-//! The store's part of the admin socket: `/v0/…` as over HTTP, and `/entities/…` for whoever looks
-//! after it.
+//! The key-value store's part of the admin API: records, statistics, backup, restore, compaction.
 //!
-//! `GET /entities/stats`, `GET /entities/backup` of all or of `start=` to before `end=`, `POST /entities/restore` with a part of a backup,
-//! `POST /entities/compact`; `namespace=` picks one.
+//! Called by [`crate::admin`]. Invariant: a restore writes either all of a part or replies with an
+//! error.
 
 use super::call::Query;
 use super::record::Stream;
 use super::{Entities, OWN_PREFIX, reason};
+use crate::admin::{self, Refusal};
 use crate::answer::{Asked, Sent};
 use crate::client::Forwarded;
 use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
+use crate::gateway::Gateway;
 use crate::receive;
 use crate::turn::Turn;
+use outboard_admin_api::{Endpoint, kv};
 use outboard_config::Limits;
 use outboard_entity_store::{
     Change, Condition, Durability, Namespace, Scan, Write, read_backup, write_backup_head,
@@ -20,8 +21,8 @@ use outboard_entity_store::{
 };
 use outboard_http1::Method;
 use outboard_log::Wall;
-use serde_json::{Value, json};
 use std::ops::Bound;
+use std::rc::Rc;
 
 /// Longest part of a backup that a restore sends at once.
 const PART_MAX_BYTES: u64 = 80 << 20;
@@ -29,99 +30,120 @@ const PART_MAX_BYTES: u64 = 80 << 20;
 /// Records that a restore has committed together, fewer than may wait.
 const TOGETHER: usize = 256;
 
-/// Answers a request to the admin socket if it is for the store.
+/// Answers a request to the admin socket if it is one of these: records as over HTTP, a backup, or a
+/// restore, which has a body.
 pub(crate) async fn operate(
     connection: &mut Connection,
     asked: Asked,
     path: &[u8],
 ) -> Option<Sent> {
-    let is_own = |prefix: &str| {
-        path.strip_prefix(prefix.as_bytes())
-            .filter(|rest| rest.starts_with(b"/"))
-            .map(<[u8]>::to_vec)
-    };
-    let (below, verb) = (is_own(OWN_PREFIX), is_own("/entities"));
-    if below.is_none() && verb.is_none() {
+    let below = path.strip_prefix(OWN_PREFIX.as_bytes()).filter(|rest| rest.starts_with(b"/"));
+    let below = below.map(<[u8]>::to_vec);
+    let is_backup = asked.method == Method::Get && path == kv::BACKUP_PATH.as_bytes();
+    let is_restore = asked.method == Method::Post && path == kv::Restore::PATH.as_bytes();
+    if below.is_none() && !is_backup && !is_restore {
         return None;
     }
+    let gateway = connection.gateway.clone();
     let turn = Turn {
         asked,
         forwarded: Forwarded::default(),
-        request_id: connection.gateway.next_request_id(),
+        request_id: gateway.next_request_id(),
         started: Wall::now(),
     };
-    let Some(entities) = connection.gateway.generation().entities.clone() else {
-        let why = "this server has no entity store; see [kv] in its configuration";
-        return Some(tell(connection, asked, 409, &json!({ "error": why })).await);
+    let entities = match store(&gateway) {
+        Ok(entities) => entities,
+        Err(refusal) => return Some(refuse(connection, asked, refusal).await),
     };
     if let Some(below) = below {
         return Some(super::answer(connection, &turn, &entities, &below).await.sent);
     }
     let buffers = connection.buffers();
     let query = Query::read(buffers.head.query(&buffers.input).unwrap_or_default());
-    let Ok(query) = query else {
-        let why = "the query cannot be read";
-        return Some(tell(connection, asked, 400, &json!({ "error": why })).await);
-    };
-    let Query { namespace: named, start, end, .. } = query;
-    let Some(namespace) = entities.namespace(named.as_deref().unwrap_or("default")).cloned() else {
-        let why = "there is no such namespace";
-        return Some(tell(connection, asked, 404, &json!({ "error": why })).await);
-    };
-    let (status, body) = match (asked.method, verb.as_deref().unwrap_or_default()) {
-        (Method::Get, b"/stats") => (200, stats(&entities, named.as_deref())),
-        (Method::Get, b"/backup") => {
-            let start = start.map_or(Bound::Unbounded, Bound::Included);
-            let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-            return Some(backup(connection, &turn, namespace.scan(start, end)).await);
-        }
-        (Method::Post, b"/restore") => restore(connection, &entities.limits, &namespace).await,
-        (Method::Post, b"/compact") => match namespace.compact().await {
-            Ok(()) => (200, json!({ "compacted": namespace.name() })),
-            Err(error) => (500, json!({ "error": error.to_string() })),
-        },
-        _ => (404, json!({ "error": "no such admin resource" })),
-    };
-    Some(tell(connection, asked, status, &body).await)
-}
-
-async fn tell(connection: &mut Connection, asked: Asked, status: u16, body: &Value) -> Sent {
-    let mut headers = HeaderBlock::default();
-    headers.add(b"Content-Type", b"application/json").expect("a constant header");
-    connection.respond(asked, status, &headers, format!("{body}\n").as_bytes()).await
-}
-
-fn stats(entities: &Entities, named: Option<&str>) -> Value {
-    let namespaces = entities.namespaces().iter();
-    let picked = namespaces.filter(|namespace| named.is_none_or(|name| name == namespace.name()));
-    let each = picked.map(|namespace| {
-        let stats = namespace.stats();
-        json!({
-            "namespace": namespace.name(),
-            "durability": match namespace.durability() {
-                Some(Durability::Always) => "always".to_owned(),
-                Some(Durability::Interval(every_ms)) => format!("interval of {every_ms} ms"),
-                Some(Durability::Memory) => "memory".to_owned(),
-                None => "that of Redis".to_owned(),
-            },
-            "records": stats.records,
-            "files": stats.files,
-            "file_bytes": stats.file_bytes,
-            "buffered_bytes": stats.buffered_bytes,
-            "cached_records": stats.cached_records,
-            "cached_bytes": stats.cached_bytes,
-            "writes": stats.writes,
-            "commits": stats.commits,
-            "writes_refused": stats.writes_refused,
-            "writes_waiting": stats.writes_waiting,
-            "reads_from_disk": stats.reads_from_disk,
-            "reads_refused": stats.reads_refused,
-            "reads_waiting": stats.reads_waiting,
-            "damaged": stats.damaged,
-            "findings": stats.findings,
-        })
+    let query = query.map_err(|_| Refusal::new(400, "the query cannot be read"));
+    let found = query.and_then(|query| {
+        let namespace = namespace(&entities, query.namespace.as_deref())?;
+        Ok((query, namespace))
     });
-    json!({ "namespaces": each.collect::<Vec<_>>() })
+    let (Query { start, end, .. }, namespace) = match found {
+        Ok(found) => found,
+        Err(refusal) => return Some(refuse(connection, asked, refusal).await),
+    };
+    if is_backup {
+        let start = start.map_or(Bound::Unbounded, Bound::Included);
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        return Some(backup(connection, &turn, namespace.scan(start, end)).await);
+    }
+    let restored = restore(connection, &entities.limits, &namespace).await;
+    let (status, kind, body) = admin::rendered(restored);
+    Some(admin::send(connection, asked, status, kind, &body).await)
+}
+
+async fn refuse(connection: &mut Connection, asked: Asked, refusal: Refusal) -> Sent {
+    let (status, kind, body) = admin::rendered::<()>(Err(refusal));
+    admin::send(connection, asked, status, kind, &body).await
+}
+
+/// A namespace of the store, `default` if none is named.
+fn namespace(entities: &Entities, name: Option<&str>) -> Result<Rc<Namespace>, Refusal> {
+    let found = entities.namespace(name.unwrap_or("default")).cloned();
+    found.ok_or_else(|| Refusal::new(404, "there is no such namespace"))
+}
+
+fn store(gateway: &Gateway) -> Result<Rc<Entities>, Refusal> {
+    let without = "this server has no key-value store; see [kv] in its configuration";
+    gateway.generation().entities.clone().ok_or_else(|| Refusal::new(409, without))
+}
+
+pub(crate) fn stats(gateway: &Gateway, stats: &kv::Stats) -> Result<kv::Namespaces, Refusal> {
+    let entities = store(gateway)?;
+    if let Some(name) = &stats.namespace {
+        namespace(&entities, Some(name))?;
+    }
+    let all = entities.namespaces().iter();
+    let selected =
+        all.filter(|one| stats.namespace.as_deref().is_none_or(|name| name == one.name()));
+    Ok(kv::Namespaces { namespaces: selected.map(|one| stats_of(one)).collect() })
+}
+
+fn stats_of(namespace: &Namespace) -> kv::NamespaceStats {
+    let durability = match namespace.durability() {
+        Some(Durability::Always) => "always".to_owned(),
+        Some(Durability::Interval(every_ms)) => format!("interval of {every_ms} ms"),
+        Some(Durability::Memory) => "memory".to_owned(),
+        None => "that of Redis".to_owned(),
+    };
+    let stats = namespace.stats();
+    kv::NamespaceStats {
+        namespace: namespace.name().to_owned(),
+        durability,
+        records: stats.records,
+        files: stats.files,
+        file_bytes: stats.file_bytes,
+        buffered_bytes: stats.buffered_bytes,
+        cached_records: stats.cached_records,
+        cached_bytes: stats.cached_bytes,
+        writes: stats.writes,
+        commits: stats.commits,
+        writes_refused: stats.writes_refused,
+        writes_waiting: stats.writes_waiting,
+        reads_from_disk: stats.reads_from_disk,
+        reads_refused: stats.reads_refused,
+        reads_waiting: stats.reads_waiting,
+        damaged: stats.damaged,
+        findings: stats.findings,
+    }
+}
+
+pub(crate) async fn compact(
+    gateway: &Gateway,
+    compact: &kv::Compact,
+) -> Result<kv::Compacted, Refusal> {
+    let namespace = namespace(&*store(gateway)?, compact.namespace.as_deref())?;
+    match namespace.compact().await {
+        Ok(()) => Ok(kv::Compacted { compacted: namespace.name().to_owned() }),
+        Err(error) => Err(Refusal::new(500, error.to_string())),
+    }
 }
 
 async fn backup(connection: &mut Connection, turn: &Turn, mut scan: Scan) -> Sent {
@@ -155,19 +177,19 @@ async fn restore(
     connection: &mut Connection,
     limits: &Limits,
     namespace: &Namespace,
-) -> (u16, Value) {
+) -> Result<kv::Restored, Refusal> {
     let limits =
         Limits { body_bytes: PART_MAX_BYTES, body_memory_bytes: PART_MAX_BYTES, ..limits.clone() };
     let received = match receive::body(connection, &limits).await {
         Ok(received) => received,
-        Err(reason) => return (400, json!({ "error": reason.text() })),
+        Err(reason) => return Err(Refusal::new(400, reason.text())),
     };
     let now_ms = Wall::now().unix_us / 1000;
     let mut writes = Vec::new();
     for record in read_backup(received.body.memory(), limits.body_bytes as usize) {
         let record = match record {
             Ok(record) => record,
-            Err(error) => return (400, json!({ "error": error.to_string() })),
+            Err(error) => return Err(Refusal::new(400, error.to_string())),
         };
         let ttl_ms = record.expires_ms.map(|expires_ms| expires_ms.saturating_sub(now_ms));
         let change = Change::Put { value: record.value.into(), ttl_ms };
@@ -177,11 +199,11 @@ async fn restore(
     loop {
         let together: Vec<Write> = writes.by_ref().take(TOGETHER).collect();
         if together.is_empty() {
-            return (200, json!({ "restored": count }));
+            return Ok(kv::Restored { restored: count });
         }
         for answer in namespace.write_many(together).await {
             if let Err(error) = answer {
-                return (reason(&error).status(), json!({ "error": error.to_string() }));
+                return Err(Refusal::new(reason(&error).status(), error.to_string()));
             }
         }
     }

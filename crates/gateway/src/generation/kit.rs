@@ -1,7 +1,7 @@
 //! What every generation is made with, and the making.
 //!
-//! Called by the server at start and at each reload. Invariant: a generation that cannot be opened
-//! leaves no process behind.
+//! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
+//! leaves no process behind; however many apps it has, others have their turn between any two of them.
 
 use super::{Generation, Logs, Sinks};
 use crate::app::App;
@@ -15,6 +15,7 @@ use crate::server::{Load, ServerError};
 use crate::tasks::keep::Keep;
 use crate::tasks::{self, Tasks};
 use outboard_config::Config;
+use outboard_reactor::yield_now;
 use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ impl Kit {
     ///
     /// # Errors
     /// What cannot be used.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         &self,
         number: u32,
         config: Config,
@@ -50,6 +51,7 @@ impl Kit {
         let started = Started::default();
         let mut apps = Vec::new();
         for app in &config.apps {
+            yield_now().await;
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
                 PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())

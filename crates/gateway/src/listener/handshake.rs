@@ -7,7 +7,7 @@ use crate::answer::write_within;
 use crate::gateway::Gateway;
 use crate::pace::Pace;
 use crate::wire::Wire;
-use outboard_reactor::{Stream, now_ms, with_deadline};
+use outboard_reactor::{Stream, now_ms, share_turn, with_deadline};
 use outboard_tls::{Chosen, ServerSettings, Session};
 use rustix::fd::AsFd;
 use rustix::net::{RecvFlags, recv};
@@ -43,6 +43,8 @@ pub(super) async fn of(
         let _ = write_within(&Wire::Plain(stream), slices, &mut pace).await;
         return Err("it speaks something else".to_owned());
     }
+    // Of a flood of clients that only begin, one a turn is worked on.
+    share_turn(HANDSHAKE_BYTES).await;
     let session = with_deadline(until_ms, Session::accept(stream, &settings)).await;
     let session = session.map_err(too_long)?.map_err(|error| error.to_string())?;
     let chosen = settings.chosen(session.server_name());
@@ -67,6 +69,9 @@ async fn first_byte(stream: &Stream) -> io::Result<u8> {
         }
     }
 }
+
+/// What a handshake takes, as bytes that are moved: all of a turn.
+const HANDSHAKE_BYTES: usize = 1 << 20;
 
 const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\nConnection: close\r\n\r\n\

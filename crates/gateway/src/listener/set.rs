@@ -33,17 +33,23 @@ impl Wanted {
     /// # Errors
     /// A certificate or key that cannot be used.
     pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
-        let apps = config.listeners.iter().map(|listener| {
+        Ok(Self::with(config, certificates(config, opener).map_err(ServerError::Setup)?))
+    }
+
+    /// The same, with what [`certificates`] has read.
+    pub(crate) fn with(config: &Config, certificates: Vec<Certificates>) -> Vec<Self> {
+        let apps = config.listeners.iter().zip(certificates).map(|(listener, tls)| {
             let facts = ListenerFacts {
                 forwarding: listener.forwarding.clone(),
-                tls: tls(listener, opener).map_err(ServerError::Setup)?,
+                tls,
                 redirects_to_https: listener.redirects_to_https,
                 ..ListenerFacts::plain(Serves::Apps)
             };
-            Ok(Self { address: listener.address.clone(), facts: Rc::new(facts) })
+            Self { address: listener.address.clone(), facts: Rc::new(facts) }
         });
-        let others = beside_apps(config).into_iter().map(|(address, serves)| {
-            Ok(Self { address, facts: Rc::new(ListenerFacts::plain(serves)) })
+        let others = beside_apps(config).into_iter().map(|(address, serves)| Self {
+            address,
+            facts: Rc::new(ListenerFacts::plain(serves)),
         });
         apps.chain(others).collect()
     }
@@ -55,7 +61,19 @@ impl Wanted {
     }
 }
 
-fn tls(listener: &Listener, opener: &Opener) -> Result<Option<Arc<ServerSettings>>, String> {
+/// What a listener shows; `None` for one that does not speak TLS.
+pub(crate) type Certificates = Option<Arc<ServerSettings>>;
+
+/// Reads what each listener of a configuration shows. There may be very many, so a reload does it beside
+/// the loop.
+///
+/// # Errors
+/// A certificate or key that cannot be used.
+pub(crate) fn certificates(config: &Config, opener: &Opener) -> Result<Vec<Certificates>, String> {
+    config.listeners.iter().map(|listener| tls(listener, opener)).collect()
+}
+
+fn tls(listener: &Listener, opener: &Opener) -> Result<Certificates, String> {
     if listener.certificates.is_empty() {
         return Ok(None);
     }

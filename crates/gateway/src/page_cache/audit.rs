@@ -15,13 +15,13 @@ use crate::gateway::Gateway;
 use crate::origin::{Origin, Prepared};
 use crate::php_head::PhpHead;
 use crate::turn::Turn;
+use outboard_admin_api::cache::{Audit as AuditRequest, AuditStats, Audited, Finding};
 use outboard_log::{Event, Level};
 use outboard_page_cache::{
     Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, Response, SILENT_MARKS, Selector,
     may_be_kept,
 };
 use outboard_reactor::spawn;
-use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -63,15 +63,6 @@ struct Sample {
     varies_by: Vec<String>,
 }
 
-/// A page that is not the same for everybody.
-#[derive(Debug)]
-struct Finding {
-    url: String,
-    /// `cookie NAME`, `header NAME`, or what else makes the difference.
-    by: String,
-    excerpt: String,
-}
-
 type Made = (PhpHead, Vec<u8>);
 
 impl Audit {
@@ -86,10 +77,10 @@ impl Audit {
         paths.len() > UNSAFE_MAX || paths.iter().any(|unsafe_path| unsafe_path == path)
     }
 
-    pub(super) fn stats(&self) -> Value {
+    pub(super) fn stats(&self) -> AuditStats {
         let paths = self.unsafe_paths.borrow();
-        let paths = paths.iter().map(|path| String::from_utf8_lossy(path)).collect::<Vec<_>>();
-        json!({ "examined": self.examined.get(), "taken_out": paths })
+        let removed = paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        AuditStats { examined: self.examined.get(), removed }
     }
 
     /// What the next hit is for.
@@ -169,7 +160,7 @@ impl PageCache {
         self.audit.examined.set(self.audit.examined.get() + 1);
         let finding = |by: String, excerpt: String| {
             let url = String::from_utf8_lossy(&sample.url).into_owned();
-            Some(Finding { url, by, excerpt })
+            Some(Finding { app: app.config.name.clone(), url, by, excerpt })
         };
         let plain = sample.prepared.changed(|name, value| sample.kept(name).then(|| value.into()));
         let altered = sample.prepared.changed(|name, value| {
@@ -296,28 +287,20 @@ fn without_cookie(value: &[u8], name: &[u8]) -> Vec<u8> {
     cookies(value).filter(|cookie| cookie_name(cookie) != name).collect::<Vec<_>>().join(&b"; "[..])
 }
 
-/// Answers `POST /cache/audit` of the admin socket: examines remembered hits, the latest first.
-pub(crate) async fn audit(gateway: &Gateway, query: &[u8]) -> (u16, Value) {
-    let wish = super::operate::Wish::read(query);
+/// Examines remembered hits, the latest first.
+pub(crate) async fn audit(gateway: &Gateway, audit: &AuditRequest) -> Audited {
     let generation = gateway.generation();
-    let (mut examined, mut findings) = (0, Vec::new());
+    let (mut examined, mut unsafe_pages) = (0, Vec::new());
     for app in &generation.apps {
-        let is_meant = wish.app.as_deref().is_none_or(|name| name == app.config.name);
-        let Some(cache) = app.page_cache.as_ref().filter(|_| is_meant) else { continue };
+        let is_selected = audit.app.as_ref().is_none_or(|name| *name == app.config.name);
+        let Some(cache) = app.page_cache.as_ref().filter(|_| is_selected) else { continue };
         let samples: Vec<Sample> = cache.audit.samples.borrow().iter().rev().cloned().collect();
-        for sample in samples.iter().take(wish.sample.unwrap_or(SAMPLES_MAX)) {
+        for sample in samples.iter().take(audit.sample.unwrap_or(SAMPLES_MAX)) {
             examined += 1;
-            if let Some(found) = cache.examine(app, sample).await {
-                findings.push(json!({
-                    "app": app.config.name,
-                    "url": found.url,
-                    "by": found.by,
-                    "excerpt": found.excerpt,
-                }));
-            }
+            unsafe_pages.extend(cache.examine(app, sample).await);
         }
     }
-    (200, json!({ "examined": examined, "unsafe": findings }))
+    Audited { examined, unsafe_pages }
 }
 
 #[cfg(test)]

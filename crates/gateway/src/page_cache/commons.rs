@@ -21,13 +21,13 @@ use crate::generation::Logs;
 use commands::Commands;
 use link::{Link, Lost};
 use message::Message;
+use outboard_admin_api::cache::SharedStats;
 use outboard_config::PageCacheShared;
 use outboard_log::{Event, Level};
 use outboard_page_cache::{Entry, Key, Purge, PurgeLog, Selector, Shared, decoded, encoded};
 use outboard_reactor::{TaskId, blocking, current_task, now_ms, spawn, wake, with_deadline};
 use outboard_upstream::Client;
 use resp::Value;
-use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -122,18 +122,18 @@ impl Commons {
     }
 
     /// For `outboard cache stats`.
-    pub(super) fn stats(&self) -> serde_json::Value {
-        json!({
-            "server": format!("{}:{}", self.configured.host, self.configured.port),
-            "name": self.configured.name,
-            "away": self.absence(),
-            "generation": self.known.borrow().latest(),
-            "taken": self.counts.taken.get(),
-            "put": self.counts.put.get(),
-            "purges_sent": self.counts.purges_sent.get(),
-            "purges_heard": self.counts.purges_heard.get(),
-            "purges_unconfirmed": self.unconfirmed.borrow().len(),
-        })
+    pub(super) fn stats(&self) -> SharedStats {
+        SharedStats {
+            server: format!("{}:{}", self.configured.host, self.configured.port),
+            name: self.configured.name.clone(),
+            away: self.absence(),
+            generation: self.known.borrow().latest(),
+            hits: self.counts.taken.get(),
+            stores: self.counts.put.get(),
+            purges_sent: self.counts.purges_sent.get(),
+            purges_received: self.counts.purges_heard.get(),
+            purges_unconfirmed: self.unconfirmed.borrow().len(),
+        }
     }
 
     fn log(&self, level: Level, text: &str) {

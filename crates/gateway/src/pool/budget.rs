@@ -9,7 +9,7 @@ use outboard_ring::frame::FRAME_HEADER_BYTES;
 use std::time::{Duration, Instant};
 
 /// What all workers may take of a turn.
-const TURN: Duration = Duration::from_millis(2);
+const TURN: Duration = Duration::from_millis(1);
 /// Frames between two looks at the clock; as many bytes count as one.
 const FRAMES_A_GLANCE: u32 = 32;
 const BYTES_A_FRAME: u32 = 4096;

@@ -5,29 +5,13 @@
 //! mode. Invariant: however many paths are asked for, the table stays small; what does not fit
 //! counts as "other".
 
+use outboard_admin_api::status::Route;
 use outboard_ring::request::{Field, peek};
-use serde::Serialize;
 use std::collections::HashMap;
 
 /// Routes beside "other".
 const MOST_ROUTES: usize = 64;
 const OTHER: usize = 0;
-
-/// What is known of a route.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct RouteStatus {
-    /// Its script, or the beginning of its path.
-    pub route: String,
-    /// Requests that PHP has finished.
-    pub requests: u64,
-    /// Mean of their peaks of PHP's heap.
-    pub mean_peak_bytes: u64,
-    /// The highest of their peaks.
-    pub max_peak_bytes: u64,
-    /// What workers have grown by (or, below zero, given back) while they answered such requests;
-    /// of what they answered between two looks each request counts the same.
-    pub growth_bytes: i64,
-}
 
 #[derive(Debug, Default)]
 struct Row {
@@ -114,10 +98,10 @@ impl Routes {
     }
 
     /// The routes that were asked for, those with most memory first.
-    pub(crate) fn status(&self) -> Vec<RouteStatus> {
+    pub(crate) fn status(&self) -> Vec<Route> {
         let rows = self.labels.iter().zip(&self.rows).filter(|(_, row)| row.requests > 0);
-        let mut all: Vec<RouteStatus> = rows
-            .map(|(label, row)| RouteStatus {
+        let mut all: Vec<Route> = rows
+            .map(|(label, row)| Route {
                 route: String::from_utf8_lossy(label).into_owned(),
                 requests: row.requests,
                 mean_peak_bytes: row.sum_peak_bytes / row.requests,

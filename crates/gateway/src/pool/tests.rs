@@ -548,7 +548,7 @@ fn a_fork_that_is_used_is_neither_a_crash_nor_recycled() {
         pool.bury(1, Some(0), "left with code 0");
         let status = pool.status();
         assert_eq!((status.crashes, status.recycled, status.workers.len()), (0, 0, 1));
-        assert_eq!((status.mode, status.isolation), ("worker", Some("fork")));
+        assert_eq!((status.mode.as_str(), status.isolation.as_deref()), ("worker", Some("fork")));
     });
 }
 

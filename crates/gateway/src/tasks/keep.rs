@@ -12,6 +12,7 @@
 use super::queue::Task;
 use outboard_entity_store::{Change, Condition, Namespace, StoreError, Write};
 use outboard_log::Wall;
+use outboard_reactor::yield_now;
 use std::cell::Cell;
 use std::ops::Bound;
 use std::rc::Rc;
@@ -97,6 +98,7 @@ impl Keep {
             if piece.is_empty() {
                 return Ok((found, strange));
             }
+            yield_now().await;
             for (id, record) in piece {
                 let id = std::str::from_utf8(&id[self.prefix.len()..]).unwrap_or_default();
                 match u64::from_str_radix(id, 16).ok().and_then(|id| decode(id, &record.value)) {

@@ -87,13 +87,15 @@ pub(super) struct Queue {
     expected: usize,
     running: HashMap<u64, Task>,
     bytes: u64,
+    /// Of these, those of `waiting`.
+    waiting_bytes: u64,
     accepted: u64,
 }
 
 impl Queue {
     pub(super) fn new(limits: Limits) -> Self {
         let (waiting, running) = (BTreeMap::new(), HashMap::new());
-        Self { limits, waiting, expected: 0, running, bytes: 0, accepted: 0 }
+        Self { limits, waiting, expected: 0, running, bytes: 0, waiting_bytes: 0, accepted: 0 }
     }
 
     /// Takes a task that is due at `due_ms`.
@@ -131,6 +133,7 @@ impl Queue {
     pub(super) fn begin(&mut self, now_ms: u64) -> Option<Task> {
         let entry = self.waiting.first_entry().filter(|entry| entry.key().0 <= now_ms)?;
         let mut task = entry.remove();
+        self.waiting_bytes -= task.bytes();
         task.attempts += 1;
         self.running.insert(task.id, task.clone());
         Some(task)
@@ -176,6 +179,7 @@ impl Queue {
     /// Takes a task that was accepted before, beyond the bounds if need be.
     pub(super) fn put(&mut self, task: Task, due_ms: u64) {
         self.bytes += task.bytes();
+        self.waiting_bytes += task.bytes();
         self.accepted += 1;
         self.waiting.insert((due_ms, self.accepted), task);
     }
@@ -185,19 +189,23 @@ impl Queue {
         self.waiting.first_key_value().map(|((due_ms, _), _)| *due_ms)
     }
 
-    /// Takes over what waits in another one, beyond the bounds if need be.
+    /// Takes over what waits in another one, beyond the bounds if need be. That may be very much, so it
+    /// is taken as it is, and the few tasks that are here already are put behind it.
     pub(super) fn inherit(&mut self, other: &mut Self) {
-        for ((due_ms, _), task) in std::mem::take(&mut other.waiting) {
-            other.bytes -= task.bytes();
+        let own = std::mem::replace(&mut self.waiting, std::mem::take(&mut other.waiting));
+        let own_bytes = std::mem::replace(&mut self.waiting_bytes, other.waiting_bytes);
+        other.bytes -= std::mem::take(&mut other.waiting_bytes);
+        self.bytes = self.bytes - own_bytes + self.waiting_bytes;
+        self.accepted = self.accepted.max(other.accepted);
+        for ((due_ms, _), task) in own {
             self.put(task, due_ms);
         }
     }
 
     /// Gives up what waits.
-    pub(super) fn clear(&mut self) -> Vec<Task> {
-        let left: Vec<Task> = std::mem::take(&mut self.waiting).into_values().collect();
-        self.bytes -= left.iter().map(Task::bytes).sum::<u64>();
-        left
+    pub(super) fn clear(&mut self) -> BTreeMap<(u64, u64), Task> {
+        self.bytes -= std::mem::take(&mut self.waiting_bytes);
+        std::mem::take(&mut self.waiting)
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -291,14 +299,19 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_takes_over_what_waits() {
+    fn a_successor_takes_over_what_waits_before_its_own() {
         let (mut old, mut new) = (queue(10), queue(1));
         (1..4).for_each(|id| old.accept(task(id, 0), 0).unwrap());
         let running = old.begin(0).unwrap();
+        new.accept(task(9, 0), 0).unwrap();
         new.inherit(&mut old);
-        assert_eq!((old.len(), new.waiting()), (1, 2));
+        assert_eq!((old.len(), new.waiting()), (1, 3));
         assert_eq!(old.settle(running.id, Attempt::Done, 0), Settled::Done);
         assert_eq!(old.bytes(), 0);
+        let begun: Vec<u64> = std::iter::from_fn(|| new.begin(0)).map(|task| task.id).collect();
+        assert_eq!(begun, [2, 3, 9]);
+        begun.iter().for_each(|id| assert_eq!(new.settle(*id, Attempt::Done, 0), Settled::Done));
+        assert_eq!(new.bytes(), 0);
     }
 
     proptest! {

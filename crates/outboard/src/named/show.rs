@@ -3,10 +3,11 @@
 use super::pid_file::Presence;
 use super::places::Folders;
 use super::{Named, picked};
-use crate::admin_client::ask;
+use crate::admin_client::call;
 use crate::cli::{ListArguments, Pick};
 use crate::status;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, show};
+use outboard_admin_api::status::{Get, Status};
 use outboard_config::Config;
 use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
@@ -23,8 +24,8 @@ struct Seen {
     server: Named,
     code: u8,
     pid: Option<i32>,
-    /// Its own words, when it runs and answers.
-    status: Option<Value>,
+    /// Its state, when it runs and answers.
+    status: Option<Status>,
     /// Of its file, or why that says nothing.
     config: Result<Config, String>,
     /// Why nothing more is known.
@@ -41,9 +42,9 @@ impl Seen {
             Ok(Presence::Dead) => code = DEAD,
             Ok(Presence::Running(owner)) => {
                 pid = Some(owner.pid);
-                match ask(&server.admin_socket(), "GET", "/status") {
-                    Ok(answer) => (code, status) = (RUNNING, Some(answer.body)),
-                    Err(message) => trouble = Some(message),
+                match call(&server.admin_socket(), &Get {}) {
+                    Ok(found) => (code, status) = (RUNNING, Some(found)),
+                    Err(error) => trouble = Some(error.to_string()),
                 }
             }
         }
@@ -51,12 +52,8 @@ impl Seen {
     }
 
     fn state(&self) -> &'static str {
-        let is =
-            |key: &str, what: bool| self.status.as_ref().is_some_and(|status| status[key] == what);
         match self.code {
-            RUNNING if is("draining", true) => "STOPPING",
-            RUNNING if is("ready", false) => "STARTING",
-            RUNNING => "RUNNING",
+            RUNNING => self.status.as_ref().map_or("RUNNING", status::state),
             DEAD => "DEAD",
             STOPPED => "STOPPED",
             _ => "UNKNOWN",
@@ -64,9 +61,9 @@ impl Seen {
     }
 
     fn environment(&self) -> String {
-        let running = self.status.as_ref().and_then(|status| status["environment"].as_str());
+        let running = self.status.as_ref().map(|status| &status.environment);
         match (running, &self.config) {
-            (Some(environment), _) => environment.to_owned(),
+            (Some(environment), _) => environment.clone(),
             (None, Ok(config)) => config.environment().to_string(),
             (None, Err(_)) => "?".to_owned(),
         }
@@ -74,13 +71,12 @@ impl Seen {
 
     /// Where it listens, or would.
     fn listeners(&self) -> String {
-        let running = self.status.as_ref().and_then(|status| status["listeners"].as_array());
+        let running = self.status.as_ref().map(|status| &status.listeners);
         let all: Vec<String> = match (running, &self.config) {
             (Some(listeners), _) => listeners
                 .iter()
-                .filter_map(Value::as_str)
                 .filter(|at| !at.ends_with(&format!("/{}.sock", self.server.name)))
-                .map(str::to_owned)
+                .cloned()
                 .collect(),
             (None, Ok(config)) => {
                 config.listeners.iter().map(|listener| listener.address.to_string()).collect()
@@ -117,11 +113,12 @@ pub(crate) fn list(arguments: &ListArguments, terminal: &Terminal) -> ExitCode {
     }
     let mut page = String::new();
     // Writing to a String does not fail.
-    let _ = put_list(&mut page, &seen, terminal);
-    status::show(&page)
+    let _ = write_list(&mut page, &seen, terminal);
+    show(&page);
+    ExitCode::SUCCESS
 }
 
-fn put_list(page: &mut String, all: &[Seen], terminal: &Terminal) -> fmt::Result {
+fn write_list(page: &mut String, all: &[Seen], terminal: &Terminal) -> fmt::Result {
     let width = all.iter().map(|seen| seen.server.name.len()).max().unwrap_or(0).max(4);
     writeln!(
         page,
@@ -154,18 +151,18 @@ pub(crate) fn status(pick: &Pick, json: bool, terminal: &Terminal) -> ExitCode {
             page.push('\n');
         }
         // Writing to a String does not fail.
-        let _ = put_server(&mut page, one, terminal);
+        let _ = write_server(&mut page, one, terminal);
     }
-    status::show(&page);
+    show(&page);
     ExitCode::from(code)
 }
 
-fn put_server(page: &mut String, seen: &Seen, terminal: &Terminal) -> fmt::Result {
+fn write_server(page: &mut String, seen: &Seen, terminal: &Terminal) -> fmt::Result {
     let name = terminal.bold(&seen.server.name);
     let environment = seen.environment();
     if let Some(status) = &seen.status {
         writeln!(page, "{name}  {environment}  {}", seen.server.config.display())?;
-        return status::put(page, status, terminal);
+        return status::write(page, status, terminal);
     }
     let state = terminal.bold(seen.state());
     writeln!(page, "{name}  {environment}  {}\n{state}", seen.server.config.display())?;
@@ -182,5 +179,6 @@ fn put_server(page: &mut String, seen: &Seen, terminal: &Terminal) -> fmt::Resul
 
 fn show_json(seen: &[Seen]) -> ExitCode {
     let all: Vec<Value> = seen.iter().map(Seen::as_json).collect();
-    status::show(&format!("{:#}\n", json!({ "servers": all })))
+    show(&format!("{:#}\n", json!({ "servers": all })));
+    ExitCode::SUCCESS
 }

@@ -6,9 +6,11 @@
 use super::pid_file::{Owner, PidFile, Presence};
 use super::places::{names_in, run_dirs};
 use super::{Named, Told, order_each, start, tell_each};
-use crate::admin_client::ask;
+use crate::admin_client::{CallError, call};
 use crate::cli::{Pick, ShutdownArguments};
 use crate::terminal::{Terminal, say};
+use outboard_admin_api::server::Reload;
+use outboard_admin_api::status::Get;
 use outboard_config::Config;
 use rustix::process::Signal;
 use std::io;
@@ -39,13 +41,10 @@ pub(crate) fn reload(pick: &Pick, terminal: &Terminal) -> ExitCode {
         Err(error) => Told::failed(error.to_string(), 1),
         Ok(Presence::Dead | Presence::Stopped) if all => Told::done("is not running"),
         Ok(Presence::Dead | Presence::Stopped) => Told::failed("it is not running", 7),
-        Ok(Presence::Running(_)) => match ask(&server.admin_socket(), "POST", "/reload") {
-            Err(message) => Told::failed(message, 1),
-            Ok(answer) if answer.status < 300 => {
-                Told::done(format!("generation {} serves", answer.body["generation"]))
-            }
-            Ok(answer) => {
-                let why = answer.body["error"].as_str().unwrap_or("it was refused");
+        Ok(Presence::Running(_)) => match call(&server.admin_socket(), &Reload {}) {
+            Ok(reloaded) => Told::done(format!("generation {} serves", reloaded.generation)),
+            Err(CallError::Unreachable(message)) => Told::failed(message, 1),
+            Err(CallError::Refused(why)) => {
                 Told::failed(format!("everything stays as it was: {why}"), 1)
             }
         },
@@ -111,9 +110,8 @@ const GRACE_MS: u64 = 5_000;
 
 /// How long it says that it may take.
 fn drain_timeout_ms(server: &Named) -> u64 {
-    let status = ask(&server.admin_socket(), "GET", "/status");
-    let said = status.ok().and_then(|answer| answer.body["drain_timeout_ms"].as_u64());
-    said.unwrap_or(DRAIN_TIMEOUT_MS)
+    let status = call(&server.admin_socket(), &Get {});
+    status.map_or(DRAIN_TIMEOUT_MS, |status| status.drain_timeout_ms)
 }
 
 /// The configuration's default.

@@ -172,3 +172,40 @@ fn a_caught_signal_is_delivered() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_task_that_always_finds_something_to_do_leaves_others_their_turn() {
+    run(async {
+        spawn(async {
+            loop {
+                share_turn(1).await;
+            }
+        });
+        sleep(5).await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_socket_that_can_always_be_read_keeps_its_task_no_longer_than_a_turn() {
+    run(async {
+        let (listener, address) = listener();
+        let mut client = TcpStream::connect(address).unwrap();
+        let Accepted { stream, .. } = listener.accept().await.unwrap();
+        client.write_all(&[0; 100_000]).unwrap();
+        let (mut buffer, mut most) = (Vec::with_capacity(16), 0);
+        for _ in 0..3 {
+            stream.source().readable().await;
+            let mut reads = 0;
+            while stream.try_read(&mut buffer).unwrap().is_some() {
+                buffer.clear();
+                reads += 1;
+            }
+            assert!(stream.source().poll_readable().is_pending(), "it waits for its next turn");
+            assert!(without_budget(|| stream.source().poll_readable()).is_ready());
+            most = most.max(reads);
+        }
+        assert!((1..=64).contains(&most), "{most}");
+    })
+    .unwrap();
+}

@@ -7,11 +7,14 @@ use super::super::{Entities, Owner, reason};
 use super::{Batch, NONE};
 use crate::memory::Held;
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
+use outboard_reactor::share_turn;
 use std::sync::Arc;
 
 /// Writes that are queued at once, fewer than may wait.
 const TOGETHER: usize = 512;
 
+/// What it takes to look one up, as bytes that are moved.
+const LOOK_UP_BYTES: usize = 512;
 /// An answer to reads up to this is put together; the values of a longer one stay where they are.
 const COPIED_BYTES: usize = 1 << 20;
 /// Records that are fetched from a disk before it is counted how long they are.
@@ -101,7 +104,14 @@ async fn reads(
     held: &mut Held,
 ) -> Result<Answer, StoreError> {
     let mut shown = Shown::of(ids.len());
-    let all_shown = namespace.show_many(ids, |record| shown.put(record))?;
+    let mut all_shown = true;
+    for ids in ids.chunks(TOGETHER) {
+        all_shown = namespace.show_many(ids, |record| shown.put(record))?;
+        if !all_shown || shown.is_long {
+            break;
+        }
+        share_turn(ids.len() * LOOK_UP_BYTES).await;
+    }
     if all_shown && !shown.is_long {
         return Ok(shown.bytes.into());
     }
@@ -109,6 +119,7 @@ async fn reads(
     let mut lengths = Vec::with_capacity(4 * ids.len());
     let mut body: Vec<Arc<[u8]>> = vec![Arc::default()];
     for ids in ids.chunks(FETCHED) {
+        share_turn(ids.len() * LOOK_UP_BYTES).await;
         let records = namespace.get_many(ids).await?;
         lengths.extend(records.iter().flat_map(|record| length(record.as_ref())));
         let values = records.into_iter().flatten().map(|record| record.value);
@@ -157,6 +168,7 @@ async fn writes_of(namespace: &Namespace, writes: Vec<Write>) -> Result<Vec<u8>,
     let mut writes = writes.into_iter();
     while writes.len() > 0 {
         let together: Vec<Write> = writes.by_ref().take(TOGETHER).collect();
+        share_turn(together.len() * LOOK_UP_BYTES).await;
         done.extend(namespace.write_many(together).await);
     }
     let mut body = Vec::new();
@@ -179,6 +191,7 @@ async fn scan(mut scan: Scan, most_bytes: usize) -> Result<Vec<u8>, StoreError> 
     let (mut count, mut lengths, mut bytes) = (0_u32, Vec::new(), Vec::new());
     while bytes.len() < most_bytes.min(SCAN_MAX_BYTES) {
         let piece = scan.next().await?;
+        share_turn(piece.len() * LOOK_UP_BYTES).await;
         if piece.is_empty() {
             break;
         }

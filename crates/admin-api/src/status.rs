@@ -1,0 +1,250 @@
+//! The state of the whole server.
+
+use crate::{Endpoint, Method};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The state of the server, its apps and their workers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Get {}
+
+impl Endpoint for Get {
+    type Reply = Status;
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/status";
+}
+
+/// The reply to [`Get`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// The name of a named server.
+    pub name: Option<String>,
+    /// `production` or `development`.
+    pub environment: String,
+    /// Version of Outboard.
+    pub version: String,
+    /// Process id of the gateway.
+    pub pid: u32,
+    /// Seconds since start.
+    pub uptime_s: u64,
+    /// The number of the configuration; it counts up with each reload.
+    pub generation: u32,
+    /// Time that requests in progress get at a stop.
+    pub drain_timeout_ms: u64,
+    /// Whether every app has started; requests wait until then.
+    pub ready: bool,
+    /// Whether the server is stopping.
+    pub draining: bool,
+    /// Addresses of the listeners.
+    pub listeners: Vec<String>,
+    /// Open client connections.
+    pub connections: u32,
+    /// Limit of open connections: `limits.connections`, or what the descriptor limit allows.
+    pub max_connections: u32,
+    /// Open HTTP/2 streams.
+    pub streams: u32,
+    /// Connections accepted since start.
+    pub accepted: u64,
+    /// Requests since start.
+    pub requests: u64,
+    /// Body bytes sent since start.
+    pub body_bytes: u64,
+    /// Responses by status class; `0xx` are connections that broke before a response.
+    pub responses: BTreeMap<String, u64>,
+    /// Requests refused or failed, by reason.
+    pub reasons: Vec<ReasonCount>,
+    /// Memory held for clients and workers.
+    pub memory: Vec<MemoryAccount>,
+    /// Requests to other servers.
+    pub upstream: Upstream,
+    /// Log lines dropped because nobody reads the log.
+    pub lost_log_lines: u64,
+    /// The pools of the apps, those of earlier generations that still drain included.
+    pub pools: Vec<Pool>,
+    /// The task queues.
+    pub tasks: Vec<Tasks>,
+    /// Page caches whose shared tier is out of reach.
+    pub unshared_page_caches: Vec<UnsharedPageCache>,
+}
+
+/// How often requests were refused or failed for a reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReasonCount {
+    /// The reason's code.
+    pub reason: String,
+    /// The status that clients got.
+    pub status: u16,
+    /// How often.
+    pub count: u64,
+}
+
+/// An account of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryAccount {
+    /// What is held.
+    pub kind: String,
+    /// The app, if the account is that of an app.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Bytes held now.
+    pub held_bytes: usize,
+    /// Most bytes held since start.
+    pub peak_bytes: usize,
+    /// Limit.
+    pub limit_bytes: usize,
+    /// How often more was refused.
+    pub refused: u64,
+}
+
+/// Requests to other servers: `fetch()`, composed pages, prefetches and proxy routes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Upstream {
+    /// Requests since start.
+    pub requests: u64,
+    /// Requests in progress.
+    pub under_way: usize,
+    /// Connections opened.
+    pub connections: u64,
+    /// Requests over a connection that was open already.
+    pub reused: u64,
+    /// Idle connections.
+    pub idle: usize,
+    /// Redirects followed.
+    pub redirects: u64,
+    /// Attempts after a connection failed.
+    pub retries: u64,
+    /// Failures by kind.
+    pub failures: BTreeMap<String, u64>,
+}
+
+/// The workers of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pool {
+    /// The app.
+    pub app: String,
+    /// `classic` or `worker`.
+    pub mode: String,
+    /// In worker mode: `reset` or `fork`.
+    pub isolation: Option<String>,
+    /// Requests that a worker may handle at a time.
+    pub concurrency: usize,
+    /// `starting`, `serving`, `crashing` when every request kills its worker, `retiring` or `gone`.
+    pub phase: String,
+    /// Version of PHP, once started.
+    pub php_version: String,
+    /// Process id of the zygote, once there is one.
+    pub zygote_pid: Option<u32>,
+    /// Minimum of workers.
+    pub min: usize,
+    /// Maximum of workers, as decided now.
+    pub max: usize,
+    /// Why the pool has its size.
+    pub sizing: String,
+    /// Requests in the queue.
+    pub queue_length: u64,
+    /// Requests that workers handle now.
+    pub in_flight: usize,
+    /// Requests since start.
+    pub requests: u64,
+    /// Of these: requests that waited in the queue.
+    pub queued: u64,
+    /// Of these: requests that found the queue full.
+    pub rejected: u64,
+    /// Workers that crashed.
+    pub crashes: u64,
+    /// Requests that exceeded their deadline.
+    pub deadlines: u64,
+    /// Workers replaced by plan.
+    pub recycled: u64,
+    /// Workers forked.
+    pub forks: u64,
+    /// Time that PHP has waited, by function.
+    pub waits: Vec<Wait>,
+    /// Memory by route.
+    pub routes: Vec<Route>,
+    /// Each worker.
+    pub workers: Vec<Worker>,
+}
+
+/// How often PHP has waited in a function of the C library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Wait {
+    /// The function.
+    pub call: String,
+    /// Calls in which only a coroutine waited.
+    pub suspended: u64,
+    /// Calls in which the whole worker waited.
+    pub blocked: u64,
+    /// Total time of the latter.
+    pub blocked_ms: u64,
+}
+
+/// Memory that requests of a route take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Route {
+    /// The script, or the beginning of the path.
+    pub route: String,
+    /// Requests that PHP has finished.
+    pub requests: u64,
+    /// Mean of their peaks of PHP's heap.
+    pub mean_peak_bytes: u64,
+    /// The highest of their peaks.
+    pub max_peak_bytes: u64,
+    /// Growth of the workers that handled such requests; negative: they shrank. Requests between two
+    /// measurements share the growth equally.
+    pub growth_bytes: i64,
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Worker {
+    /// Process id.
+    pub pid: Option<i32>,
+    /// Its state: `booting`, `idle`, `busy`, ….
+    pub state: String,
+    /// Requests that it handles.
+    pub in_flight: usize,
+    /// Method and target of the oldest of them.
+    pub request: Option<String>,
+    /// Time in this state.
+    pub for_ms: u64,
+    /// Requests answered.
+    pub served: u64,
+    /// Resident memory that it shares with no other process.
+    pub memory_bytes: u64,
+}
+
+/// The task queue of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tasks {
+    /// The app.
+    pub app: String,
+    /// Tasks that wait, delayed ones included.
+    pub waiting: usize,
+    /// Tasks that run.
+    pub running: usize,
+    /// Memory of both.
+    pub bytes: u64,
+    /// Tasks accepted since start.
+    pub accepted: u64,
+    /// Tasks refused because the queue was full.
+    pub refused: u64,
+    /// Tasks that succeeded.
+    pub done: u64,
+    /// Failed attempts that are retried.
+    pub retried: u64,
+    /// Attempts cut short by the end of their worker.
+    pub lost: u64,
+    /// Tasks whose retries are used up.
+    pub given_up: u64,
+}
+
+/// A page cache whose shared tier is out of reach; it goes on with its own memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnsharedPageCache {
+    /// Its app.
+    pub app: String,
+    /// Why.
+    pub why: String,
+}

@@ -1,0 +1,179 @@
+//! The page caches' part of the admin API: statistics, contents, purges.
+//!
+//! Called by [`crate::admin`]. Invariant: when a purge is answered it is in effect, also for pages that
+//! are being rendered.
+
+use super::PageCache;
+use super::disk::Disk;
+use crate::admin::Refusal;
+use crate::app::App;
+use crate::gateway::Gateway;
+use outboard_admin_api::cache::{
+    AppStats, CacheStats, DetailedEntry, Details, Entries, Entry, Get, List, Purge, Purged, Stats,
+};
+use outboard_page_cache::{Purge as Kind, Selector, Shared};
+use std::rc::Rc;
+
+/// How long a page that was purged softly may be used while a new one is rendered, in seconds.
+const SOFT_GRACE_S: u32 = 60;
+/// Most entries of one reply.
+const LIST_MAX: usize = 1000;
+
+/// The apps with a page cache; only `name` if it is given.
+fn apps(gateway: &Gateway, name: Option<&String>) -> Result<Vec<Rc<App>>, Refusal> {
+    let generation = gateway.generation();
+    let named = |app: &&Rc<App>| name.is_none_or(|name| *name == app.config.name);
+    let apps = generation.apps.iter().filter(named).filter(|app| app.page_cache.is_some());
+    let apps: Vec<Rc<App>> = apps.cloned().collect();
+    match apps.is_empty() {
+        true => Err(Refusal::new(404, "no such app with a page cache; see page_cache")),
+        false => Ok(apps),
+    }
+}
+
+fn caches(apps: &[Rc<App>]) -> impl Iterator<Item = (&str, &PageCache)> {
+    apps.iter().filter_map(|app| Some((app.config.name.as_str(), app.page_cache.as_deref()?)))
+}
+
+pub(crate) fn stats(gateway: &Gateway, stats: &Stats) -> Result<CacheStats, Refusal> {
+    let apps = apps(gateway, stats.app.as_ref())?;
+    let each = caches(&apps).map(|(name, cache)| (name.to_owned(), cache.stats()));
+    Ok(CacheStats { apps: each.collect() })
+}
+
+pub(crate) fn list(gateway: &Gateway, list: &List) -> Result<Entries, Refusal> {
+    let apps = apps(gateway, list.app.as_ref())?;
+    let mut entries = Vec::new();
+    for (name, cache) in caches(&apps) {
+        let store = cache.store.borrow();
+        let selected = store.iter().filter(|entry| match &list.prefix {
+            Some(prefix) => part(entry, prefix).starts_with(prefix.as_bytes()),
+            None => true,
+        });
+        let room = LIST_MAX - entries.len();
+        entries.extend(selected.take(room).map(|entry| summary(name, entry)));
+    }
+    Ok(Entries { entries })
+}
+
+pub(crate) fn get(gateway: &Gateway, get: &Get) -> Result<Details, Refusal> {
+    let Some(url) = &get.url else {
+        return Err(Refusal::new(400, "the parameter url is missing"));
+    };
+    let apps = apps(gateway, get.app.as_ref())?;
+    let mut entries = Vec::new();
+    for (name, cache) in caches(&apps) {
+        let store = cache.store.borrow();
+        let selected = store.iter().filter(|entry| part(entry, url) == url.as_bytes());
+        entries.extend(selected.map(|entry| details(name, entry)));
+    }
+    Ok(Details { entries })
+}
+
+pub(crate) async fn purge(gateway: &Gateway, purge: &Purge) -> Result<Purged, Refusal> {
+    let apps = apps(gateway, purge.app.as_ref())?;
+    let (mut purged, mut confirmed) = (0, None);
+    for (_, cache) in caches(&apps) {
+        let selectors = cache.requested(purge);
+        if selectors.is_empty() {
+            return Err(Refusal::new(
+                400,
+                "one of the parameters url, prefix, tag and all is needed",
+            ));
+        }
+        purged += selectors.into_iter().map(|one| cache.purge_now(one, purge.soft)).sum::<usize>();
+    }
+    for (_, cache) in caches(&apps).filter(|(_, cache)| cache.commons.is_some()) {
+        let is_confirmed = cache.settle().await;
+        confirmed = Some(is_confirmed && confirmed != Some(false));
+    }
+    Ok(Purged { purged, confirmed })
+}
+
+/// What `text` is compared with: the path and query if it starts with a slash, else the whole URL.
+fn part<'e>(entry: &'e Shared, text: &str) -> &'e [u8] {
+    match text.starts_with('/') {
+        true => entry.key().path_and_query(),
+        false => entry.key().bytes(),
+    }
+}
+
+impl PageCache {
+    pub(super) fn purge_now(&self, selector: Selector, is_soft: bool) -> usize {
+        self.purge(selector, Self::kind_of(is_soft))
+    }
+
+    pub(super) fn kind_of(is_soft: bool) -> Kind {
+        match is_soft {
+            true => Kind::Soft { now_s: super::now_s(), grace_s: SOFT_GRACE_S },
+            false => Kind::Hard,
+        }
+    }
+
+    fn requested(&self, purge: &Purge) -> Vec<Selector> {
+        let mut selectors = Vec::new();
+        if purge.all {
+            selectors.push(Selector::All);
+        }
+        selectors.extend(purge.url.as_ref().map(|url| Selector::url(url.as_bytes())));
+        selectors.extend(purge.prefix.as_ref().map(|start| Selector::prefix(start.as_bytes())));
+        if !purge.tag.is_empty() {
+            let store = self.store.borrow();
+            let tags = purge.tag.iter().map(|tag| store.tag(tag.as_bytes())).collect();
+            selectors.push(Selector::Tags(tags));
+        }
+        selectors
+    }
+
+    fn stats(&self) -> AppStats {
+        let store = self.store.borrow();
+        let counts = store.counts();
+        let (disk_entries, disk_bytes) = self.disk.as_ref().map_or((0, 0), Disk::size);
+        AppStats {
+            entries: store.len(),
+            used_bytes: store.used_bytes(),
+            max_bytes: store.budget_bytes(),
+            hit: self.counts.hit.get(),
+            stale: self.counts.stale.get(),
+            miss: self.counts.miss.get(),
+            bypass: self.counts.bypass.get(),
+            waiting: self.flights.waiting(),
+            stored: counts.stored,
+            evicted: counts.evicted,
+            purged: counts.purged,
+            disk_entries: disk_entries as u64,
+            disk_bytes,
+            presets: self.presets.iter().map(|&name| name.to_owned()).collect(),
+            shared: self.commons.as_ref().map(|commons| commons.stats()),
+            audit: self.audit.stats(),
+        }
+    }
+}
+
+fn summary(app: &str, entry: &Shared) -> Entry {
+    let now_s = super::now_s();
+    let codings = entry.coded().iter().filter_map(|one| Some(one.coding?.token().to_owned()));
+    Entry {
+        app: app.to_owned(),
+        url: text(entry.key().bytes()),
+        status: entry.status(),
+        body_bytes: entry.plain().body.len(),
+        age_s: entry.times().age_s(now_s),
+        fresh_for_s: entry.times().remaining_s(now_s),
+        varies_by: entry.variant().names().map(|name| name.to_owned()).collect(),
+        codings: codings.collect(),
+    }
+}
+
+fn details(app: &str, entry: &Shared) -> DetailedEntry {
+    DetailedEntry {
+        entry: summary(app, entry),
+        headers: entry.fields().iter().map(|(name, value)| (text(name), text(value))).collect(),
+        lifetime_from: format!("{:?}", entry.times().basis),
+        audience: format!("{:?}", entry.audience()),
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
