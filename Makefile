@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -65,6 +65,11 @@ hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour),
 flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
 		--test-threads 1 | grep -o '[^.]*probes.*'
+
+connections: build ## How long others wait beside thousands of silent, stalled and slow clients.
+	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test connections --test proxy_slow -- --ignored \
+		--nocapture --test-threads 1
 
 fuzz: ## Fuzz every parser; FUZZ_SECONDS each.
 	fuzz/run --seconds $(or $(FUZZ_SECONDS),60)

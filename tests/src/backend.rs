@@ -59,6 +59,8 @@ impl Backend {
     /// Listens on an ephemeral port.
     pub fn start() -> Backend {
         let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has free ports");
+        // The library's queue of 128 would drop what a thousand requests at once begin.
+        rustix::net::listen(&listener, 4096).expect("it listens already");
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();
@@ -172,7 +174,10 @@ impl Shared {
                 ok(format!("met {name}").as_bytes())
             }
             ["status", code, ..] => answer(&format!("{code} Said"), "", b"a body of the upstream"),
-            ["large", bytes, ..] => ok(&vec![b'x'; bytes.parse().unwrap_or(0)]),
+            ["large", bytes, ..] => {
+                large(stream, bytes.parse().unwrap_or(0))?;
+                return Ok(true);
+            }
             ["chunked"] => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
                 5\r\nfrom \r\n6\r\nchunks\r\n0\r\nX-Trailer: leaked\r\n\r\n"
                 .to_vec(),
@@ -220,10 +225,25 @@ impl Shared {
 }
 
 fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut answer = head(status, headers, body.len());
+    answer.extend_from_slice(body);
+    answer
+}
+
+fn head(status: &str, headers: &str, length: usize) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nServer: test-backend\r\n{headers}\
-         Content-Length: {}\r\n\r\n",
-        body.len()
+         Content-Length: {length}\r\n\r\n"
     );
-    [head.as_bytes(), body].concat()
+    head.into_bytes()
+}
+
+/// Writes an answer that need not lie in memory, for there may be a thousand of them.
+fn large(mut stream: &TcpStream, mut left: usize) -> io::Result<()> {
+    stream.write_all(&head("200 OK", "", left))?;
+    let piece = [b'x'; 64 << 10];
+    while left > 0 {
+        left -= stream.write(&piece[..left.min(piece.len())])?;
+    }
+    Ok(())
 }

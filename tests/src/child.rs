@@ -109,6 +109,15 @@ impl Child {
         self.process.lock().expect("no holder panics").id()
     }
 
+    /// The memory that it has (`VmRSS` of proc(5)).
+    pub fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.expect("proc(5)").trim().trim_end_matches(" kB");
+        kib.parse::<u64>().expect("a number") << 10
+    }
+
     /// Waits until a line is written that `wanted` takes, also if that was long ago.
     /// The error is everything the process wrote before it closed its output or patience ended.
     pub fn wait_for<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Result<T, String> {

@@ -82,9 +82,36 @@ fn nginx(scratch: &Scratch, upstream: &str) -> (Child, u16) {
     panic!("nginx found every port in use");
 }
 
-/// Lies through the proxy, as a visitor with an address of his own.
+/// The guide's Caddy, in front of `upstream`, and its port. The certificate is of an authority of
+/// its own, for nobody else gives it one here.
+fn caddy(scratch: &Scratch, upstream: &str) -> (Child, u16) {
+    let site = replaced(&blocks("text")[0], &[("127.0.0.1:8080", upstream)]);
+    for _ in 0..10 {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let text = format!(
+            "{{\nadmin off\nauto_https disable_redirects\ndefault_bind 127.0.0.1\n\
+             https_port {port}\nlocal_certs\nskip_install_trust\n\
+             storage file_system {}\n}}\n{site}",
+            scratch.folder("certificates").display()
+        );
+        let program = Launch::new("caddy").args(["run", "--adapter", "caddyfile", "--config"]);
+        let program = program.arg(scratch.file("Caddyfile", text));
+        let caddy = program.env("HOME", scratch.path()).start();
+        let is_ready =
+            |line: &str| line.contains("certificate obtained successfully").then_some(());
+        match caddy.wait_for(is_ready) {
+            Ok(()) => return (caddy, port),
+            Err(output) if output.contains("address already in use") => continue,
+            Err(output) => panic!("caddy does not start: {output}"),
+        }
+    }
+    panic!("caddy found every port in use");
+}
+
+/// Lies through the proxy, as a visitor with an address of his own; it says the host and the
+/// visitor's addresses in its own way.
 #[track_caller]
-fn nobody_is_fooled(port: u16) {
+fn nobody_is_fooled(port: u16, host: &str, addresses: &str) {
     let names = "REMOTE_ADDR,HTTPS,REQUEST_SCHEME,HTTP_HOST,SERVER_NAME,HTTP_X_FORWARDED_FOR,\
                  HTTP_X_FORWARDED_PROTO,HTTP_X_FORWARDED_HOST,HTTP_X_REAL_IP,HTTP_FORWARDED";
     let mut curl = Command::new("curl");
@@ -94,25 +121,38 @@ fn nobody_is_fooled(port: u16) {
     let output = curl.arg(format!("https://example.org:{port}/server.php?names={names}")).output();
     let output = output.expect("curl is there");
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        "REMOTE_ADDR=127.0.0.9\nHTTPS=on\nREQUEST_SCHEME=https\nHTTP_HOST=example.org\n\
-         SERVER_NAME=example.org\nHTTP_X_FORWARDED_FOR=6.6.6.6, 127.0.0.9\n\
-         HTTP_X_FORWARDED_PROTO=https\nHTTP_X_FORWARDED_HOST=example.org\n\
+    let expected = format!(
+        "REMOTE_ADDR=127.0.0.9\nHTTPS=on\nREQUEST_SCHEME=https\nHTTP_HOST={host}\n\
+         SERVER_NAME=example.org\nHTTP_X_FORWARDED_FOR={addresses}\n\
+         HTTP_X_FORWARDED_PROTO=https\nHTTP_X_FORWARDED_HOST={host}\n\
          HTTP_X_REAL_IP=127.0.0.9\nHTTP_FORWARDED=(none)\n"
     );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
 
-#[test]
-fn the_guides_proxy_lets_no_visitor_choose_who_he_is_or_whom_he_asks() {
+/// The guide's server that trusts a proxy of the same machine.
+fn over_tcp() -> Configured {
     let text = replaced(
         &blocks("toml")[0],
         &[("127.0.0.1:8080", "127.0.0.1:0"), ("/srv/site/public", "www")],
     );
-    let site = Configured::start(Docroot::of("http"), &text);
+    Configured::start(Docroot::of("http"), &text)
+}
+
+#[test]
+fn the_guides_proxy_lets_no_visitor_choose_who_he_is_or_whom_he_asks() {
+    let site = over_tcp();
     let scratch = Scratch::new("proxy");
     let (_nginx, port) = nginx(&scratch, &format!("http://{}", site.address()));
-    nobody_is_fooled(port);
+    nobody_is_fooled(port, "example.org", "6.6.6.6, 127.0.0.9");
+}
+
+#[test]
+fn nor_does_the_guides_caddy() {
+    let site = over_tcp();
+    let scratch = Scratch::new("caddy");
+    let (_caddy, port) = caddy(&scratch, &site.address().to_string());
+    nobody_is_fooled(port, &format!("example.org:{port}"), "127.0.0.9");
 }
 
 #[test]
@@ -125,5 +165,5 @@ fn nor_does_it_over_a_unix_socket() {
     let socket = site.docroot().beside().path().join("site.sock");
     let scratch = Scratch::new("proxy");
     let (_nginx, port) = nginx(&scratch, &format!("http://unix:{}:", socket.display()));
-    nobody_is_fooled(port);
+    nobody_is_fooled(port, "example.org", "6.6.6.6, 127.0.0.9");
 }

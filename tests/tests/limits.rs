@@ -160,6 +160,35 @@ fn chunks_that_go_beyond_the_limit_are_413() {
     is_refused(&request, "413 Content Too Large", "body_too_large");
 }
 
+/// Bytes that are too many are not waited for: the size line alone is enough.
+#[test]
+fn a_chunk_that_says_its_excess_is_413_at_once() {
+    let half = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
+    for (before, size) in [
+        ("", "10001"),
+        ("", "7fffffffffffffff"),
+        ("", "000000000010001;name=value"),
+        (half.as_str(), "8001"),
+    ] {
+        let mut wire = strict().wire();
+        wire.send(format!(
+            "POST /echo.php HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+             {before}{size}\r\n"
+        ));
+        ends_with(&wire.to_end(), "413 Content Too Large", "body_too_large");
+    }
+}
+
+#[test]
+fn a_chunk_size_that_is_no_number_of_bytes_is_400() {
+    for size in ["8000000000000000", "ffffffffffffffff", "10000000000000000", "-1", "0x5", ""] {
+        let request = format!(
+            "POST /echo.php HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n"
+        );
+        is_refused(request, "400 Bad Request", "bad_chunk");
+    }
+}
+
 #[test]
 fn a_body_of_just_the_limit_is_taken() {
     let body = vec![b'x'; 65536];

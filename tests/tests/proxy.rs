@@ -344,3 +344,108 @@ fn an_answer_that_breaks_off_is_never_whole() {
     client.send(&Request::get("/cut").to_bytes("a")).unwrap();
     assert!(client.response().is_err());
 }
+
+/// Whatever an upstream says, it is no part of the next answer, and others are served.
+#[test]
+fn what_is_no_answer_is_502_and_nobody_elses() {
+    let large = |count: usize| "x".repeat(count);
+    let answers = [
+        "nonsense\r\n\r\n".to_owned(),
+        "HTTP/2.0 200 OK\r\n\r\n".to_owned(),
+        "HTTP/1.1 2000 OK\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\nContent-Length: 2\n\nok".to_owned(),
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nok".to_owned(),
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\noko".to_owned(),
+        "HTTP/1.1 200 OK\r\nX: a\r\n folded\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\nX : a\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\nX: \0\r\n\r\n".to_owned(),
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n".to_owned(),
+        format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", large(300_000)),
+        format!("HTTP/1.1 200 OK\r\nX: {}", large(300_000)),
+        format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: y\r\n".repeat(300)),
+    ];
+    let peer = Peer::new();
+    let url = peer.url();
+    let count = answers.len();
+    let says = std::thread::spawn(move || {
+        for _ in 0..2 * answers.len() {
+            let mut stream = peer.accept();
+            let head = hear(&mut stream, "\r\n\r\n");
+            let number = head.split(['/', ' ']).nth(2).and_then(|number| number.parse().ok());
+            let said = match number {
+                Some(number) => answers.get::<usize>(number).expect("one of them").as_bytes(),
+                None => b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nwell",
+            };
+            // The gateway need not take all of what is too much.
+            let _ = stream.write_all(said);
+        }
+    });
+    let site = serving(&url, "");
+    for number in 0..count {
+        let answer = site.client().send(&Request::get(&format!("/{number}")));
+        assert_eq!(answer.status, 502, "{number}");
+        assert_eq!(answer.header("x-outboard-reason"), Some("upstream_failed"), "{number}");
+        site.client().get("/next").expect(200).saying("well");
+    }
+    says.join().unwrap();
+}
+
+/// A request that may change something is sent once, whatever became of it.
+#[test]
+fn a_post_that_was_not_answered_is_not_sent_again() {
+    let peer = Peer::new();
+    let site = serving(&peer.url(), "");
+    let mut client = Connection::open(site.address());
+    client.send(&Request::new("POST", "/pay").body("x=1").to_bytes("a")).unwrap();
+    let mut upstream = peer.accept();
+    hear(&mut upstream, "x=1");
+    drop(upstream);
+    assert_eq!(client.response().unwrap().status, 502);
+    // The next one to come is another request.
+    client.send(&Request::get("/after").to_bytes("a")).unwrap();
+    let mut upstream = peer.accept();
+    let heard = hear(&mut upstream, "\r\n\r\n");
+    assert!(heard.starts_with("GET /after "), "{heard}");
+    upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+    client.response().unwrap().expect(200).saying("ok");
+}
+
+/// A body that was taken whole and lies on disk is not needed any more then.
+#[test]
+fn an_upstream_that_refuses_a_large_body_at_its_head_is_heard() {
+    let peer = Peer::new();
+    let site = serving(&peer.url(), "[limits]\nbody = \"64 MiB\"");
+    let mut client = Connection::open(site.address());
+    let body = "x".repeat(16 << 20);
+    let refuses = std::thread::spawn(move || {
+        let mut upstream = peer.accept();
+        hear(&mut upstream, "\r\n\r\n");
+        upstream
+            .write_all(b"HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+            .unwrap();
+        // Without this the kernel resets the connection, and the answer may be lost with it.
+        upstream.shutdown(std::net::Shutdown::Write).unwrap();
+        let _ = std::io::copy(&mut upstream, &mut std::io::sink());
+    });
+    client.send(&Request::new("PUT", "/up").body(body).to_bytes("a")).unwrap();
+    client.response().unwrap().expect(413).saying("no");
+    refuses.join().unwrap();
+}
+
+#[test]
+fn an_upstream_may_have_an_address_of_ipv6() {
+    let Ok(listener) = TcpListener::bind("[::1]:0") else {
+        eprintln!("this machine has no IPv6");
+        return;
+    };
+    let peer = Peer { listener };
+    let site = serving(&peer.url(), "preserve_host = false");
+    let mut client = Connection::open(site.address());
+    client.send(&Request::get("/").to_bytes("a")).unwrap();
+    let mut upstream = peer.accept();
+    let heard = hear(&mut upstream, "\r\n\r\n");
+    let host = peer.url().replace("http://", "Host: ");
+    assert!(heard.contains(&format!("\r\n{host}\r\n")), "{heard}");
+    upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nsix").unwrap();
+    client.response().unwrap().expect(200).saying("six");
+}

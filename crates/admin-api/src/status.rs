@@ -104,6 +104,8 @@ pub struct Upstream {
     pub requests: u64,
     /// Requests in progress.
     pub under_way: usize,
+    /// Of these: requests whose response has begun; `upstream.responses` limits them.
+    pub responses: usize,
     /// Connections opened.
     pub connections: u64,
     /// Requests over a connection that was open already.

@@ -14,7 +14,7 @@ use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::memory::Memory;
 use crate::pool::{Budget, Pool};
-use crate::proxy::Spooled;
+use crate::proxy::{Spooled, Turns};
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
 use outboard_http1::{DateCache, HeadLimits};
@@ -42,6 +42,8 @@ pub(crate) struct Gateway {
     pub(crate) spool_folder: PathBuf,
     /// What answers of other servers have there.
     pub(crate) spooled: Rc<Spooled>,
+    /// Whose answer of another server is read next.
+    pub(crate) inflow_turns: Rc<Turns>,
     pub(crate) started: Wall,
     /// Whether it has said that it serves.
     pub(crate) ready: Cell<bool>,
@@ -119,6 +121,7 @@ impl Gateway {
         Rc::new(Self {
             spool_folder: generation.config.io.temp_dir.clone(),
             spooled: Rc::default(),
+            inflow_turns: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),

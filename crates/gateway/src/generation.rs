@@ -166,6 +166,7 @@ pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<
     let config = &config.upstream;
     Client::new(Settings {
         requests_per_host: config.requests as usize,
+        responses_per_host: config.responses as usize,
         waiting_per_host: config.queue_length as usize,
         wait_ms: config.queue_timeout_ms,
         connections: upstream_connections(config),

@@ -84,6 +84,8 @@ fn upstream(page: &mut Page, upstream: &Upstream) {
     }
     page.metric("outboard_upstream_under_way", "gauge", "Requests under way.");
     page.sample("outboard_upstream_under_way", &[], upstream.under_way as u64);
+    page.metric("outboard_upstream_responses", "gauge", "Those whose answer is coming.");
+    page.sample("outboard_upstream_responses", &[], upstream.responses as u64);
     page.metric("outboard_upstream_idle_connections", "gauge", "Connections without a request.");
     page.sample("outboard_upstream_idle_connections", &[], upstream.idle as u64);
 }

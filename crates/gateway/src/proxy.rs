@@ -11,6 +11,7 @@ mod backlog;
 mod fields;
 mod inflow;
 pub(crate) mod switch;
+mod turns;
 
 use crate::app::App;
 use crate::body::RequestBody;
@@ -32,6 +33,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
+pub(crate) use turns::Turns;
 
 /// Which server gets a request, and what it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,17 +292,18 @@ impl Begun {
         turn: &Turn,
         app: &App,
     ) -> Answered {
-        let Self { head, body, response, timeout_ms, is_buffered } = self;
+        let Self { head, body, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
             return relay::whole(connection, turn, &head, &body).await;
         }
+        response.count_as_response();
         let gateway = &connection.gateway;
         let disk = is_buffered.then(|| Disk {
             folder: gateway.spool_folder.clone(),
             spooled: gateway.spooled.clone(),
             most_bytes: gateway.generation().config.io.max_temp_bytes,
         });
-        let inflow = Inflow::start(response, timeout_ms, disk);
+        let inflow = Inflow::start(response, timeout_ms, disk, gateway.inflow_turns.clone());
         let status = head.status;
         let framing = turn.asked.framing(status, head.content_length);
         let facts = head.facts(turn.asked, framing);

@@ -9,14 +9,15 @@ use outboard_upstream::Client;
 
 fn upstream(client: &Client) -> Upstream {
     let counters = client.counters();
-    let (idle, under_way) = client.gauges();
+    let gauges = client.gauges();
     let failures = counters.failures().filter(|(_, count)| *count > 0);
     Upstream {
         requests: counters.requests,
-        under_way,
+        under_way: gauges.under_way,
+        responses: gauges.responses,
         connections: counters.connections,
         reused: counters.reused,
-        idle,
+        idle: gauges.idle,
         redirects: counters.redirects,
         retries: counters.retries,
         failures: failures.map(|(kind, count)| (kind.word().to_owned(), count)).collect(),

@@ -1,7 +1,8 @@
 //! [`Account`]: what one caller may have under way, so that it leaves something for others.
 //!
 //! Given with a request. Invariant: a request counts from before it waits for its host to the end of its
-//! answer, a connection that was switched to another protocol for as long as it is open.
+//! answer; a connection that was switched to another protocol, or whose answer counts apart from
+//! requests, counts as a channel for as long as it is open.
 
 use crate::error::{Error, Kind};
 use std::cell::Cell;
@@ -15,6 +16,7 @@ pub struct Account {
     most_connections: usize,
     requests: Cell<usize>,
     channels: Cell<usize>,
+    lookups: Rc<()>,
 }
 
 impl Account {
@@ -27,7 +29,13 @@ impl Account {
             most_connections,
             requests: Cell::new(0),
             channels: Cell::new(0),
+            lookups: Rc::default(),
         })
+    }
+
+    /// What each of its lookups of names has a share of while it is under way.
+    pub(crate) fn lookups(&self) -> &Rc<()> {
+        &self.lookups
     }
 
     pub(crate) fn enter(self: &Rc<Self>) -> Result<Share, Error> {
@@ -55,6 +63,9 @@ pub(crate) struct Share {
 impl Share {
     /// It is no request any more.
     pub(crate) fn into_channel(mut self) -> Self {
+        if self.is_channel {
+            return self;
+        }
         self.account.requests.set(self.account.requests.get() - 1);
         self.account.channels.set(self.account.channels.get() + 1);
         self.is_channel = true;

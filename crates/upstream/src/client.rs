@@ -4,9 +4,10 @@
 //! deadline. Invariants: a request that is not idempotent is sent once; a call ends by its
 //! time-out, whatever the peer does.
 
+use crate::account::Account;
 use crate::channel::{Channel, Destination};
 use crate::connection::{self, Broken, Connection};
-use crate::counters::Counters;
+use crate::counters::{Counters, Gauges};
 use crate::error::{Error, Kind};
 use crate::host::{Host, HostLimits};
 use crate::http2::{self, Multiplexed};
@@ -36,6 +37,8 @@ const REDIRECT_BODY_BYTES: usize = 64 * 1024;
 pub struct Settings {
     /// Requests that may be under way to one host.
     pub requests_per_host: usize,
+    /// Responses of one host that may be under way beside them.
+    pub responses_per_host: usize,
     /// Requests that may wait for one of them to end.
     pub waiting_per_host: usize,
     /// How long they wait.
@@ -54,6 +57,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             requests_per_host: 1024,
+            responses_per_host: 4096,
             waiting_per_host: 1024,
             wait_ms: 1_000,
             connections: 16_384,
@@ -167,12 +171,16 @@ impl Client {
         *self.counters.borrow()
     }
 
-    /// Connections that wait for a request, and requests under way, over all hosts.
-    pub fn gauges(&self) -> (usize, usize) {
+    /// What there is now, over all hosts.
+    pub fn gauges(&self) -> Gauges {
         let hosts = self.hosts.borrow();
-        hosts.values().fold((0, 0), |(idle, under_way), host| {
-            (idle + host.idle_count(), under_way + host.under_way())
-        })
+        let mut gauges = Gauges::default();
+        for host in hosts.values() {
+            gauges.idle += host.idle_count();
+            gauges.under_way += host.under_way();
+            gauges.responses += host.responses();
+        }
+        gauges
     }
 
     pub(crate) fn count(&self, add: impl FnOnce(&mut Counters)) {
@@ -352,7 +360,8 @@ impl Client {
     ) -> Result<Transport, Failed> {
         let url = &request.url;
         let until_ms = deadline.at_ms.min(now_ms() + request.connect_timeout_ms);
-        self.reach(url.host(), url.port(), url.origin(), wish, until_ms).await
+        let account = request.account.as_ref();
+        self.reach(url.host(), url.port(), url.origin(), wish, account, until_ms).await
     }
 
     /// Connects for another protocol than HTTP, until `until_ms` (monotonic).
@@ -362,7 +371,7 @@ impl Client {
     pub async fn dial(&self, to: &Destination, until_ms: u64) -> Result<Channel, Error> {
         let wish = to.tls_verified.map(|verify| Wish { verify, http2: false });
         let name = format!("{}:{}", to.host, to.port);
-        match self.reach(&to.host, to.port, &name, wish, until_ms).await {
+        match self.reach(&to.host, to.port, &name, wish, None, until_ms).await {
             Ok(transport) => Ok(Channel::new(transport, Vec::new(), None)),
             Err(Failed::Connection { error, .. } | Failed::Finally(error)) => Err(error),
         }
@@ -375,13 +384,14 @@ impl Client {
         port: u16,
         name: &str,
         wish: Option<Wish>,
+        account: Option<&Rc<Account>>,
         until_ms: u64,
     ) -> Result<Transport, Failed> {
         let late = || {
             let message = format!("no connection to {name} in time");
             Failed::Finally(Error::new(Kind::Timeout, message))
         };
-        let addresses = with_deadline(until_ms, self.names.resolve(host)).await;
+        let addresses = with_deadline(until_ms, self.names.resolve(host, account)).await;
         let addresses = addresses.map_err(|Elapsed| late())?.map_err(Failed::Finally)?;
         let socket = self.socket(name).map_err(Failed::Finally)?;
         let stream = tcp::connect(&addresses, port, until_ms).await.map_err(|error| {
@@ -435,9 +445,10 @@ impl Client {
         host
     }
 
-    fn host_limits(&self) -> HostLimits {
+    pub(crate) fn host_limits(&self) -> HostLimits {
         HostLimits {
-            under_way: self.settings.requests_per_host,
+            requests: self.settings.requests_per_host,
+            responses: self.settings.responses_per_host,
             waiting: self.settings.waiting_per_host,
             wait_ms: self.settings.wait_ms,
             idle: self.settings.idle_per_host,

@@ -138,10 +138,24 @@ impl Connection {
                     .map_err(|error| broken(error.reason()))?,
             };
             let HeadStatus::Complete { head_len } = parsed else {
-                self.read_more(request).await?;
+                match self.read_more(request).await {
+                    // An interim answer was one: the request has been seen.
+                    Err(Broken::Unanswered(error)) if interim > 0 => {
+                        return Err(Broken::Failed(error));
+                    }
+                    read => read?,
+                }
                 continue;
             };
             if self.parser.status() == 101 && request.switch_to.is_some() {
+                // RFC 9110 7.8: it names what is spoken from now on.
+                let spoken = self.parser.header(&self.input, b"upgrade");
+                if !spoken
+                    .zip(request.switch_to.as_deref())
+                    .is_some_and(|(spoken, wished)| spoken.eq_ignore_ascii_case(wished))
+                {
+                    return Err(broken("a switch to a protocol that nobody asked for"));
+                }
                 return Ok(Head { len: head_len, body: ResponseBody::None, keep_alive: false });
             }
             if self.parser.status() == 101 {

@@ -18,6 +18,17 @@ pub struct Counters {
     failures: [u64; Kind::ALL.len()],
 }
 
+/// What a client has open now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Connections that wait for a request.
+    pub idle: usize,
+    /// Requests whose answer has not come to its end.
+    pub under_way: usize,
+    /// Those of them that count for a response, and not for a request any more.
+    pub responses: usize,
+}
+
 impl Counters {
     pub(crate) fn failed(&mut self, kind: Kind) {
         self.failures[kind as usize] += 1;

@@ -1,8 +1,9 @@
 //! [`Host`]: the idle connections to one origin, and how many requests may be under way to it.
 //!
 //! Owned by the client, one per scheme, host and port. Invariants: a request holds a [`Permit`]
-//! from before its connection to the end of its answer; permits are given in the order in which
-//! they were asked for; an idle connection was read to the end of its last answer.
+//! from before its connection to the end of its answer, which counts for a request or, once that is
+//! wished, for a response; permits are given in the order in which they were asked for; an idle
+//! connection was read to the end of its last answer.
 
 use crate::account::{Account, Share};
 use crate::connection::Connection;
@@ -22,7 +23,8 @@ pub(crate) struct Host {
     origin: Box<str>,
     /// The last is the warmest.
     idle: RefCell<Vec<Idle>>,
-    under_way: Cell<usize>,
+    requests: Cell<usize>,
+    responses: Cell<usize>,
     waiting: RefCell<VecDeque<Rc<Ticket>>>,
     http2: RefCell<Option<(Wish, Multiplexed)>>,
     opening: Opening,
@@ -51,7 +53,8 @@ enum Place {
 /// Bounds of one origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostLimits {
-    pub(crate) under_way: usize,
+    pub(crate) requests: usize,
+    pub(crate) responses: usize,
     pub(crate) waiting: usize,
     pub(crate) wait_ms: u64,
     pub(crate) idle: usize,
@@ -62,7 +65,8 @@ impl Host {
         Self {
             origin: origin.into(),
             idle: RefCell::default(),
-            under_way: Cell::new(0),
+            requests: Cell::new(0),
+            responses: Cell::new(0),
             waiting: RefCell::default(),
             http2: RefCell::default(),
             opening: Opening::default(),
@@ -77,12 +81,12 @@ impl Host {
         until_ms: u64,
     ) -> Result<Permit, Error> {
         let share = account.map(Account::enter).transpose()?;
-        if self.under_way.get() < limits.under_way {
-            self.under_way.set(self.under_way.get() + 1);
-            return Ok(Permit { host: self.clone(), share });
+        if self.requests.get() < limits.requests {
+            self.requests.set(self.requests.get() + 1);
+            return Ok(Permit { host: self.clone(), share, is_response: false });
         }
         let busy = |what: &str| {
-            let most = limits.under_way;
+            let most = limits.requests;
             let message = format!("{most} requests to {} are under way{what}", self.origin);
             Error::new(Kind::Busy, message)
         };
@@ -114,7 +118,7 @@ impl Host {
                 return;
             }
         }
-        self.under_way.set(self.under_way.get() - 1);
+        self.requests.set(self.requests.get() - 1);
     }
 
     /// An idle connection that the peer has not closed meanwhile.
@@ -179,7 +183,7 @@ impl Host {
     /// Closes connections that have been idle since before `since_ms`.
     pub(crate) fn expire(&self, since_ms: u64) {
         let unused = |(_, connection): &mut (Wish, Multiplexed)| connection.used_ms() < since_ms;
-        if self.under_way.get() == 0 {
+        if self.under_way() == 0 {
             drop(self.http2.borrow_mut().take_if(unused));
         }
         let expired: Vec<Idle> = {
@@ -192,7 +196,7 @@ impl Host {
 
     /// Whether nothing is known of it that would have to be kept.
     pub(crate) fn is_forgettable(&self) -> bool {
-        self.under_way.get() == 0 && self.idle.borrow().is_empty() && self.http2.borrow().is_none()
+        self.under_way() == 0 && self.idle.borrow().is_empty() && self.http2.borrow().is_none()
     }
 
     pub(crate) fn idle_count(&self) -> usize {
@@ -200,7 +204,11 @@ impl Host {
     }
 
     pub(crate) fn under_way(&self) -> usize {
-        self.under_way.get()
+        self.requests.get() + self.responses.get()
+    }
+
+    pub(crate) fn responses(&self) -> usize {
+        self.responses.get()
     }
 }
 
@@ -209,11 +217,25 @@ impl Host {
 pub(crate) struct Permit {
     host: Rc<Host>,
     share: Option<Share>,
+    is_response: bool,
 }
 
 impl Permit {
     pub(crate) fn host(&self) -> &Rc<Host> {
         &self.host
+    }
+
+    /// Counts for a response from now on, so that another request may begin; for the request as
+    /// before when there are as many responses as may be.
+    pub(crate) fn count_as_response(&mut self, limits: HostLimits) {
+        let responses = &self.host.responses;
+        if self.is_response || responses.get() >= limits.responses {
+            return;
+        }
+        responses.set(responses.get() + 1);
+        self.is_response = true;
+        self.share = self.share.take().map(Share::into_channel);
+        self.host.leave();
     }
 
     /// What is left of it when the connection speaks something else from now on.
@@ -224,7 +246,10 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.host.leave();
+        match self.is_response {
+            true => self.host.responses.set(self.host.responses.get() - 1),
+            false => self.host.leave(),
+        }
     }
 }
 
@@ -237,7 +262,7 @@ struct Queued {
 impl Queued {
     fn into_permit(self, share: Option<Share>) -> Permit {
         self.ticket.state.set(Place::GaveUp);
-        Permit { host: self.host.clone(), share }
+        Permit { host: self.host.clone(), share, is_response: false }
     }
 }
 
@@ -255,7 +280,8 @@ mod tests {
     use super::*;
     use outboard_reactor::{run, sleep, spawn};
 
-    const LIMITS: HostLimits = HostLimits { under_way: 1, waiting: 2, wait_ms: 60_000, idle: 1 };
+    const LIMITS: HostLimits =
+        HostLimits { requests: 1, responses: 1, waiting: 2, wait_ms: 60_000, idle: 1 };
 
     #[test]
     fn permits_go_round_in_order_and_those_who_give_up_are_passed_over() {
@@ -284,6 +310,29 @@ mod tests {
                 sleep(1).await;
             }
             assert_eq!(*order.borrow(), [("gives up", Err(Kind::Busy)), ("second", Ok(()))]);
+            assert!(host.is_forgettable());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_response_leaves_its_place_to_a_request_as_long_as_there_is_room_for_responses() {
+        run(async {
+            let host = Rc::new(Host::new("http://a"));
+            let account = Account::new("a", 1, 8);
+            let enter = async || host.enter(LIMITS, Some(&account), now_ms() + 10).await;
+            let mut first = enter().await.unwrap();
+            first.count_as_response(LIMITS);
+            first.count_as_response(LIMITS);
+            let mut second = enter().await.unwrap();
+            assert_eq!((host.under_way(), host.responses()), (2, 1));
+            second.count_as_response(LIMITS);
+            assert_eq!(host.responses(), 1, "as many as may be");
+            assert_eq!(enter().await.unwrap_err().kind, Kind::Busy);
+            drop(first);
+            second.count_as_response(LIMITS);
+            drop(enter().await.unwrap());
+            drop(second);
             assert!(host.is_forgettable());
         })
         .unwrap();

@@ -48,7 +48,7 @@ mod url;
 pub use account::Account;
 pub use channel::{Channel, Destination};
 pub use client::{Client, Settings};
-pub use counters::Counters;
+pub use counters::{Counters, Gauges};
 pub use error::{Error, Kind};
 pub use interim::{Interim, Interims};
 pub use job::Job;

@@ -161,6 +161,14 @@ impl Response {
         self.content.deadline = Deadline { at_ms: now_ms() + timeout_ms, timeout_ms };
     }
 
+    /// Has it count among the responses of its host, if there is room for one more: so its body,
+    /// which may go on for hours, keeps no other request from its place.
+    pub fn count_as_response(&mut self) {
+        if let Some((_, permit)) = &mut self.content.under_way {
+            permit.count_as_response(self.content.client.host_limits());
+        }
+    }
+
     /// Whether all of the body has been read.
     pub fn is_over(&self) -> bool {
         self.content.under_way.is_none()

@@ -85,6 +85,8 @@ pub struct Prefetch {
 pub struct Upstream {
     /// Maximum concurrent requests per host.
     pub requests: u32,
+    /// Maximum responses per host that are being received in addition to these.
+    pub responses: u32,
     /// Maximum number of requests waiting per host.
     pub queue_length: u32,
     /// Maximum time a request waits in this queue.
@@ -104,6 +106,7 @@ pub struct Upstream {
 pub(super) fn upstream(raw: &raw::Upstream, context: &mut Context<'_>) -> Upstream {
     Upstream {
         requests: raw.requests,
+        responses: raw.responses,
         queue_length: raw.queue_length,
         queue_timeout_ms: raw.queue_timeout.0,
         requests_per_app: raw.requests_per_app,

@@ -125,6 +125,11 @@ pub(crate) struct Upstream {
     /// Maximum concurrent requests per host.
     #[schemars(range(min = 1, max = 100_000), extend("x-alias" = ["max_conns"]))]
     pub(crate) requests: u32,
+    /// Maximum responses per host that are being received in addition to these. Once the response of
+    /// a `proxy` route has begun, it counts here instead of in `requests`, unless this limit is
+    /// reached. So a proxied host gets at most `requests` + `responses` connections.
+    #[schemars(range(max = 100_000))]
+    pub(crate) responses: u32,
     /// Maximum number of requests waiting per host.
     #[schemars(range(max = 100_000), extend("x-alias" = ["queue"]))]
     pub(crate) queue_length: u32,
@@ -154,6 +159,7 @@ impl Default for Upstream {
     fn default() -> Self {
         Upstream {
             requests: 1024,
+            responses: 4096,
             queue_length: 1024,
             queue_timeout: Period(1_000),
             requests_per_app: 2048,

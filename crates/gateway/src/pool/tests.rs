@@ -1,18 +1,22 @@
 //! Pools whose workers are the test itself, at the other end of real rings.
 
-use super::operations::Gone;
+use super::operations::{Gone, NoOperations};
 use super::worker::Worker;
 use super::*;
 use crate::body::RequestBody;
 use crate::exchange::End;
+use crate::tasks::{self, Tasks};
 use outboard_log::Opener;
 use outboard_log::{Level, Sink, Target};
-use outboard_ring::channel::WorkerChannel;
+use outboard_ring::channel::{WaitCall, WorkerChannel};
 use outboard_ring::control::{HostSettings, Isolation, Rlimits, WorkerScript};
 use outboard_ring::frame::{FrameKind, Tag};
-use outboard_ring::operation::{Call, Completion, FetchCall, FetchOptions, Operation, Part};
+use outboard_ring::operation::{
+    Call, Completion, Failure, FetchCall, FetchOptions, Operation, Part,
+};
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::{Done, Outcome};
+use outboard_ring::task::TaskCall;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::State;
 use std::collections::BTreeMap;
@@ -593,5 +597,110 @@ fn a_worker_that_is_due_stays_until_its_successor_is_ready() {
         assert_eq!(state_of(&pool, &old), Some(State::Draining));
         assert_eq!(old.hears().map(|(kind, _)| kind), Some(FrameKind::Stop));
         assert_eq!((pool.successors(), pool.status().recycled), (0, 1));
+    });
+}
+
+/// An operation that makes the gateway panic costs the worker that asked for it, and nobody else.
+#[test]
+fn an_operation_that_makes_us_panic_costs_its_worker_and_no_other() {
+    #[derive(Debug)]
+    struct Panics;
+    impl Operations for Panics {
+        fn begin(&self, _: Asker, _: &[u8]) {
+            panic!("as a defect would");
+        }
+        fn forget(&self, _: WorkerId) {}
+    }
+    in_loop(async {
+        let pool = pool(1);
+        pool.set_operations(Rc::new(Panics));
+        let (mut asks, mut other) = (Fake::join(&pool, 1), Fake::join(&pool, 2));
+        let exchanges = [submit(&pool), submit(&pool)];
+        let (its_own, of_the_other) = (asks.starts(), other.starts());
+        asks.says(FrameKind::Operation, its_own, b"anything");
+        pool.look(&mut Budget::default());
+        other.answers(of_the_other, b"well");
+        pool.look(&mut Budget::default());
+        assert_eq!(state_of(&pool, &asks), Some(State::Killing));
+        assert_eq!(state_of(&pool, &other), Some(State::Idle));
+        pool.bury(1, None, "was ended by signal 9");
+        let ends = exchanges.map(|exchange| end_of(&exchange));
+        assert!(ends.contains(&COMPLETE), "{ends:?}");
+        assert!(ends.iter().any(|end| matches!(end, Some(End::Failed(_)))), "{ends:?}");
+    });
+}
+
+/// The host checks it as well, but a worker need not be the host.
+#[test]
+fn a_task_with_a_name_of_any_length_is_refused_and_costs_nobody() {
+    in_loop(async {
+        let pool = pool(1);
+        let config = outboard_config::Tasks {
+            workers: 1,
+            concurrency: 1,
+            script: "/t.php".into(),
+            queue_length: 1,
+            max_queue_bytes: 1 << 20,
+            max_retries: 0,
+            backoff_ms: 1,
+            timeout_ms: 1,
+            kv_namespace: None,
+            cron: Vec::new(),
+        };
+        let task_workers = pool_of(settings(1, Isolation::Reset));
+        let tasks = Tasks::start("site", config, task_workers, None, pool.error_log.clone());
+        pool.set_operations(tasks::before(Rc::new(NoOperations), Some(tasks)));
+        let mut worker = Fake::join(&pool, 1);
+        for (number, length) in [256, 70_000].into_iter().enumerate() {
+            let id = Tag { slot: 0, generation: number as u32 };
+            let name = vec![b'n'; length];
+            let call = TaskCall {
+                name: &name,
+                data_bytes: 0,
+                delay_ms: 0,
+                is_awaited: false,
+                retries: None,
+            };
+            let mut operation = Vec::new();
+            Operation { id, call: Call::Task(call) }.encode(&mut operation);
+            worker.says(FrameKind::Operation, Tag::default(), &operation);
+            pool.look(&mut Budget::default());
+            pool.look(&mut Budget::default());
+            assert_eq!(worker.hears().map(|(kind, _)| kind), Some(FrameKind::Completion));
+            let Completion { part: Part::Failed { failure, message }, .. } =
+                Completion::decode(&worker.frame).unwrap()
+            else {
+                panic!("{length} bytes were taken");
+            };
+            assert_eq!(failure, Failure::BadCall, "{message}");
+        }
+        assert_eq!(state_of(&pool, &worker), Some(State::Idle));
+    });
+}
+
+#[test]
+fn waits_are_those_of_all_workers_that_are_or_were_there_whatever_these_count() {
+    in_loop(async {
+        let pool = pool(1);
+        let waits = |call: WaitCall| {
+            let all = pool.status().waits;
+            let of = all.into_iter().find(|waits| waits.call == call.name());
+            of.map(|waits| (waits.suspended, waits.blocked, waits.blocked_ms))
+        };
+        let (one, two) = (Fake::join(&pool, 1), Fake::join(&pool, 2));
+        assert_eq!(waits(WaitCall::Sleep), None, "nobody has waited");
+        one.channel.count_suspended(WaitCall::Sleep);
+        one.channel.count_blocked(WaitCall::Sleep, 2_500);
+        two.channel.count_blocked(WaitCall::Sleep, 2_500);
+        two.channel.count_blocked(WaitCall::Lock, 7_000);
+        assert_eq!(waits(WaitCall::Sleep), Some((1, 2, 5)));
+        assert_eq!(waits(WaitCall::Lock), Some((0, 1, 7)));
+        pool.bury(2, None, "was ended by signal 9");
+        assert_eq!(waits(WaitCall::Sleep), Some((1, 2, 5)), "they are not forgotten");
+        // The memory is a worker's own, and so are the numbers in it.
+        one.channel.count_blocked(WaitCall::Sleep, u64::MAX - 2_500);
+        assert_eq!(waits(WaitCall::Sleep), Some((1, 3, u64::MAX / 1000)));
+        pool.bury(1, None, "was ended by signal 9");
+        assert_eq!(waits(WaitCall::Sleep), Some((1, 3, u64::MAX / 1000)));
     });
 }

@@ -5,9 +5,10 @@
 //! can be taken at once; the upstream waits when the [`Backlog`] is full; dropping this leaves it.
 
 use super::backlog::{Backlog, Disk};
+use super::turns::Turns;
 use crate::connection::Connection;
 use outboard_log::Reason;
-use outboard_reactor::{Event, yield_now};
+use outboard_reactor::Event;
 use outboard_upstream::{Error, Job, Response};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -15,8 +16,8 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Pieces that are read before others have their turn.
-const PIECES_A_TURN: u32 = 16;
+/// What is read before others have their turn.
+const BYTES_A_TURN: usize = 64 << 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -46,7 +47,12 @@ pub(super) enum Next {
 
 impl Inflow {
     /// Begins to read what is left of an answer; the upstream may be silent for so long.
-    pub(super) fn start(response: Response, timeout_ms: u64, disk: Option<Disk>) -> Self {
+    pub(super) fn start(
+        response: Response,
+        timeout_ms: u64,
+        disk: Option<Disk>,
+        turns: Rc<Turns>,
+    ) -> Self {
         let shared = Rc::new(Shared {
             backlog: RefCell::new(Backlog::new(disk)),
             end: RefCell::default(),
@@ -55,7 +61,7 @@ impl Inflow {
         });
         let theirs = shared.clone();
         let job = Job::spawn(async move {
-            let end = theirs.fill(response, timeout_ms).await;
+            let end = theirs.fill(response, timeout_ms, &turns).await;
             theirs.end.replace(Some(end));
             theirs.came.set();
         });
@@ -91,23 +97,30 @@ impl Inflow {
 }
 
 impl Shared {
-    async fn fill(&self, mut response: Response, timeout_ms: u64) -> Result<(), Error> {
+    async fn fill(
+        &self,
+        mut response: Response,
+        timeout_ms: u64,
+        turns: &Rc<Turns>,
+    ) -> Result<(), Error> {
         let mut piece = Vec::new();
-        for number in 1.. {
+        let mut read_bytes = 0;
+        loop {
             while self.backlog.borrow().is_full() {
                 self.went.wait().await;
             }
             response.wait_at_most(timeout_ms);
             let more = response.read(&mut piece).await?;
+            read_bytes += piece.len();
             self.backlog.borrow_mut().push(&mut piece);
             self.came.set();
             if !more {
-                break;
+                return Ok(());
             }
-            if number % PIECES_A_TURN == 0 {
-                yield_now().await;
+            if read_bytes >= BYTES_A_TURN {
+                read_bytes = 0;
+                turns.wait().await;
             }
         }
-        Ok(())
     }
 }

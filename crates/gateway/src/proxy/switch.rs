@@ -13,7 +13,7 @@ use crate::turn::{Answered, Turn, refuse};
 use crate::upgrade::{Speak, Upgraded};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::Reason;
-use outboard_reactor::{deadline_passed, now_ms, set_deadline};
+use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
 use outboard_upstream::{Channel, Response};
 use std::future::poll_fn;
 use std::io;
@@ -23,6 +23,8 @@ use std::task::Poll;
 const WEBSOCKET: &[u8] = b"websocket";
 /// Most bytes that are read before they are handed on.
 const PIECE_BYTES: usize = 64 << 10;
+/// Pieces that are carried each way before others have their turn.
+const PIECES_A_TURN: u32 = 16;
 
 /// Hands a request through that wishes to speak WebSocket; `None` if it does not.
 pub(crate) async fn attempt(
@@ -124,6 +126,9 @@ async fn relay(mut client: Upgraded, mut upstream: Channel, idle_ms: u64) {
         if std::mem::replace(&mut carried_bytes, now_carried_bytes) != now_carried_bytes {
             set_deadline(now_ms() + idle_ms);
         }
+        if up.has_more || down.has_more {
+            wake(current_task());
+        }
         match got {
             Ok(()) if up.is_over && down.is_over => Poll::Ready(()),
             Ok(()) => Poll::Pending,
@@ -140,6 +145,8 @@ struct Way {
     written: usize,
     /// In all.
     carried_bytes: u64,
+    /// Whether the turn was over before there was nothing left to carry.
+    has_more: bool,
     is_read: bool,
     is_over: bool,
 }
@@ -153,7 +160,8 @@ impl Way {
         write: impl Fn(&mut T, &[u8]) -> Poll<io::Result<usize>>,
         end: impl Fn(&mut T),
     ) -> io::Result<()> {
-        loop {
+        self.has_more = false;
+        for _ in 0..PIECES_A_TURN {
             while self.written < self.bytes.len() {
                 match write(to, &self.bytes[self.written..])? {
                     Poll::Ready(count) => {
@@ -177,5 +185,7 @@ impl Way {
                 Poll::Pending => return Ok(()),
             }
         }
+        self.has_more = true;
+        Ok(())
     }
 }

@@ -13,6 +13,12 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nhello";
 /// Reads on without a word until the client goes.
 const SILENCE: &str = "";
 
+/// Idle connections, and requests under way.
+fn open(client: &Client) -> (usize, usize) {
+    let gauges = client.gauges();
+    (gauges.idle, gauges.under_way)
+}
+
 /// A peer: for each connection, what it says to one request after the other before it closes.
 struct Peer {
     address: SocketAddr,
@@ -118,7 +124,7 @@ fn requests_go_over_the_connection_that_is_there() {
         assert!(peer.heard()[0].starts_with("GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:"));
         let counters = client.counters();
         assert_eq!((counters.requests, counters.connections, counters.reused), (3, 1, 2));
-        assert_eq!(client.gauges(), (1, 0));
+        assert_eq!(open(&client), (1, 0));
     });
 }
 
@@ -169,7 +175,7 @@ fn an_answer_with_two_readings_is_refused() {
         on_loop(move |client| async move {
             let peer = Peer::saying(&[&[answer, OK]]);
             assert_eq!(failure(&client, peer.get("/")).await, Kind::Protocol, "{answer:?}");
-            assert_eq!(client.gauges(), (0, 0));
+            assert_eq!(open(&client), (0, 0));
         });
     }
 }
@@ -359,7 +365,7 @@ fn idle_connections_make_room_and_busy_ones_do_not() {
         for peer in &peers {
             assert_eq!(fetch(&client, peer.get("/")).await.unwrap().0, 200);
         }
-        assert_eq!(client.gauges().0, 2, "two of four are kept");
+        assert_eq!(client.gauges().idle, 2, "two of four are kept");
         let busy = [
             client.send(peers[3].get("/")).await.unwrap(),
             client.send(peers[2].get("/")).await.unwrap(),
@@ -394,7 +400,7 @@ fn an_answer_that_nobody_reads_closes_its_connection() {
     on_loop(|client| async move {
         let peer = Peer::saying(&[&[OK], &[OK]]);
         drop(client.send(peer.get("/")).await.unwrap());
-        assert_eq!(client.gauges(), (0, 0));
+        assert_eq!(open(&client), (0, 0));
         fetch(&client, peer.get("/")).await.unwrap();
         assert_eq!(client.counters().connections, 2);
     });
@@ -406,11 +412,96 @@ fn idle_connections_are_closed_after_their_time() {
         let client = Client::new(Settings { idle_timeout_ms: 40, ..Settings::default() });
         let peer = Peer::saying(&[&[OK, OK]]);
         fetch(&client, peer.get("/")).await.unwrap();
-        assert_eq!(client.gauges().0, 1);
-        while client.gauges().0 > 0 {
+        assert_eq!(client.gauges().idle, 1);
+        while client.gauges().idle > 0 {
             sleep(5).await;
         }
         assert!(client.hosts.borrow().is_empty());
     })
     .unwrap();
+}
+
+#[test]
+fn a_head_is_bounded_and_so_are_the_answers_before_it() {
+    let long = format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\n\r\n", "x".repeat(300_000));
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-Many: x\r\n".repeat(300));
+    let endless = "HTTP/1.1 200 OK\r\nX-Endless: ".to_owned() + &"x".repeat(300_000);
+    let interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n".repeat(100) + OK;
+    for answer in [long, many, endless, interim] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[answer.as_str()]]);
+            assert_eq!(failure(&client, peer.get("/")).await, Kind::Protocol, "{answer:.40?}");
+            assert_eq!(open(&client), (0, 0), "{answer:.40?}");
+        });
+    }
+}
+
+/// RFC 9112 6.3: what comes behind an answer that has no body belongs to nobody.
+#[test]
+fn a_body_where_there_is_none_becomes_nobodys_answer() {
+    for (method, status) in [("GET", "204 No"), ("GET", "304 No"), ("HEAD", "200 OK")] {
+        on_loop(move |client| async move {
+            let poisoned = format!("HTTP/1.1 {status}\r\nX: 1\r\nContent-Length: 38\r\n\r\n");
+            let poisoned = poisoned + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
+            let peer = Peer::saying(&[&[poisoned.as_str(), OK], &[OK]]);
+            let mut request = peer.get("/");
+            request.method = method.into();
+            assert_eq!(fetch(&client, request).await.unwrap().1, b"", "{status}");
+            assert_eq!(fetch(&client, peer.get("/next")).await.unwrap().1, b"hello", "{status}");
+            assert_eq!(client.counters().connections, 2);
+        });
+    }
+}
+
+#[test]
+fn trailers_and_fields_of_the_connection_are_no_fields_of_the_answer() {
+    on_loop(|client| async move {
+        let answer = "HTTP/1.1 200 OK\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\n\
+            Keep-Alive: timeout=5\r\nProxy-Connection: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Late\r\n\
+            X-Own: 1\r\n\r\n5\r\nhello\r\n0\r\nX-Late: 1\r\nX-Own: 2\r\n\r\n";
+        let peer = Peer::saying(&[&[answer, OK]]);
+        let response = client.send(peer.get("/")).await.unwrap();
+        let headers = String::from_utf8(response.headers.clone()).unwrap();
+        assert_eq!(whole(response).await.unwrap().1, b"hello");
+        for hop in ["X-Hop", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Late: "] {
+            assert!(!headers.contains(hop), "{hop}: {headers}");
+        }
+        assert!(headers.contains("X-Own: 1\n") && !headers.contains("X-Own: 2"), "{headers}");
+        fetch(&client, peer.get("/")).await.unwrap();
+        assert_eq!(client.counters().connections, 1, "it was read to its end");
+    });
+}
+
+#[test]
+fn only_the_protocol_that_was_wished_for_is_switched_to() {
+    for (fields, is_taken) in [
+        ("Connection: upgrade\r\nUpgrade: WebSocket\r\n", true),
+        ("Connection: upgrade\r\nUpgrade: h2c\r\n", false),
+        ("Connection: upgrade\r\n", false),
+    ] {
+        on_loop(move |client| async move {
+            let answer = format!("HTTP/1.1 101 Switching\r\n{fields}\r\nearly");
+            let peer = Peer::saying(&[&[answer.as_str()]]);
+            let mut request = peer.get("/");
+            request.switch_to = Some(b"websocket".to_vec());
+            match client.send(request).await {
+                Ok(response) => assert!(is_taken && response.into_channel().is_some(), "{fields}"),
+                Err(error) => assert!(!is_taken && error.kind == Kind::Protocol, "{fields}"),
+            }
+        });
+    }
+}
+
+/// One that was sent a part of its answer is never sent again.
+#[test]
+fn what_has_begun_to_be_answered_is_not_tried_again() {
+    for answer in ["H", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 103 Early\r\n\r\n"] {
+        on_loop(move |client| async move {
+            let peer = Peer::saying(&[&[OK, answer], &[OK]]);
+            fetch(&client, peer.get("/")).await.unwrap();
+            let failed = fetch(&client, peer.get("/again")).await;
+            assert_eq!(failed.unwrap_err().kind, Kind::Protocol, "{answer:?}");
+            assert_eq!(peer.heard().len(), 2, "{answer:?}");
+        });
+    }
 }
