@@ -12,8 +12,8 @@ help: ## This list.
 setup: ## Install the Debian packages that are missing.
 	@ci/setup
 
-build: setup ## Build the server, optimised.
-	$(CARGO) build --release -p outboard -p outboard-php
+build: setup ## Build the server and the lab, optimised.
+	$(CARGO) build --release -p outboard -p outboard-php -p outboard-lab
 
 install: build ## Install into PREFIX (/usr/local): programs, PHP package, units, manual, completions.
 	dist/install --prefix $(or $(PREFIX),/usr/local)

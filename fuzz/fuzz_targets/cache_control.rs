@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use outboard_page_cache::{
-    Conditions, Control, CookieRules, Exchanged, Fields, Freshness, Policy, RequestDirectives,
+    Conditions, Control, CookieRules, ExchangeTimes, Fields, Freshness, Policy, RequestDirectives,
     Response, Validators, Variant,
 };
 
@@ -29,14 +29,14 @@ fuzz_target!(|input: (&[u8], &[u8])| {
     let fields = Fields(&lines);
 
     RequestDirectives::read(fields);
-    let exchanged = Exchanged { request_s: NOW_S, response_s: NOW_S };
+    let exchanged = ExchangeTimes { request_s: NOW_S, response_s: NOW_S };
     let response = Response { status: 200, fields };
     Freshness::of(&Policy::STANDARD, response, &Control::read(fields), exchanged);
     let conditions = Conditions::read(fields);
-    let _ = conditions.answer(false, Validators::of(fields), None, NOW_S, 1000);
+    let _ = conditions.evaluate(false, Validators::of(fields), None, NOW_S, 1000);
     let rules = CookieRules::default();
     if let Ok(variant) = Variant::of(fields, fields, true, &rules) {
-        assert!(variant.answers(fields, true, &rules));
+        assert!(variant.matches(fields, true, &rules));
     }
 
     for word in [&b"no-store"[..], b"private"] {

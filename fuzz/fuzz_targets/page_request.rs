@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use outboard_http1::Method;
 use outboard_page_cache::{
-    CookieRules, Difference, Fields, Guard, NamePattern, Policy, Reason, Request, RequestFacts,
+    CookieRules, Difference, Fields, BypassRules, NamePattern, Policy, Reason, Request, RequestFacts,
     Response, Target, Variant, invalidated, tags,
 };
 
@@ -16,7 +16,7 @@ fuzz_target!(|input: (&str, [&[u8]; 4], bool)| {
     let (pattern, [cookie, reference, listed, other], silent) = input;
     let cookies = CookieRules {
         login: vec![NamePattern::new("login*")],
-        harmless: vec![NamePattern::new(pattern)],
+        ignored: vec![NamePattern::new(pattern)],
     };
     let lines: [(&[u8], &[u8]); 7] = [
         (b"cookie", cookie),
@@ -30,7 +30,7 @@ fuzz_target!(|input: (&str, [&[u8]; 4], bool)| {
     let fields = Fields(&lines);
 
     let with_login = [cookie, b"; login_1=x"].concat();
-    let guard = Guard { cookies: cookies.clone(), ..Guard::default() };
+    let guard = BypassRules { cookies: cookies.clone(), ..BypassRules::default() };
     let read = |lines: &[(&[u8], &[u8])]| {
         let request = Request { method: Method::Get, path: b"/", fields: Fields(lines) };
         RequestFacts::read(request, &guard, &Policy::STANDARD).err()
@@ -39,7 +39,7 @@ fuzz_target!(|input: (&str, [&[u8]; 4], bool)| {
     assert_eq!(read(&[(b"cookie", &with_login)]), Some(Reason::LoginCookie));
 
     if let Ok(variant) = Variant::of(fields, fields, silent, &cookies) {
-        assert!(variant.answers(fields, silent, &cookies));
+        assert!(variant.matches(fields, silent, &cookies));
     }
     assert!(tags(fields).count() <= 1000);
     assert!(tags(fields).all(|tag| !tag.is_empty()));

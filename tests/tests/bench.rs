@@ -1,4 +1,4 @@
-//! `outboard bench`: what it says of a server is what the server did.
+//! `outboard bench`: its reports match what the server did.
 
 #![forbid(unsafe_code)]
 
@@ -85,7 +85,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-/// nginx says that it starts before it listens.
+/// nginx logs its start before it listens.
 fn wait_for_listener(port: u16) {
     while std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         std::thread::yield_now();
@@ -117,12 +117,12 @@ fn an_interrupted_run_gives_the_result_of_its_part() {
     // What was due until then was sent, and the rate is that of the time until then.
     assert_eq!(number(&result, "/schedule/unsent"), 0.0, "{result}");
     assert_eq!(number(&result, "/schedule/due"), number(&result, "/sent"), "{result}");
-    let rate = number(&result, "/answers") / number(&result, "/seconds");
+    let rate = number(&result, "/responses") / number(&result, "/seconds");
     assert!((number(&result, "/rate") - rate).abs() < 1.0, "{result}");
 }
 
 #[test]
-fn two_results_are_held_against_each_other() {
+fn two_results_are_compared() {
     let nginx = Nginx::start();
     let scratch = Scratch::new("bench-diff");
     let file = |name: &str, connections: &str| {
@@ -134,7 +134,7 @@ fn two_results_are_held_against_each_other() {
     let output = bench(&["diff", &a, &b]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
-    for words in ["latency 99 %", "not the same measurement: connections: 2 and 4", "lab ab"] {
+    for words in ["latency 99 %", "different settings: connections: 2 and 4", "lab ab"] {
         assert!(text.contains(words), "{words:?} is not in:\n{text}");
     }
     let other = scratch.file("other.json", "{}").display().to_string();
@@ -195,7 +195,7 @@ fn every_request_is_counted_once() {
         arguments.extend(keep);
         let (_, result) = result(&arguments);
         assert_eq!(number(&result, "/sent"), 500.0);
-        assert_eq!(number(&result, "/answers"), 500.0);
+        assert_eq!(number(&result, "/responses"), 500.0);
         assert_eq!(number(&result, "/body_bytes"), 2500.0);
         assert_eq!(number(&result, "/latency/count"), 500.0);
         let opened = if keep.is_empty() { 7.0 } else { 500.0 };
@@ -203,15 +203,15 @@ fn every_request_is_counted_once() {
     }
 }
 
-/// nginx ends these connections after five answers.
+/// nginx ends these connections after five responses.
 #[test]
-fn connections_that_the_server_ends_are_made_anew_without_a_failure() {
+fn connections_closed_by_the_server_are_reopened() {
     let nginx = Nginx::start();
     let url = format!("{}few", nginx.url());
     let (_, closed) = result(&[&url, "-n", "100", "-c", "2"]);
     let (_, open) = result(&[&url, "-r", "200", "-d", "500ms", "-c", "4"]);
     for result in [closed, open] {
-        assert_eq!(number(&result, "/answers"), 100.0, "{result}");
+        assert_eq!(number(&result, "/responses"), 100.0, "{result}");
         assert_eq!(result["failures"]["total"], 0, "{result}");
         assert!(number(&result, "/connections_opened") >= 20.0, "{result}");
         assert!(number(&result, "/connections_closed_by_server") >= 16.0, "{result}");
@@ -219,7 +219,7 @@ fn connections_that_the_server_ends_are_made_anew_without_a_failure() {
 }
 
 #[test]
-fn what_is_wrong_with_an_answer_is_told_by_its_class() {
+fn a_bad_response_is_counted_in_its_class() {
     let backend = Backend::start();
     let url = |path: &str| format!("{}{path}", backend.url().trim_end_matches('/'));
     for (path, more, class) in [
@@ -242,7 +242,7 @@ fn what_is_wrong_with_an_answer_is_told_by_its_class() {
 }
 
 #[test]
-fn what_was_refused_has_times_of_its_own() {
+fn refused_requests_have_times_of_their_own() {
     let backend = Backend::start();
     let scratch = Scratch::new("bench");
     let scenario = scratch.file(
@@ -259,13 +259,13 @@ fn what_was_refused_has_times_of_its_own() {
 }
 
 #[test]
-fn bodies_of_every_form_are_read_whole() {
+fn bodies_of_every_framing_are_read_completely() {
     let backend = Backend::start();
     for path in ["chunked", "until-close", "large/100000"] {
         let url = format!("{}/{path}", backend.url().trim_end_matches('/'));
         let (_, result) = result(&[&url, "-n", "6", "-c", "2"]);
         assert_eq!(result["failures"]["total"], 0, "{path}: {result}");
-        assert_eq!(number(&result, "/answers"), 6.0);
+        assert_eq!(number(&result, "/responses"), 6.0);
         assert!(number(&result, "/body_bytes") >= 6.0);
     }
 }
@@ -287,9 +287,9 @@ fn a_rate_that_cannot_be_sent_is_refused_with_the_reason() {
         result(&[&backend.url(), "-r", "500000", "-c", "1", "-d", "300ms", "-X", "HEAD"]);
     assert_eq!(code, Some(5), "{result}");
     assert_eq!(result["valid"], false);
-    let doubts = result["doubts"].as_array().expect("they are listed");
-    let missed = doubts.iter().find(|doubt| doubt["name"] == "rate-missed");
-    let why = missed.and_then(|doubt| doubt["why"].as_str()).expect("it says why");
+    let warnings = result["warnings"].as_array().expect("they are listed");
+    let missed = warnings.iter().find(|warning| warning["name"] == "rate-missed");
+    let why = missed.and_then(|warning| warning["why"].as_str()).expect("it says why");
     assert!(why.contains("requests that were due were sent"), "{why}");
     let schedule = &result["schedule"];
     let (due, unsent) = (number(schedule, "/due"), number(schedule, "/unsent"));
@@ -298,7 +298,7 @@ fn a_rate_that_cannot_be_sent_is_refused_with_the_reason() {
 }
 
 #[test]
-fn nobody_there_is_exit_code_1_and_a_mistake_exit_code_2() {
+fn no_server_is_exit_code_1_and_a_usage_error_exit_code_2() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     for (arguments, code, words) in [
         (&[url.as_str()][..], 1, "is the server running?"),
@@ -318,7 +318,7 @@ fn nobody_there_is_exit_code_1_and_a_mistake_exit_code_2() {
 }
 
 #[test]
-fn results_are_written_in_every_form() {
+fn results_are_written_in_every_format() {
     let nginx = Nginx::start();
     let scratch = Scratch::new("bench-files");
     let path = |name: &str| scratch.path().join(name).display().to_string();
@@ -332,17 +332,18 @@ fn results_are_written_in_every_form() {
     let read = |form: &str| std::fs::read_to_string(path(form)).expect("it was written");
     let result: Value = serde_json::from_str(&read("json")).expect("it is JSON");
     assert_eq!(result["schema"], "outboard.bench.v1");
-    let moments = result["moments"].as_array().expect("there is a time series").len();
-    assert_eq!(read("ndjson").lines().count(), moments);
-    assert_eq!(read("csv").lines().count(), moments + 1);
+    let intervals = result["intervals"].as_array().expect("there is a time series").len();
+    assert_eq!(read("ndjson").lines().count(), intervals);
+    assert_eq!(read("csv").lines().count(), intervals + 1);
     assert!(read("hgrm").contains("#[Mean"), "{}", read("hgrm"));
     assert!(read("html").contains("<svg"), "{}", read("html"));
-    let sum: f64 = (0..moments).map(|at| number(&result, &format!("/moments/{at}/answers"))).sum();
-    assert_eq!(sum, number(&result, "/answers"));
+    let sum: f64 =
+        (0..intervals).map(|at| number(&result, &format!("/intervals/{at}/responses"))).sum();
+    assert_eq!(sum, number(&result, "/responses"));
 }
 
 #[test]
-fn the_servers_cpu_time_is_told_by_request() {
+fn the_servers_cpu_time_is_reported_per_request() {
     let nginx = Nginx::start();
     let pid = nginx.child.pid().to_string();
     let (_, result) = result(&[&nginx.url(), "-d", "1s", "-c", "4", "--pid", &pid]);
@@ -357,11 +358,11 @@ fn a_unix_socket_is_as_good_as_a_port() {
     let url = format!("http+unix:{}/socket:/", nginx.scratch.path().display());
     let (code, result) = result(&[&url, "-n", "100", "-c", "4", "--check", "body~hello"]);
     assert_eq!(code, Some(0), "{result}");
-    assert_eq!(number(&result, "/answers"), 100.0);
+    assert_eq!(number(&result, "/responses"), 100.0);
 }
 
 #[test]
-fn tls_and_http2_are_spoken_and_certificates_checked() {
+fn tls_http2_and_certificates_are_supported() {
     let nginx = Nginx::start();
     let url = format!("https://127.0.0.1:{}/", nginx.tls_port);
     for more in [&[][..], &["--http2"], &["--no-keepalive"], &["--http2", "--no-keepalive"]] {
@@ -369,7 +370,7 @@ fn tls_and_http2_are_spoken_and_certificates_checked() {
         arguments.extend(["--check", "body~hello"].iter().chain(more));
         let (code, result) = result(&arguments);
         assert_eq!(code, Some(0), "{more:?}: {result}");
-        assert_eq!(number(&result, "/answers"), 30.0);
+        assert_eq!(number(&result, "/responses"), 30.0);
     }
     let output = bench(&[&url, "-n", "1"]);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -384,12 +385,12 @@ fn streams_share_a_connection_and_outlive_it() {
     let many = ["--http2", "--insecure", "-c", "2", "--streams", "8", "--check", "body~hello"];
     let measured = |further: &[&str]| result(&[&[url.as_str()], &many[..], further].concat());
     let (code, found) = measured(&["-n", "400"]);
-    assert_eq!((code, number(&found, "/answers")), (Some(0), 400.0), "{found}");
+    assert_eq!((code, number(&found, "/responses")), (Some(0), 400.0), "{found}");
     assert_eq!((number(&found, "/connections_opened"), number(&found, "/streams")), (2.0, 8.0));
-    // A server that wants no more on a connection answers what it was asked; the rest go to the next.
+    // A server that closes a connection answers its pending requests; the others go to the next one.
     // nginx wants a thousand.
     let (code, found) = measured(&["-n", "5000"]);
-    assert_eq!((code, number(&found, "/answers")), (Some(0), 5000.0), "{found}");
+    assert_eq!((code, number(&found, "/responses")), (Some(0), 5000.0), "{found}");
     assert!(number(&found, "/connections_opened") >= 5.0, "{found}");
     let (_, found) = measured(&["-r", "4000", "-d", "1s"]);
     assert_eq!(number(&found, "/failures/total"), 0.0, "{found}");
@@ -452,11 +453,11 @@ fn php_fpm_is_measured_by_fastcgi_and_a_scenario_logs_in() {
     let url = format!("{base}/login.php");
     let (code, result) = result(&[&url, "-n", "80", "-c", "2", "--scenario", scenario]);
     assert_eq!(code, Some(0), "{result}");
-    assert_eq!(number(&result, "/answers"), 80.0);
+    assert_eq!(number(&result, "/responses"), 80.0);
 }
 
 #[test]
-fn redis_is_asked_in_its_own_protocol() {
+fn redis_is_measured_in_its_own_protocol() {
     let redis = Redis::start();
     redis.tell(&["CONFIG", "SET", "requirepass", "\"\""]);
     let url = format!("redis+unix:{}:/key{{key}}", redis.socket().display());
@@ -467,11 +468,11 @@ fn redis_is_asked_in_its_own_protocol() {
     assert_eq!(result(&set).0, Some(0));
     let get = [&usual[..], &["--zipf", "--check", "length=70000"]].concat();
     let (code, result) = result(&get);
-    assert_eq!((code, number(&result, "/answers")), (Some(0), 40.0), "{result}");
+    assert_eq!((code, number(&result, "/responses")), (Some(0), 40.0), "{result}");
 }
 
 #[test]
-fn the_old_tools_have_their_old_layouts() {
+fn ab_wrk_and_webbench_have_their_layouts() {
     let nginx = Nginx::start();
     let url = nginx.url();
     for (arguments, lines) in [
@@ -535,7 +536,7 @@ fn generated_keys_and_numbers_reach_the_server() {
 }
 
 #[test]
-fn a_search_ends_with_a_rate_that_keeps_the_promise() {
+fn a_search_ends_with_a_rate_that_meets_the_threshold() {
     let nginx = Nginx::start();
     let output = bench(&[
         "find",
@@ -553,7 +554,7 @@ fn a_search_ends_with_a_rate_that_keeps_the_promise() {
     ]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("requests a second keep p50<5s"), "{text}");
+    assert!(text.contains("requests per second meet p50<5s"), "{text}");
     let output = bench(&[
         "find",
         "--slo",
@@ -576,5 +577,5 @@ fn the_generator_measures_itself() {
     let output = bench(&["null", "-d", "200ms", "-c", "4", "-r", "500"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("requests/s in a closed loop"), "{text}{output:?}");
-    assert!(text.contains("µs of CPU a request"), "{text}");
+    assert!(text.contains("µs of CPU per request"), "{text}");
 }

@@ -1,7 +1,7 @@
-//! `outboard lab`: it measures, it judges, and it refuses to judge what cannot be compared.
+//! `outboard lab`: it measures, judges, and refuses to judge what cannot be compared.
 //!
-//! Nothing here depends on how fast the machine is: noise is borne (`--noise 100`), and where
-//! servers differ they differ by much.
+//! Nothing here depends on the speed of the machine: noise is accepted (`--noise 100`), and servers
+//! that differ differ by much.
 
 #![forbid(unsafe_code)]
 
@@ -18,10 +18,10 @@ use std::thread;
 use std::time::Duration;
 
 /// How a server answers its nth request.
-type Answer = fn(request: u64, head: &str) -> String;
+type Respond = fn(request: u64, head: &str) -> String;
 
-/// Answers over connections that are kept, until the test ends. Its address as a URL.
-fn serve(answer: Answer) -> String {
+/// A server with persistent connections that runs until the test ends; returns its URL.
+fn serve(answer: Respond) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback binds");
     let address = listener.local_addr().expect("it is bound");
     let requests = Arc::new(AtomicU64::new(0));
@@ -34,7 +34,7 @@ fn serve(answer: Answer) -> String {
     format!("http://{address}/")
 }
 
-fn converse(mut stream: &TcpStream, requests: &AtomicU64, answer: Answer) {
+fn converse(mut stream: &TcpStream, requests: &AtomicU64, answer: Respond) {
     let mut head = String::new();
     let _ = stream.set_nodelay(true);
     for line in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -65,8 +65,8 @@ fn slow(_: u64, _: &str) -> String {
 
 /// `outboard lab ab` in short slices, with further arguments.
 ///
-/// Logs may differ: the servers are threads of this process, so that the labs of the other tests,
-/// and a perf which one of them runs, count as processes of theirs.
+/// Access logs may differ: the servers are threads of this process, so the labs of other tests
+/// count as their processes.
 fn ab(a: &str, b: &str, further: &[&str]) -> Output {
     let usual = ["--pairs", "8", "--slice", "0.05", "-c", "4", "--noise", "100", "--gate"];
     let mut command = Command::new(Server::binary());
@@ -75,7 +75,7 @@ fn ab(a: &str, b: &str, further: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().expect("the binary is there")
 }
 
-/// It ended with this code and said all of this.
+/// It ended with this code and printed these words.
 #[track_caller]
 fn assert_ended(output: &Output, code: i32, words: &[&str]) {
     let stdout = String::from_utf8_lossy(&output.stdout);
@@ -87,7 +87,7 @@ fn assert_ended(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn the_gate_tells_worse_from_better() {
+fn the_gate_distinguishes_worse_from_better() {
     let (quick, slow) = (serve(right), serve(slow));
     let rate = ["--metric", "rate"];
     assert_ended(&ab(&quick, &slow, &rate), 3, &["B is worse than A"]);
@@ -107,14 +107,14 @@ fn servers_that_answer_differently_are_not_compared() {
 
 #[test]
 fn a_server_that_answers_wrong_bodies_under_load_is_not_ranked() {
-    let wrong_later: Answer = |request, _| ok(if request < 500 { "right" } else { "wrong" });
+    let wrong_later: Respond = |request, _| ok(if request < 500 { "right" } else { "wrong" });
     let output = ab(&serve(right), &serve(wrong_later), &["--metric", "rate"]);
-    assert_ended(&output, 5, &["against A: invalid: B: ", "answers had other bytes"]);
+    assert_ended(&output, 5, &["against A: invalid: B: ", "responses had other bytes"]);
 }
 
 #[test]
 fn a_server_that_fails_under_load_is_not_ranked() {
-    let failing_later: Answer = |request, _| match request {
+    let failing_later: Respond = |request, _| match request {
         0..500 => ok("right"),
         _ => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".into(),
     };
@@ -124,13 +124,13 @@ fn a_server_that_fails_under_load_is_not_ranked() {
 
 #[test]
 fn unequal_settings_are_refused_unless_they_are_what_is_compared() {
-    let compressing: Answer = |_, head| match head.contains("Accept-Encoding: gzip") {
+    let compressing: Respond = |_, head| match head.contains("Accept-Encoding: gzip") {
         true => ok("right").replacen("\r\n", "\r\nContent-Encoding: gzip\r\n", 1),
         false => ok("right"),
     };
     let (plain, compressing) = (serve(right), serve(compressing));
     let rate = ["--metric", "rate"];
-    let words = ["they are set up differently: compression differs", "A has none", "B has gzip"];
+    let words = ["their settings differ: compression differs", "A has none", "B has gzip"];
     assert_ended(&ab(&plain, &compressing, &rate), 5, &words);
     let accepted =
         ab(&plain, &compressing, &[rate.as_slice(), &["--accept", "compression"]].concat());
@@ -150,7 +150,7 @@ fn a_run_of_stacks_that_are_set_up_differently_is_refused() {
     let mut run = Command::new(Server::binary());
     run.env("OUTBOARD_BIN", other).args(["lab", "run", "hello", "--quick", "--gate"]);
     let output = run.output().expect("the binary is there");
-    let words = ["they are set up differently: memory_limit differs", "outboard has 64M"];
+    let words = ["their settings differ: memory_limit differs", "outboard has 64M"];
     assert_ended(&output, 5, &words);
 }
 
@@ -170,7 +170,7 @@ fn the_generator_is_measured_beside_others() {
     assert!(!String::from_utf8_lossy(&output.stdout).contains("not measured"), "{output:?}");
 }
 
-/// Every bar of the store is in the report, however short the slices are.
+/// Every target of the store is in the report, however short the slices are.
 #[test]
 fn the_entity_store_is_measured_row_by_row() {
     let mut run = Command::new(Server::binary());
@@ -181,9 +181,9 @@ fn the_entity_store_is_measured_row_by_row() {
     for words in [
         "PUT 15,000/s c=512: p99 below that of the synchronous store",
         "queue operations ≤ 1 % of CPU",
-        "what the processor can do: good answers ≥ 0.9 × peak",
-        "what the disk can do: p99 of the accepted ≤ 5 × the unloaded",
-        "what the disk can do for 1 s: recovered within 1 s",
+        "the capacity of the processor: good responses ≥ 0.9 × peak",
+        "the capacity of the disk: p99 of the accepted ≤ 5 × the unloaded",
+        "the capacity of the disk for 1 s: recovered within 1 s",
         "YCSB E: 95 % scans, 5 % inserts",
         "GET: requests per second of CPU ≥ 0.8 × Redis",
     ] {
@@ -194,7 +194,7 @@ fn the_entity_store_is_measured_row_by_row() {
 }
 
 #[test]
-fn a_command_that_does_not_serve_is_told() {
+fn a_command_that_does_not_serve_is_reported() {
     let output = ab("false {port}", &serve(right), &[]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("A does not answer"), "{output:?}");
@@ -262,7 +262,7 @@ fn read(file: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn profiles_of_both_sides_and_their_difference_are_in_the_report() {
+fn profiles_of_both_variants_and_their_difference_are_in_the_report() {
     let (root, out) = (Scratch::new("lab-root"), Scratch::new("lab-profile"));
     root.file(
         "index.php",
@@ -330,7 +330,7 @@ fn a_lab_that_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_started() {
+fn mistakes_are_reported_before_anything_is_started() {
     let outboard = |arguments: &[&str]| {
         Command::new(Server::binary()).args(arguments).output().expect("the binary is there")
     };
@@ -347,5 +347,19 @@ fn mistakes_are_told_before_anything_is_started() {
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     for seed in ["offload", "workers", "page-cache", "entity", "framework"] {
         assert!(listed.contains(seed), "{seed} is not in:\n{listed}");
+    }
+}
+
+#[test]
+fn a_server_without_the_lab_names_where_it_was_looked_for() {
+    let scratch = Scratch::new("lab-missing");
+    let alone = scratch.path().join("outboard");
+    std::fs::copy(Server::binary(), &alone).expect("the binary is there");
+    let output = Command::new(&alone).args(["lab", "list"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let beside = scratch.path().join("outboard-lab").display().to_string();
+    for words in ["the lab is not installed", &beside, "cargo build --release -p outboard-lab"] {
+        assert!(stderr.contains(words), "{words:?} is not in: {stderr}");
     }
 }

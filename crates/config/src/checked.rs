@@ -25,7 +25,7 @@ mod tasks;
 mod tests;
 mod worker;
 
-pub use app::{App, Sendfile, StaticFiles, Symlinks};
+pub use app::{App, Sendfile};
 pub use compose::{Compose, FetchSource, OnError, Part, PartSource, Prefetch, Upstream};
 pub(crate) use context::Context;
 pub use deny::Deny;

@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::tasks::Tasks;
 use outboard_config as config;
 use outboard_log::{Event, Level};
-use outboard_static_files::{Root, RootError, RootOptions, Symlinks};
+use outboard_static_files::{Root, RootError, RootOptions};
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl App {
         memory: AppMemory,
         is_first: bool,
     ) -> Result<Self, RootError> {
-        let files = Root::open(&config.root, root_options(&config))?;
+        let files = Root::open(&config.root, config.static_files.clone())?;
         let mut disk = vec![(config.root.clone(), open_for_sendfile(&config.root)?)];
         for path in &config.sendfile.roots {
             disk.push((path.clone(), open_for_sendfile(path)?));
@@ -184,27 +184,6 @@ fn worker_script(worker: &config::Worker, root: &Path) -> Box<[u8]> {
     let index = root.join("index.php");
     let script = if index.is_file() { &index } else { &worker.script };
     script.as_os_str().as_encoded_bytes().into()
-}
-
-fn root_options(config: &config::App) -> RootOptions {
-    let usual = RootOptions::default();
-    let valid_ms = |usual_ms| if config.static_files.always_fresh { 0 } else { usual_ms };
-    RootOptions {
-        cache_valid_ms: valid_ms(usual.cache_valid_ms),
-        negative_valid_ms: valid_ms(usual.negative_valid_ms),
-        symlinks: match config.static_files.symlinks {
-            config::Symlinks::Never => Symlinks::InsideRoot,
-            config::Symlinks::Owner => Symlinks::SameOwner,
-            config::Symlinks::Always => Symlinks::Always,
-        },
-        symlink_targets: config.static_files.symlink_targets.clone(),
-        php_suffixes: config.php.extensions.clone(),
-        precompressed: config.static_files.precompressed,
-        mime_overrides: config.static_files.mime.clone().into_iter().collect(),
-        cache_control: config.static_files.cache_control.clone(),
-        dot_names: config.static_files.allow_dotfiles.clone(),
-        ..usual
-    }
 }
 
 fn open_for_sendfile(path: &Path) -> Result<Root, RootError> {

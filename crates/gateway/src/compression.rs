@@ -10,8 +10,9 @@ use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
 use crate::php_head::PhpHead;
 use crate::turn::Turn;
+use outboard_http_semantics::{Coding, is_compressible};
 use outboard_http1::Method;
-use outboard_page_cache::{COMPRESS_MIN_BYTES, Encoder, best, is_compressible};
+use outboard_page_cache::{COMPRESS_MIN_BYTES, Encoder};
 use outboard_reactor::blocking;
 use std::io;
 
@@ -38,7 +39,8 @@ impl Compression {
             return None;
         }
         let buffers = connection.buffers();
-        let coding = best(buffers.head.header(&buffers.input, b"accept-encoding"));
+        let accept_encoding = buffers.head.header(&buffers.input, b"accept-encoding");
+        let coding = Coding::choose(accept_encoding, Coding::ALL);
         let encoder = coding.and_then(|coding| Some((coding, Encoder::new(coding).ok()?)));
         if !varies(&head.headers) {
             head.headers.add(b"Vary", b"Accept-Encoding").ok()?;

@@ -9,9 +9,10 @@ use crate::connection::Connection;
 use crate::development::live;
 use crate::header_block::HeaderBlock;
 use crate::turn::{Answered, Turn, may_read, refuse};
+use outboard_http_semantics::Conditions;
 use outboard_http1::Method;
 use outboard_log::Reason;
-use outboard_static_files::{Conditions, Entry, Headers, Part, Plan, plan_as};
+use outboard_static_files::{Entry, Headers, Part, Plan, plan_as};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -69,7 +70,6 @@ pub(crate) fn plan_for(
     let header = |name: &[u8]| head.header(input, name);
     let conditions = Conditions {
         is_head: turn.asked.method == Method::Head,
-        accept_encoding: header(b"accept-encoding"),
         if_match: header(b"if-match"),
         if_none_match: header(b"if-none-match"),
         if_modified_since: header(b"if-modified-since"),
@@ -77,7 +77,7 @@ pub(crate) fn plan_for(
         range: header(b"range"),
         if_range: header(b"if-range"),
     };
-    plan_as(entry, &conditions, content_type)
+    plan_as(entry, header(b"accept-encoding"), &conditions, content_type)
 }
 
 /// Writes a plan with these header lines; `own_server` as in [`HeadFacts`].

@@ -38,8 +38,8 @@ use outboard_config as config;
 use outboard_log::Reason;
 use outboard_log::Wall;
 use outboard_page_cache::{
-    self as rules, Field, Fields, Guard, Key, NamePattern, Outcome, Policy, Preset, Purge,
-    Response, Selector, Shared, Store, Target,
+    self as rules, BypassRules, CacheStatus, Field, Fields, Key, NamePattern, Policy, Preset,
+    Purge, Response, Selector, Shared, Store, Target,
 };
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use outboard_upstream::Client;
@@ -57,7 +57,7 @@ pub(crate) use purges::Purges;
 #[derive(Debug)]
 pub(crate) struct PageCache {
     policy: Policy,
-    guard: Guard,
+    guard: BypassRules,
     presets: Vec<&'static str>,
     compresses: bool,
     wait_ms: u64,
@@ -108,22 +108,22 @@ impl PageCache {
                 Preset::named("generic").into_iter().chain(named).collect()
             }
         };
-        let mut guard = Guard::of(presets.iter().copied());
+        let mut guard = BypassRules::of(presets.iter().copied());
         let patterns = |texts: &[String]| -> Vec<NamePattern> {
             texts.iter().map(|text| NamePattern::new(text)).collect()
         };
         guard.cookies.login.extend(patterns(&configured.login_cookies));
-        guard.cookies.harmless.extend(patterns(&configured.ignored_cookies));
-        guard.harmless_fields.extend(patterns(&configured.ignored_headers));
-        guard.admin_paths.extend(patterns(&configured.bypass_paths));
+        guard.cookies.ignored.extend(patterns(&configured.ignored_cookies));
+        guard.ignored_fields.extend(patterns(&configured.ignored_headers));
+        guard.bypass_paths.extend(patterns(&configured.bypass_paths));
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let policy = Policy {
-            silent_s: configured.default_ttl_s,
+            default_ttl_s: configured.default_ttl_s,
             // Of a page, Last-Modified says little: with it alone a page is silent.
             heuristic_max_s: 0,
             stale_while_revalidate_s: configured.stale_while_revalidate_s,
             stale_if_error_s: configured.stale_if_error_s,
-            heeds_requests: configured.honors_client_cache_control,
+            honors_client_cache_control: configured.honors_client_cache_control,
             body_max_bytes: bytes(configured.max_body_bytes),
             ..Policy::STANDARD
         };
@@ -171,7 +171,7 @@ impl PageCache {
         self.commons.as_ref()?.absence()
     }
 
-    fn count(&self, outcome: Outcome) {
+    fn count(&self, outcome: CacheStatus) {
         let count = match outcome.word() {
             "HIT" => &self.counts.hit,
             "STALE" => &self.counts.stale,
@@ -279,7 +279,7 @@ impl PageCache {
             return vec![entry];
         }
         let Some(commons) = &self.commons else { return Vec::new() };
-        let began = self.store.borrow().stamp();
+        let began = self.store.borrow().purge_epoch();
         let entries = commons.take(self, key).await;
         let mut store = self.store.borrow_mut();
         let now_s = now_s();
@@ -332,7 +332,7 @@ async fn pass(
         Err(reason) => return refuse(connection, turn, Some(app), reason).await,
     };
     invalidate(connection, turn, cache, begun.head());
-    let outcome = Outcome::Bypass(reason);
+    let outcome = CacheStatus::Bypass(reason);
     cache.count(outcome);
     outcome.write(&mut begun.head_mut().headers.bytes);
     begun.send(connection, turn, app, origin).await

@@ -382,7 +382,7 @@ fn head(app: &App, response: &Response, path: &[u8]) -> Result<PhpHead, Reason> 
 fn may_be_kept(head: &PhpHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = outboard_page_cache::Response { status: head.status, fields: Fields(&fields) };
-    outboard_page_cache::may_be_kept(response)
+    outboard_page_cache::may_be_stored(response)
 }
 
 /// Logs what went wrong, and gives the word for it.

@@ -254,7 +254,7 @@ impl Search<'_> {
     }
 
     fn private(&self, path: &[u8], entry: Rc<Entry>) -> Route {
-        let mut allowed = self.app.static_files.allow_private.iter();
+        let mut allowed = self.app.allow_private.iter();
         match allowed.any(|pattern| pattern.matches(path)) {
             true => Route::File(entry),
             false => {
@@ -317,8 +317,7 @@ fn forbidden(reason: ForbiddenReason) -> Route {
     let hint = reason.hint().map(Cow::Borrowed);
     let reason = match reason {
         ForbiddenReason::DotFile => Reason::DotFile,
-        ForbiddenReason::Symlink
-        | ForbiddenReason::SymlinkEscape
+        ForbiddenReason::SymlinkEscape
         | ForbiddenReason::SymlinkOwner
         | ForbiddenReason::SymlinkLoop => Reason::SymlinkEscape,
         ForbiddenReason::PhpSource => Reason::PhpSource,

@@ -5,10 +5,11 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use outboard_http_semantics::DateCache;
 use outboard_http1::{
-    Chunk, ChunkLimits, ChunkedDecoder, DateCache, HeadLimits, RequestHead, ResponseParser,
-    normalize_path, write_chunk, write_content_length, write_head_end, write_header,
-    write_last_chunk, write_status_line,
+    Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, RequestHead, ResponseParser, normalize_path,
+    write_chunk, write_content_length, write_head_end, write_header, write_last_chunk,
+    write_status_line,
 };
 
 const WRK: &[u8] = b"GET /hello.php HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";

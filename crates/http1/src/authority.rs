@@ -1,13 +1,13 @@
 //! The host and port of a target or of a Host field (RFC 3986 3.2, RFC 9110 4.2 and 7.2).
 //!
-//! Called by `target` and `request`, and by the gateway to route by name. Invariant: what is
-//! accepted is a DNS name, an IPv4 address or a bracketed IPv6 address, with an optional port.
-//! Userinfo, percent-encoding and the sub-delimiters that RFC 3986 allows in a reg-name are
-//! refused: no host in use has them, and an application that prints its host is spared them.
+//! Called by `target` and `request`, and by the gateway to route by name. Invariant: an
+//! accepted authority is a DNS name, an IPv4 address or a bracketed IPv6 address, with an optional
+//! port. Userinfo, percent-encoding and the sub-delimiters that RFC 3986 allows in a reg-name are
+//! refused: no host in use has them, and applications print their host unescaped.
 
 use std::net::Ipv6Addr;
 
-/// Splits `host[:port]`, as [`RequestHead::host`](crate::RequestHead::host) gives it.
+/// Splits `host[:port]`, as [`RequestHead::host`](crate::RequestHead::host) returns it.
 ///
 /// `None` for a port that is absent or empty. IPv6 addresses keep their brackets.
 pub fn split_host_port(authority: &[u8]) -> (&[u8], Option<u16>) {

@@ -1,11 +1,11 @@
-//! What stands behind a chunk size: `;name=value` (RFC 9112 7.1.1), byte after byte.
+//! Chunk extensions, `;name=value` after a chunk size (RFC 9112 7.1.1), byte by byte.
 //!
-//! Called by the chunked decoder. Nobody asks for what an extension says; its end must be where
-//! every other reader finds it too, so nothing but the grammar is passed over.
+//! Called by the chunked decoder. The values are not used, but only the strict grammar makes every
+//! parser find the same end.
 
 use crate::scan;
 
-/// What the next byte belongs to.
+/// The state before the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extension {
     BeforeName,
@@ -19,7 +19,7 @@ pub(crate) enum Extension {
 }
 
 impl Extension {
-    /// The place after one more byte; `None` if it may not stand here.
+    /// The state after one more byte; `None` if it is not allowed here.
     pub(crate) fn after(self, byte: u8) -> Option<Self> {
         let is_space = matches!(byte, b' ' | b'\t');
         match (self, byte) {

@@ -1,8 +1,8 @@
-//! [`ChunkedDecoder`]: takes the chunked transfer coding apart (RFC 9112 7.1).
+//! [`ChunkedDecoder`]: decodes the chunked transfer coding (RFC 9112 7.1).
 //!
-//! Called by whoever reads a body, with whatever bytes have come. Invariants: every byte of input
-//! is looked at once and never needed again; how the input is split changes nothing; framing may
-//! not outweigh the body without bound.
+//! Called with the bytes of a body as they arrive. Invariants: every byte of input is read once; the
+//! split of the input does not change the result; the size of the framing is bounded by that of the
+//! body.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use crate::field::{self, FieldLine, FieldTable};
 use crate::framing::KnownField;
 use crate::head::Step;
 
-/// Extensions of all chunks together may exceed the body by so much. A signature per chunk of
-/// 64 KiB passes; one-byte chunks with an extension each do not last.
+/// The extensions of all chunks may exceed the body by this. A signature per chunk of 64 KiB passes;
+/// one-byte chunks with an extension each soon fail.
 const EXTENSION_EXCESS_BYTES: u64 = 16 * 1024;
 
-/// Bounds on what is not body in a chunked message.
+/// Bounds on the framing of a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkLimits {
     /// Longest extension of one chunk, in bytes, with its `;`.
@@ -34,7 +34,7 @@ impl Default for ChunkLimits {
     }
 }
 
-/// What one call of [`ChunkedDecoder::decode`] found.
+/// The result of one call of [`ChunkedDecoder::decode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Chunk {
@@ -45,7 +45,7 @@ pub enum Chunk {
         /// Not empty.
         range: Range<usize>,
     },
-    /// The body is over; the next message starts `consumed` bytes into the input.
+    /// The body has ended; the next message starts `consumed` bytes into the input.
     End {
         /// Bytes of the input that still belong to this body.
         consumed: usize,
@@ -56,7 +56,7 @@ pub enum Chunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChunkError {
-    /// The chunk size is not hexadecimal digits, or something else than `;` or CRLF follows it.
+    /// The chunk size is not hexadecimal digits, or neither `;` nor CRLF follows it.
     InvalidSize,
     /// The chunk size has more than 16 digits, or the body exceeds `i64::MAX` bytes.
     SizeOverflow,
@@ -116,7 +116,7 @@ impl fmt::Display for ChunkError {
 
 impl std::error::Error for ChunkError {}
 
-/// What the next byte belongs to.
+/// The state before the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size { size: u64, digits: u8 },
@@ -140,7 +140,7 @@ pub struct ChunkedDecoder {
     extension_bytes: u64,
     /// The trailer section as received.
     trailer: Vec<u8>,
-    /// Where the trailer line that is not whole yet starts.
+    /// The start of the incomplete trailer line.
     trailer_line: usize,
     trailer_fields: FieldTable,
 }
@@ -159,7 +159,7 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Starts a new body, keeping the memory of the trailers.
+    /// Starts a new body and reuses the memory of the trailers.
     pub fn reset(&mut self) {
         self.state = START;
         self.body_bytes = 0;
@@ -169,17 +169,17 @@ impl ChunkedDecoder {
         self.trailer_fields.clear();
     }
 
-    /// Body bytes announced by the chunks so far, that of the present one included.
+    /// Body bytes announced by the chunks so far, including the present one.
     pub fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// Whether the body is over.
+    /// Whether the body has ended.
     pub fn is_end(&self) -> bool {
         self.state == State::End
     }
 
-    /// The trailer fields, once the body is over.
+    /// The trailer fields, once the body has ended.
     pub fn trailers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.trailer_fields.iter(&self.trailer)
     }
@@ -230,7 +230,7 @@ impl ChunkedDecoder {
     /// RFC 9112 7.1: hexadecimal digits, then at once an extension or CRLF.
     fn after_size_byte(&self, size: u64, digits: u8, byte: u8) -> Result<State, ChunkError> {
         if let Some(digit) = hex_digit(byte) {
-            // Sixteen digits fit 64 bits; leading zeros count, so that they have an end.
+            // Sixteen digits fit 64 bits; leading zeros count too, so that they are bounded.
             if digits == 16 {
                 return Err(ChunkError::SizeOverflow);
             }
@@ -245,7 +245,7 @@ impl ChunkedDecoder {
         }
     }
 
-    /// The line of a chunk size is over.
+    /// Ends the line of a chunk size.
     fn start_data(&mut self, size: u64) -> Result<State, ChunkError> {
         if size == 0 {
             return Ok(State::Trailers);
@@ -255,7 +255,7 @@ impl ChunkedDecoder {
         Ok(State::Data { left: size })
     }
 
-    /// Passes over a chunk extension (RFC 9112 7.1.1); gives how much of `input` it took.
+    /// Skips a chunk extension (RFC 9112 7.1.1) and returns the number of bytes consumed.
     fn read_extension(
         &mut self,
         input: &[u8],
@@ -283,8 +283,8 @@ impl ChunkedDecoder {
         Ok(input.len())
     }
 
-    /// Collects trailers up to the end of a line (RFC 9112 7.1.2); gives how much of `input` that
-    /// took.
+    /// Collects trailers up to the end of a line (RFC 9112 7.1.2) and returns the number of bytes
+    /// consumed.
     fn read_trailers(&mut self, input: &[u8]) -> Result<usize, ChunkError> {
         let line_end = memchr::memchr(b'\n', input);
         let len = line_end.map_or(input.len(), |at| at + 1);

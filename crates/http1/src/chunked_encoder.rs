@@ -1,14 +1,14 @@
 //! The chunked transfer coding of outgoing bodies (RFC 9112 7.1).
 //!
-//! Called by whoever writes a body of unknown length. Invariant: only [`write_last_chunk`] and
+//! Called by writers of bodies of unknown length. Invariant: only [`write_last_chunk`] and
 //! [`LAST_CHUNK`] end a body; an empty piece of data writes nothing.
 
 use crate::head_writer::{InvalidHeader, write_header};
 
-/// What follows the data of a chunk.
+/// The bytes after the data of a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
-/// What ends a body without trailers.
+/// The end of a body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// Writes the size line of a chunk of `len` bytes; the data and [`CHUNK_END`] follow.

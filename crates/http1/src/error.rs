@@ -1,7 +1,7 @@
 //! Why a head is refused: one variant per reason, one table for its status code and its name.
 //!
-//! Read by the gateway for the answer, the log and the counters. Every one of these closes the
-//! connection: after a head that could be read in two ways, nothing that follows can be trusted.
+//! Read by the gateway for the response, the log and the counters. Every error closes the connection:
+//! after an ambiguous head, no later byte can be trusted.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ macro_rules! head_errors {
             /// Every variant, for tables and counters.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The status code that a server answers before it closes the connection.
+            /// The status code that a server sends before it closes the connection.
             ///
-            /// A client that refuses an upstream's response answers its own peer with 502.
+            /// A proxy that refuses an upstream's response sends 502.
             pub fn status(self) -> u16 {
                 match self {
                     $(Self::$variant => $status,)*

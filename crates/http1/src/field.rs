@@ -7,14 +7,14 @@ use crate::error::HeadError;
 use crate::head::{Span, Step};
 use crate::scan;
 
-/// What a line of the field section is.
+/// A line of the field section.
 pub(crate) enum FieldLine {
     /// A field.
     Field {
         name: Span,
-        /// Without the white space around it.
+        /// Trimmed.
         value: Span,
-        /// Where the next line starts.
+        /// The start of the next line.
         next: usize,
     },
     /// The empty line that ends the section; what follows starts at `next`.
@@ -42,7 +42,7 @@ pub(crate) fn read_field_line(buf: &[u8], start: usize) -> Result<Step<FieldLine
     Ok(Step::Line(FieldLine::Field { name: Span::new(start, colon), value, next }))
 }
 
-/// The span from `start` to `end` without white space at its ends.
+/// The span from `start` to `end`, trimmed.
 fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
     while start < end && scan::is_ows(buf[start]) {
         start += 1;
@@ -53,7 +53,7 @@ fn trimmed(buf: &[u8], mut start: usize, mut end: usize) -> Span {
     Span::new(start, end)
 }
 
-/// The line at `start` has no `name:`; `stop` is its first byte that is not of a name.
+/// Reads a line without `name:`; `stop` is its first byte that is no part of a name.
 #[cold]
 fn read_line_without_name(
     buf: &[u8],
@@ -73,7 +73,7 @@ fn read_line_without_name(
     }
 }
 
-/// Reads the CRLF at `at`, where a control byte stands; gives the start of the next line.
+/// Reads the CRLF at `at`, where a control byte is, and returns the start of the next line.
 pub(crate) fn read_line_end(buf: &[u8], at: usize) -> Result<Step<usize>, HeadError> {
     match (buf[at], buf.get(at + 1)) {
         (b'\r', Some(b'\n')) => Ok(Step::Line(at + 2)),

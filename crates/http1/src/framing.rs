@@ -1,7 +1,7 @@
-//! Where a body ends and whether the connection lives on (RFC 9112 6 and 9.3).
+//! Body length and connection persistence (RFC 9112 6 and 9.3).
 //!
-//! Fed by `request` and `response` with each field as it is read. Invariant: either one framing
-//! follows from the fields, or the head is refused.
+//! Called by `request` and `response` with each field. Invariant: either exactly one framing follows
+//! from the fields, or the head is refused.
 
 use crate::error::HeadError;
 use crate::head::Version;
@@ -12,13 +12,13 @@ use crate::scan;
 pub enum BodyFraming {
     /// No body.
     None,
-    /// So many bytes, as Content-Length says; may be 0.
+    /// The number of bytes in Content-Length; may be 0.
     Length(u64),
     /// Chunks; see [`ChunkedDecoder`](crate::ChunkedDecoder).
     Chunked,
 }
 
-/// The fields that this crate acts on.
+/// The fields that this crate interprets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KnownField {
     Host,
@@ -30,7 +30,7 @@ pub(crate) enum KnownField {
 }
 
 impl KnownField {
-    /// The field called `name`, found by its length first: most names need no comparison.
+    /// The field called `name`. Lengths are compared first, so most names need no comparison.
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
         let (spelling, field): (&[u8], _) = match name.len() {
             4 => (b"host", Self::Host),
@@ -45,7 +45,7 @@ impl KnownField {
     }
 }
 
-/// What the fields read so far say about framing and persistence.
+/// Framing and persistence according to the fields read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
     content_length: Option<u64>,
@@ -75,7 +75,7 @@ impl Framing {
         Ok(())
     }
 
-    /// RFC 9110 7.6.1: a list of options; options not known here are left alone.
+    /// RFC 9110 7.6.1: a list of options; unknown options are ignored.
     pub(crate) fn note_connection(&mut self, value: &[u8]) {
         for option in value.split(|&byte| byte == b',').map(scan::trim_ows) {
             self.close |= option.eq_ignore_ascii_case(b"close");
@@ -126,7 +126,7 @@ fn read_length(value: &[u8]) -> Option<u64> {
     (length <= i64::MAX as u64).then_some(length)
 }
 
-/// Which rule a Transfer-Encoding other than `chunked` breaks (RFC 9112 6.1, 6.3 and 7).
+/// The rule that a Transfer-Encoding other than `chunked` violates (RFC 9112 6.1, 6.3 and 7).
 #[cold]
 fn refusal_of_transfer_encoding(value: &[u8]) -> HeadError {
     let mut codings = value.split(|&byte| byte == b',').map(scan::trim_ows);

@@ -1,8 +1,8 @@
-//! What request and response heads share: limits, spans, and how far a half-received head got.
+//! The common parts of request and response heads: limits, spans, and parsing progress.
 //!
-//! Called by `request` and `response`. Invariant: a head that arrives in n pieces costs the same
-//! number of byte visits, within a small factor, as one that arrives whole, and gives the same
-//! answer: a line is parsed once it is complete or once it has filled its limit.
+//! Called by `request` and `response`. Invariant: a head that arrives in pieces costs the same
+//! number of byte visits, within a small factor, as one that arrives at once, and has the same result:
+//! a line is parsed once it is complete or has reached its limit.
 
 use crate::error::HeadError;
 
@@ -23,15 +23,15 @@ impl Default for HeadLimits {
     }
 }
 
-/// Whether the head is whole.
+/// Whether the head is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum HeadStatus {
     /// Valid so far; call again with the same bytes and more after them.
     Partial,
-    /// Whole and valid; the body, or the next message, starts at `head_len`.
+    /// Complete and valid; the body, or the next message, starts at `head_len`.
     Complete {
-        /// Length of the head in bytes, from the start of the buffer that was given.
+        /// Length of the head in bytes, from the start of the given buffer.
         head_len: usize,
     },
 }
@@ -45,7 +45,7 @@ pub enum Version {
     Http11,
 }
 
-/// Reads `HTTP/digit.digit` at `at` (RFC 9112 2.3); gives the version and where it ends.
+/// Reads `HTTP/digit.digit` at `at` (RFC 9112 2.3); returns the version and its end.
 pub(crate) fn read_version(buf: &[u8], at: usize) -> Result<Step<(Version, usize)>, HeadError> {
     for (index, wanted) in b"HTTP/0.0".iter().enumerate() {
         match (wanted, buf.get(at + index)) {
@@ -71,7 +71,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The span from `start` to `end`; both lie within a head, whose limits keep them in 32 bits.
+    /// The span from `start` to `end`, which fit 32 bits because the limits bound a head.
     pub(crate) fn new(start: usize, end: usize) -> Self {
         Self { start: start as u32, len: (end - start) as u32 }
     }
@@ -96,13 +96,13 @@ impl Span {
 
 /// One step of a line parser that may run out of bytes.
 pub(crate) enum Step<T> {
-    /// The line is not whole within the bytes that were visible.
+    /// The line is incomplete within the visible bytes.
     NeedMore,
     /// The line was read.
     Line(T),
 }
 
-/// What part of the head the next line belongs to.
+/// The part of the head that the next line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stage {
     #[default]
@@ -111,23 +111,23 @@ pub(crate) enum Stage {
     Complete,
 }
 
-/// How far a head has been read.
+/// The progress of a parser through a head.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) stage: Stage,
-    /// Where the first line that is not read yet starts.
+    /// The start of the first unread line.
     pub(crate) next: usize,
-    /// Where the field lines start.
+    /// The start of the field lines.
     fields_start: usize,
-    /// Bytes known to hold no end of the line at `next`.
+    /// The length of the bytes that were searched for the end of the line at `next`.
     searched: usize,
 }
 
-/// Larger limits would let offsets leave 32 bits (two of these and a few empty lines fit).
+/// Larger limits would let offsets exceed 32 bits; two of these and a few empty lines fit.
 const LIMIT_MAX: usize = 1 << 30;
 
 impl Progress {
-    /// The start line ended at `next`.
+    /// Records that the start line ends at `next`.
     pub(crate) fn start_fields(&mut self, next: usize) {
         self.stage = Stage::Fields;
         self.next = next;
@@ -144,12 +144,12 @@ impl Progress {
         }
     }
 
-    /// The bytes that the line at `next` may be read from.
+    /// The bytes that the line at `next` may occupy.
     pub(crate) fn visible<'b>(&self, buf: &'b [u8], limits: &HeadLimits) -> &'b [u8] {
         &buf[..buf.len().min(self.window_end(limits))]
     }
 
-    /// Whether reading the line at `next` can lead further than the last attempt did.
+    /// Whether a new attempt to read the line at `next` can succeed.
     pub(crate) fn worth_reading(&mut self, buf: &[u8], limits: &HeadLimits) -> bool {
         if self.searched <= self.next || buf.len() >= self.window_end(limits) {
             return true;
@@ -162,7 +162,7 @@ impl Progress {
         found
     }
 
-    /// The line at `next` is not whole: whether more bytes may still complete it.
+    /// Whether more bytes may complete the line at `next`.
     pub(crate) fn may_continue(&mut self, buf: &[u8], limits: &HeadLimits) -> bool {
         self.searched = buf.len();
         buf.len() < self.window_end(limits)

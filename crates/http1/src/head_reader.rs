@@ -1,15 +1,15 @@
-//! The loop that reads a head line by line, for requests and responses alike.
+//! The loop that reads a head line by line, for requests and responses.
 //!
 //! Called by `request` and `response`, which supply the start line and the meaning of fields
-//! through [`Head`]. Invariant: errors come in the order of the bytes, so that a head gives the
-//! same error however it was split.
+//! through [`Head`]. Invariant: errors occur in the order of the bytes, so the split of a head
+//! does not change its error.
 
 use crate::error::HeadError;
 use crate::field::{self, FieldLine, FieldTable};
 use crate::framing::{Framing, KnownField};
 use crate::head::{HeadLimits, HeadStatus, Progress, Span, Stage, Step};
 
-/// What every head has.
+/// The common state of heads.
 #[derive(Debug, Default)]
 pub(crate) struct HeadParts {
     pub(crate) progress: Progress,
@@ -18,7 +18,7 @@ pub(crate) struct HeadParts {
 }
 
 impl HeadParts {
-    /// Everything anew, but for the memory of the field table.
+    /// Resets everything except the memory of the field table.
     pub(crate) fn reset(&mut self) {
         self.progress = Progress::default();
         self.fields.clear();
@@ -26,24 +26,24 @@ impl HeadParts {
     }
 }
 
-/// What a request and a response head do differently.
+/// The differences between request and response heads.
 pub(crate) trait Head {
     fn parts(&mut self) -> &mut HeadParts;
 
     /// Reads a line before the fields; calls [`Progress::start_fields`] after the start line.
     fn read_start(&mut self, visible: &[u8]) -> Result<Step<()>, HeadError>;
 
-    /// Acts on a field that decides something for this kind of head alone.
+    /// Interprets a field that is specific to this kind of head.
     fn note(&mut self, field: KnownField, value: Span, buf: &[u8]) -> Result<(), HeadError>;
 
     /// Checks the rules between the parts of the head.
     fn finish(&mut self, buf: &[u8]) -> Result<(), HeadError>;
 
-    /// Forgets everything but memory.
+    /// Resets everything except memory.
     fn reset(&mut self);
 }
 
-/// Reads as much of `head` as `buf` holds.
+/// Reads as much of `head` as `buf` contains.
 pub(crate) fn parse<H: Head>(
     head: &mut H,
     buf: &[u8],
@@ -95,7 +95,7 @@ fn read_lines<H: Head>(
     }
 }
 
-/// Acts on a field that decides something: most do not.
+/// Interprets a field; most are ignored.
 fn note<H: Head>(head: &mut H, name: Span, value: Span, buf: &[u8]) -> Result<(), HeadError> {
     let Some(known) = KnownField::of(name.of(buf)) else {
         return Ok(());
@@ -112,7 +112,7 @@ fn note<H: Head>(head: &mut H, name: Span, value: Span, buf: &[u8]) -> Result<()
     Ok(())
 }
 
-/// The next line is not whole: waits for more, unless it has filled its limit.
+/// Waits for the rest of an incomplete line, unless it has reached its limit.
 fn pause<H: Head>(
     head: &mut H,
     buf: &[u8],

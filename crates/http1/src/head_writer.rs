@@ -1,8 +1,7 @@
 //! Writes the head of a message (RFC 9112 4 and 5; requests too, for clients).
 //!
-//! Called by the gateway for every answer and by clients for every request. Invariant: nothing
-//! that comes from an application can end a line or start another: a name or value that could is
-//! refused and leaves the output as it was.
+//! Called by the gateway for every response and by clients for every request. Invariant: no name or
+//! value of an application can end a line: such a one is refused and leaves the output unchanged.
 
 use std::fmt;
 
@@ -14,13 +13,13 @@ use crate::status;
 pub enum InvalidHeader {
     /// The name is not a token (RFC 9110 5.1).
     Name,
-    /// The value holds CR, LF, NUL or another control byte but HTAB (RFC 9110 5.5).
+    /// The value contains CR, LF, NUL or another control byte but HTAB (RFC 9110 5.5).
     Value,
-    /// The reason phrase does.
+    /// The reason phrase contains one.
     Reason,
     /// The status code is not 100 to 999.
     Status,
-    /// The method is not a token, or the target is empty or holds a byte that would end it.
+    /// The method is not a token, or the target is empty or contains a byte that would end it.
     RequestLine,
 }
 
@@ -53,7 +52,7 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) {
     }
 }
 
-/// Writes a status line with a reason phrase of the application's.
+/// Writes a status line with the application's reason phrase.
 pub fn write_status_line_with_reason(
     out: &mut Vec<u8>,
     status: u16,
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_could_split_the_response_is_refused_and_writes_nothing() {
+    fn a_header_that_could_split_the_response_is_not_written() {
         let mut out = Vec::new();
         for value in [&b"a\r\nSet-Cookie: b"[..], b"a\nb", b"a\rb", b"a\0b", b"\x7f"] {
             assert_eq!(write_header(&mut out, b"X", value), Err(InvalidHeader::Value));

@@ -1,29 +1,44 @@
 //! The HTTP/1.1 wire format (RFC 9112) without I/O.
 //!
-//! Called by the gateway's connection loop, by the upstream client and by the load generator:
-//! they own the sockets and the buffers, this crate says what the bytes mean. A parsed head keeps
-//! spans into the caller's buffer and not references, so that the connection can own both.
+//! Called by the gateway's connection loop, the upstream client and the load generator, which own the
+//! sockets and the buffers. A parsed head has spans of the caller's buffer instead of references, so
+//! that the connection can own both.
 //!
-//! Invariants: no allocation per message once the vectors have grown; no input panics; wherever
-//! RFC 9112 leaves two readings of a message, the message is refused.
+//! Invariants: no allocation per message once the vectors have grown; no input panics; a message that
+//! RFC 9112 allows two readings of is refused.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `head`, `head_reader` | limits, spans, the loop over lines and its progress |
 //! | `request`, `response` | [`RequestHead`], [`ResponseParser`] |
 //! | `field` | one field line; the table of a head's fields |
-//! | `framing` | body length and persistence, from the fields that decide them |
+//! | `framing` | body length and persistence |
 //! | `target`, `authority`, `path` | the request target and its parts |
 //! | `chunked_decoder`, `chunked_encoder` | the chunked transfer coding |
-//! | `head_writer`, `status`, `date` | the outgoing head |
+//! | `head_writer`, `status` | the outgoing head |
 //! | `scan` | byte classes and the search for control bytes |
+//!
+//! # Example
+//!
+//! A request is parsed as its bytes arrive:
+//!
+//! ```
+//! use outboard_http1::{BodyFraming, HeadError, HeadLimits, HeadStatus, RequestHead};
+//!
+//! let bytes = b"PUT /note HTTP/1.1\r\nHost: example.org\r\nContent-Length: 2\r\n\r\nhi";
+//! let (mut head, limits) = (RequestHead::new(), HeadLimits::default());
+//! assert_eq!(head.parse(&bytes[..30], &limits)?, HeadStatus::Partial);
+//! let HeadStatus::Complete { head_len } = head.parse(bytes, &limits)? else { panic!("all is there") };
+//! assert_eq!(head.body(), BodyFraming::Length(2));
+//! assert_eq!(&bytes[head_len..], b"hi");
+//! # Ok::<(), HeadError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod authority;
 mod chunk_extension;
 mod chunked_decoder;
 mod chunked_encoder;
-mod date;
 mod error;
 mod field;
 mod framing;
@@ -40,7 +55,6 @@ mod target;
 pub use authority::{is_valid as is_valid_authority, split_host_port};
 pub use chunked_decoder::{Chunk, ChunkError, ChunkLimits, ChunkedDecoder};
 pub use chunked_encoder::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_last_chunk};
-pub use date::DateCache;
 pub use error::HeadError;
 pub use framing::BodyFraming;
 pub use head::{HeadLimits, HeadStatus, Version};

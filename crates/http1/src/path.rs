@@ -1,11 +1,11 @@
-//! [`normalize_path`]: from the path as received to the path of a file or route.
+//! [`normalize_path`]: converts a received path to the path of a file or route.
 //!
 //! Called by the gateway once per request, before routing. Invariant: the result starts with `/`
-//! and has no `.`, `..` or empty segment and no NUL, so joining it below a root stays below it.
+//! and has no `.`, `..` or empty segment and no NUL, so it stays below any root it is joined to.
 
 use std::fmt;
 
-/// Why a path is refused; the answer is 400.
+/// Why a path is refused with 400.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathError {
     /// The path does not start with `/`.
@@ -19,7 +19,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// The status code of the answer.
+    /// The status code of the response.
     pub fn status(self) -> u16 {
         400
     }
@@ -45,10 +45,17 @@ impl std::error::Error for PathError {}
 
 /// Decodes and normalizes the path `raw` of a request target into `out`, which is cleared first.
 ///
-/// As nginx does it, so that an application sees the path it is used to: percent-encoding is
-/// decoded once and first, so `%2F` separates segments and `%2e%2e` is a dot segment; repeated
-/// slashes count as one; dot segments are removed (RFC 3986 5.2.4); a last slash stays. Going
-/// above the root is an error: clients resolve `..` themselves, so only an attacker sends it.
+/// The result is that of nginx, which applications expect: percent-encoding is decoded once and first,
+/// so `%2F` separates segments and `%2e%2e` is a dot segment; repeated slashes are merged; dot segments
+/// are removed (RFC 3986 5.2.4); a trailing slash stays. `..` above the root is an error: clients
+/// resolve `..` themselves, so only an attacker sends it.
+///
+/// ```
+/// let mut path = Vec::new();
+/// outboard_http1::normalize_path(b"/a//b/%2e%2e/c%20d", &mut path)?;
+/// assert_eq!(path, b"/a/c d");
+/// # Ok::<(), outboard_http1::PathError>(())
+/// ```
 pub fn normalize_path(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
     out.clear();
     if raw.first() != Some(&b'/') {
@@ -76,7 +83,7 @@ pub fn normalize_path(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
     close_segment(out)
 }
 
-/// Resolves the last segment of `out` if it is a dot segment; what stays then ends with `/`.
+/// Resolves the last segment of `out` if it is a dot segment; the rest then ends with `/`.
 fn close_segment(out: &mut Vec<u8>) -> Result<(), PathError> {
     if out.ends_with(b"/.") {
         out.pop();
@@ -118,13 +125,13 @@ mod tests {
             ("/a/..", "/"),
             ("/a/../b", "/b"),
             ("/a/b/../../c", "/c"),
-            // Slashes merge before the dots count.
+            // Slashes are merged before dot segments are removed.
             ("/a//../b", "/b"),
             // RFC 3986 5.2.4's own example.
             ("/a/b/c/./../../g", "/a/g"),
-            // Dots that are no dot segments.
+            // These are not dot segments.
             ("/.a/..b/c./d../...", "/.a/..b/c./d../..."),
-            // Encoded separators and dots count as if plain, once.
+            // Encoded separators and dots are decoded once.
             ("/a%2Fb", "/a/b"),
             ("/a/%2e%2E/b", "/b"),
             ("/a%2f..%2fb", "/b"),

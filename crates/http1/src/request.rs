@@ -1,10 +1,10 @@
 //! [`RequestHead`]: the request line and fields of one request (RFC 9112 3 and 5).
 //!
-//! Called by a server's connection loop with the bytes received so far; kept by the connection
-//! and used again for each request. Invariant: after `Complete`, and only then, the accessors
-//! describe one valid request; they are given the same bytes that were parsed.
+//! Called by a server's connection loop with the bytes received so far; owned by the connection and
+//! reused for each request. Invariant: only after `Complete` do the accessors describe one valid
+//! request, and they need the same bytes that were parsed.
 //!
-//! For pipelining, parse `&buf[head_len + body_len..]` and give the accessors that same slice.
+//! For pipelining, parse `&buf[head_len + body_len..]` and pass that same slice to the accessors.
 
 use crate::authority;
 use crate::error::HeadError;
@@ -16,7 +16,7 @@ use crate::scan;
 use crate::target::Target;
 use std::borrow::Cow;
 
-/// RFC 9112 2.2 asks to tolerate at least one empty line before a request line.
+/// RFC 9112 2.2 requires tolerance of at least one empty line before a request line.
 const EMPTY_LINES_MAX: u8 = 4;
 
 /// The request method; names are case-sensitive (RFC 9110 9.1).
@@ -64,7 +64,7 @@ impl Method {
 
 /// The head of one request, as spans of the buffer that it was parsed from.
 ///
-/// Accessors panic if they are given a shorter buffer than the one that was parsed.
+/// Accessors panic on a shorter buffer than the parsed one.
 ///
 /// ```
 /// use outboard_http1::{HeadError, HeadLimits, HeadStatus, RequestHead};
@@ -155,7 +155,7 @@ impl RequestHead {
         }
     }
 
-    /// Forgets everything but the memory it holds. `parse` does so by itself after `Complete`.
+    /// Resets everything except memory. `parse` does so itself after `Complete`.
     pub fn reset(&mut self) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.reset();
@@ -164,8 +164,8 @@ impl RequestHead {
 
     /// Parses the head at the start of `buf`.
     ///
-    /// After `Partial`, call again with the same bytes and more: work goes on at the first line
-    /// that was not whole. After `Complete` or an error the next call starts a new head.
+    /// After `Partial`, call again with the same bytes and more: parsing continues at the first
+    /// incomplete line. After `Complete` or an error the next call starts a new head.
     pub fn parse(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<HeadStatus, HeadError> {
         head_reader::parse(self, buf, limits)
     }
@@ -216,18 +216,18 @@ impl RequestHead {
         Ok(Step::Line(()))
     }
 
-    /// RFC 9110 7.2 has an empty Host where the target URI has no authority. An origin-form target
+    /// RFC 9110 7.2 requires an empty Host where the target URI has no authority. An origin-form target
     /// takes its authority from Host alone, and an http URI without one is invalid (RFC 9110
-    /// 4.2.1); the other forms do not look at Host.
+    /// 4.2.1); the other forms ignore Host.
     fn allow_empty_host(&self) -> Result<(), HeadError> {
         let origin_form = self.target.path.is_some() && self.target.authority.is_none();
         if origin_form { Err(HeadError::InvalidHost) } else { Ok(()) }
     }
 
-    /// Whether any byte of a request has come, beyond empty lines before it.
+    /// Whether any byte of a request has arrived, beyond empty lines before it.
     ///
-    /// Tells a request that stalls (408) from a connection that is idle. Asks about the head that
-    /// was parsed last: after `Complete`, parse or [`reset`](Self::reset) first.
+    /// Distinguishes a stalled request (408) from an idle connection. After `Complete`, parse or
+    /// [`reset`](Self::reset) first: until then this refers to the last head.
     pub fn has_started(&self, buf: &[u8]) -> bool {
         self.parts.progress.stage != Stage::StartLine || buf.len() > self.parts.progress.next
     }
@@ -265,8 +265,7 @@ impl RequestHead {
         }
     }
 
-    /// Path and query as origin-form has them, also of an absolute-form target; any other as
-    /// received.
+    /// The path and query of an origin-form or absolute-form target; any other target as received.
     pub fn origin_form<'b>(&self, buf: &'b [u8]) -> Cow<'b, [u8]> {
         let Some(path) = self.target.path else {
             return Cow::Borrowed(self.target(buf));
@@ -288,25 +287,25 @@ impl RequestHead {
     /// The host that the request is for, with its port if one is given; valid if present.
     ///
     /// The authority of an absolute-form or authority-form target, else the Host field (RFC 9112
-    /// 3.2.2). `None` if HTTP/1.0 leaves it out or it is empty. See
+    /// 3.2.2). `None` if HTTP/1.0 omits it or it is empty. See
     /// [`split_host_port`](crate::split_host_port).
     pub fn host<'b>(&self, buf: &'b [u8]) -> Option<&'b [u8]> {
         let span = self.target.authority.or(self.host)?;
         (!span.is_empty()).then(|| span.of(buf))
     }
 
-    /// The authority of an absolute-form or authority-form target: it counts before the Host field
+    /// The authority of an absolute-form or authority-form target, which precedes the Host field
     /// (RFC 9112 3.2.2).
     pub fn target_authority<'b>(&self, buf: &'b [u8]) -> Option<&'b [u8]> {
         self.target.authority.map(|authority| authority.of(buf))
     }
 
-    /// The fields in order, names as received, values without the white space around them.
+    /// The fields in order, names as received, values trimmed.
     pub fn headers<'b>(&self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.parts.fields.iter(buf)
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn header_count(&self) -> usize {
         self.parts.fields.len()
     }
@@ -321,7 +320,7 @@ impl RequestHead {
         self.parts.framing.body()
     }
 
-    /// Whether the client lets the connection live on after this request (RFC 9112 9.3).
+    /// Whether the connection persists after this request (RFC 9112 9.3).
     pub fn keep_alive(&self) -> bool {
         self.parts.framing.keep_alive(self.version)
     }
@@ -342,7 +341,7 @@ impl RequestHead {
     }
 }
 
-/// The request line ends at `at`, before it has its three words.
+/// The error of a request line that ends at `at` with fewer than three words.
 #[cold]
 fn refuse_at_line_end(buf: &[u8], at: usize) -> Result<Step<()>, HeadError> {
     match field::read_line_end(buf, at)? {
@@ -351,7 +350,7 @@ fn refuse_at_line_end(buf: &[u8], at: usize) -> Result<Step<()>, HeadError> {
     }
 }
 
-/// Reads `HTTP/1.x CRLF` at `at`; gives the version and the start of the next line.
+/// Reads `HTTP/1.x CRLF` at `at`; returns the version and the start of the next line.
 fn read_version_and_line_end(buf: &[u8], at: usize) -> Result<Step<(Version, usize)>, HeadError> {
     if buf[at..].starts_with(b"HTTP/1.1\r\n") {
         return Ok(Step::Line((Version::Http11, at + 10)));

@@ -1,8 +1,7 @@
 //! [`ResponseParser`]: the status line and fields of one response (RFC 9112 4 and 6.3).
 //!
-//! Called by clients: the upstream client, the load generator, tests. Shares the strictness of
-//! `request`: a response with two readings is refused, since what follows it on the connection
-//! could be taken for another's answer.
+//! Called by the upstream client and the load generator. As strict as `request`: an ambiguous response
+//! is refused, because the bytes after it could be read as the response to another request.
 
 use crate::error::HeadError;
 use crate::field;
@@ -17,7 +16,7 @@ use crate::scan;
 pub enum ResponseBody {
     /// No body, whatever the fields say.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
     /// Chunks; see [`ChunkedDecoder`](crate::ChunkedDecoder).
     Chunked,
@@ -27,8 +26,8 @@ pub enum ResponseBody {
 
 /// The head of one response, as spans of the buffer that it was parsed from.
 ///
-/// Accessors panic if they are given a shorter buffer than the one that was parsed. After an
-/// interim response (1xx but 101), parse again behind it for the next one.
+/// Accessors panic on a shorter buffer than the parsed one. After an interim response (1xx but 101),
+/// parse the bytes behind it for the next one.
 #[derive(Debug)]
 pub struct ResponseParser {
     parts: HeadParts,
@@ -89,7 +88,7 @@ impl Head for ResponseParser {
     }
 }
 
-/// Reads `SP 3DIGIT` at `at`; gives the status and where it ends.
+/// Reads `SP 3DIGIT` at `at`; returns the status and its end.
 fn read_status(buf: &[u8], at: usize) -> Result<Step<(u16, usize)>, HeadError> {
     let mut status = 0;
     for index in 0..4 {
@@ -118,7 +117,7 @@ impl ResponseParser {
         }
     }
 
-    /// Forgets everything but the memory it holds. `parse` does so by itself after `Complete`.
+    /// Resets everything except memory. `parse` does so itself after `Complete`.
     pub fn reset(&mut self) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.reset();
@@ -150,7 +149,7 @@ impl ResponseParser {
         self.reason.of(buf)
     }
 
-    /// The fields in order, names as received, values without the white space around them.
+    /// The fields in order, names as received, values trimmed.
     pub fn headers<'b>(&self, buf: &'b [u8]) -> impl Iterator<Item = (&'b [u8], &'b [u8])> {
         self.parts.fields.iter(buf)
     }
@@ -160,7 +159,7 @@ impl ResponseParser {
         self.parts.fields.find(buf, name)
     }
 
-    /// How the body is delimited, as an answer to `request` (RFC 9112 6.3).
+    /// How the body is delimited, as the response to `request` (RFC 9112 6.3).
     pub fn body(&self, request: Method) -> ResponseBody {
         let is_tunnel = request == Method::Connect && (200..300).contains(&self.status);
         if request == Method::Head || is_tunnel || matches!(self.status, 100..200 | 204 | 304) {
@@ -173,7 +172,7 @@ impl ResponseParser {
         }
     }
 
-    /// Whether the connection can take another request after this answer to `request`.
+    /// Whether the connection persists after this response to `request`.
     pub fn keep_alive(&self, request: Method) -> bool {
         self.parts.framing.keep_alive(self.version)
             && self.body(request) != ResponseBody::UntilClose

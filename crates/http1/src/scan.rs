@@ -1,15 +1,14 @@
 //! Byte classes and the search for control bytes: the inner loops of every parser here.
 //!
-//! Called by the line parsers; every function looks at each byte once.
+//! Called by the line parsers; every function reads each byte once.
 
 /// RFC 9110 5.6.2: the characters of a token (methods, field names, transfer codings).
 const TCHAR: [bool; 256] = class(b"!#$%&'*+-.^_`|~");
 
-/// RFC 9112 3.2 as clients write it: visible ASCII without the fragment's `#`, and bytes that are
-/// not ASCII.
+/// RFC 9112 3.2 as clients send it: visible ASCII without the fragment's `#`, and non-ASCII bytes.
 ///
 /// Wider than RFC 3986 (`"<>\^{|}`, the backtick and UTF-8 pass), because browsers and curl send
-/// those unencoded, nginx and Apache take them, and none of them changes where the target ends.
+/// those unencoded, nginx and Apache accept them, and none of them changes the end of the target.
 const TARGET: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0x21;
@@ -40,7 +39,7 @@ const fn class(punctuation: &[u8]) -> [bool; 256] {
     table
 }
 
-/// Length of the token at the start of `bytes`; `None` if all of `bytes` is token characters.
+/// Length of the token at the start of `bytes`; `None` if all bytes are token characters.
 pub(crate) fn token_end(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|&byte| !TCHAR[byte as usize])
 }
@@ -57,8 +56,8 @@ pub(crate) fn target_end(bytes: &[u8]) -> Option<usize> {
 
 /// Index of the first control byte other than HTAB: 0x00..0x1f or 0x7f.
 ///
-/// Eight bytes at a time: a subtraction borrows only out of a byte that is itself a hit, so the
-/// lowest marked byte is always a true one.
+/// Reads eight bytes at a time. A subtraction borrows only from a byte that is itself a hit, so the
+/// lowest marked byte is always correct.
 pub(crate) fn find_control(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES * 0x80;

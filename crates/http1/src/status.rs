@@ -1,6 +1,6 @@
 //! Status codes and their reason phrases: one table (RFC 9110 15 and the IANA registry).
 //!
-//! Called by `head_writer` and by whoever shows a status to people.
+//! Called by `head_writer` and by pages that show a status.
 
 macro_rules! statuses {
     ($($code:literal $reason:literal)*) => {

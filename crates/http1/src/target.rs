@@ -1,6 +1,6 @@
 //! The four forms of a request target (RFC 9112 3.2).
 //!
-//! Called by `request` once the request line is whole. Invariant: a target has exactly the form
+//! Called by `request` once the request line is complete. Invariant: a target has exactly the form
 //! that its method allows, and its parts are spans of the same buffer.
 
 use crate::authority;
@@ -13,7 +13,7 @@ use crate::request::Method;
 pub(crate) struct Target {
     /// As received.
     pub(crate) whole: Span,
-    /// `None` in authority-form and asterisk-form; empty where absolute-form has no path.
+    /// `None` in authority-form and asterisk-form; empty if absolute-form has no path.
     pub(crate) path: Option<Span>,
     /// Without the `?`.
     pub(crate) query: Option<Span>,
@@ -34,7 +34,7 @@ impl Target {
     }
 }
 
-/// RFC 9112 3.2.3: `host:port`, for CONNECT alone.
+/// RFC 9112 3.2.3: `host:port`, only for CONNECT.
 fn read_authority_form(bytes: &[u8], whole: Span) -> Result<Target, HeadError> {
     if !authority::is_valid_with_port(bytes) {
         return Err(HeadError::AuthorityFormRequired);
@@ -61,7 +61,7 @@ fn read_absolute_form(buf: &[u8], whole: Span) -> Result<Target, HeadError> {
     Ok(split_query(buf, whole, start + len, Some(Span::new(start, start + len))))
 }
 
-/// Splits what starts at `path_start` at its first `?`.
+/// Splits the text from `path_start` at its first `?`.
 fn split_query(buf: &[u8], whole: Span, path_start: usize, authority: Option<Span>) -> Target {
     let end = whole.end();
     let mark = memchr::memchr(b'?', &buf[path_start..end]).map(|at| path_start + at);

@@ -1,5 +1,5 @@
-//! Promises about every input: splits change nothing, nothing panics, both directions agree, and a
-//! second parser reads what is accepted the same way.
+//! Properties of every input: splits do not change the result, no input panics, encoder and decoder
+//! agree, and a second parser reads accepted heads in the same way.
 
 use outboard_http1::{
     Chunk, ChunkError, ChunkLimits, ChunkedDecoder, HeadError, HeadLimits, HeadStatus, PathError,
@@ -12,7 +12,7 @@ const HEAD_LIMITS: HeadLimits =
 const CHUNK_LIMITS: ChunkLimits =
     ChunkLimits { extension_bytes: 12, trailer_bytes: 40, trailer_count: 2 };
 
-/// Bytes that look like HTTP often enough to get deep into the parsers.
+/// Bytes that resemble HTTP often enough to reach all parts of the parsers.
 fn http_like(pieces: &'static [&'static [u8]]) -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         12 => prop::sample::select(pieces).prop_map(<[u8]>::to_vec),
@@ -58,7 +58,7 @@ fn broken_request() -> impl Strategy<Value = Vec<u8>> {
     (start, tail).prop_map(|(start, tail)| [start, &tail].concat())
 }
 
-/// A valid head, in which one byte may have been overwritten, and what may follow it.
+/// A valid head, possibly with one overwritten byte, and possibly with bytes behind it.
 fn almost_valid_request() -> impl Strategy<Value = Vec<u8>> {
     const LINES: &[&[u8]] = &[
         b"GET / HTTP/1.1\r\nHost: a\r\n",
@@ -127,7 +127,7 @@ fn chunked_bytes() -> impl Strategy<Value = Vec<u8>> {
     ])
 }
 
-/// Where to cut an input: sizes of the pieces, used in turn.
+/// The sizes of the pieces of an input, used in turn.
 fn pieces() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(1..9usize, 1..6)
 }
@@ -147,7 +147,7 @@ fn ends(len: usize, pieces: &[usize]) -> Vec<usize> {
     ends
 }
 
-/// Parses ever longer prefixes until one gives an answer.
+/// Parses longer and longer prefixes until one has a result.
 fn first_answer(
     ends: &[usize],
     mut parse: impl FnMut(usize) -> Result<HeadStatus, HeadError>,
@@ -200,7 +200,7 @@ proptest! {
     fn a_request_head_means_the_same_however_it_is_split(
         mut bytes in request_bytes(), pieces in pieces(),
     ) {
-        // A line is judged when it is whole, so the last one is made so.
+        // Only complete lines are checked, so the last one is completed.
         bytes.push(b'\n');
         let mut whole = RequestHead::new();
         let expected = whole.parse(&bytes, &HEAD_LIMITS);
@@ -312,8 +312,8 @@ proptest! {
     }
 }
 
-/// A head in one-byte reads costs about as many byte visits as one in a single read: 200 KiB this
-/// way would be 20 billion visits if each read began anew, which no test run would survive.
+/// A head in one-byte reads costs about as many byte visits as one in a single read. If each read
+/// started over, 200 KiB would take 20 billion visits, and the test would not end.
 #[test]
 fn a_head_in_single_bytes_is_not_read_again_and_again() {
     let limits = HeadLimits { header_bytes: 1 << 20, ..HeadLimits::default() };

@@ -1,4 +1,4 @@
-//! Accepted and refused request heads, rule by rule. Each row names the section it stands for.
+//! Accepted and refused request heads, rule by rule. Each row names its section.
 
 use outboard_http1::{
     BodyFraming, HeadError, HeadLimits, HeadStatus, Method, RequestHead, Version,
@@ -126,7 +126,7 @@ fn the_target_is_split_into_its_parts() {
     }
 }
 
-/// As curl and old clients send it; nginx and Apache take it.
+/// curl and old clients send it; nginx and Apache accept it.
 #[test]
 fn a_target_may_have_bytes_that_are_not_ascii() {
     for target in [&b"/x?q=\xc3\xa9"[..], b"/\xc3\xa9", b"/?\xff\x80", b"http://a.test/\xe9?\xe9"] {

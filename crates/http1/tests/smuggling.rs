@@ -1,13 +1,13 @@
-//! Request smuggling: byte streams that two servers in a row have been known to cut differently.
+//! Request smuggling: byte streams that two servers in a row are known to split differently.
 //!
-//! Each stream hides a request for `/smuggled`. The promise: it is never served. Either the stream
-//! is refused before it, or it is plainly inside a body.
+//! Each stream hides a request for `/smuggled`, which must never be served: either the stream is
+//! refused before it, or it is inside a body.
 
 use outboard_http1::{
     BodyFraming, Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, RequestHead,
 };
 
-/// What a server makes of a stream: the paths served in order, and why it closed the connection.
+/// A server's reading of a stream: the served paths in order, and why it closed the connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Served {
     paths: Vec<String>,
@@ -40,7 +40,7 @@ fn serve(stream: &[u8]) -> Served {
     }
 }
 
-/// The length of a whole body, or why there is none: `None` if the stream ends before it does.
+/// The length of a complete body, or why it is refused: `None` if the stream ends first.
 fn body_len(framing: BodyFraming, input: &[u8]) -> Result<usize, Option<&'static str>> {
     match framing {
         BodyFraming::None => Ok(0),
@@ -69,7 +69,7 @@ fn behind_empty_chunk(fields: &str) -> String {
 }
 
 #[test]
-fn length_and_transfer_encoding_together_are_refused_in_any_disguise() {
+fn length_with_transfer_encoding_is_refused_in_any_disguise() {
     for (fields, reason) in [
         // The one server reads the length, the other the chunks.
         ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "length_with_transfer_encoding"),
@@ -145,11 +145,11 @@ fn doubtful_chunks_are_refused() {
         ("0x0\r\n\r\n", "chunk_invalid_size"),
         ("-0\r\n\r\n", "chunk_invalid_size"),
         ("10000000000000000\r\n\r\n", "chunk_size_overflow"),
-        // An extension whose line ends where only one server looks.
+        // Only one server ends the extension's line here.
         ("2;a\nxx\r\n0\r\n\r\n", "chunk_bare_lf"),
         ("2;a\rxx\r\n0\r\n\r\n", "chunk_bare_cr"),
         ("2;a=\"\nxx\r\n0\r\n\r\n", "chunk_bare_lf"),
-        // Data that ends with other bytes than CRLF, which some servers skip unseen.
+        // Data that does not end with CRLF, which some servers skip unchecked.
         ("2\r\nxxyz0\r\n\r\n", "chunk_missing_data_end"),
         ("2\r\nxx\n0\r\n\r\n", "chunk_missing_data_end"),
         ("2\r\nxx0\r\n\r\n", "chunk_missing_data_end"),
@@ -198,7 +198,7 @@ fn a_request_that_is_plainly_in_a_body_stays_there() {
             format!("{length:x}\r\n{SMUGGLED}\r\n0\r\n\r\n"),
         ),
         ("POST", format!("Content-Length: {}\r\n", length + 5), format!("0\r\n\r\n{SMUGGLED}")),
-        // Names that only resemble the ones that count.
+        // Names that only resemble framing fields.
         (
             "POST",
             format!("Content-Length: {length}\r\nTransfer_Encoding: chunked\r\n"),

@@ -1,67 +1,69 @@
-//! A against B: two sides of the user's choice, until the difference is known or given up.
+//! A against B: compares two variants of the user's choice until the difference is known or the
+//! looks are used up.
 //!
-//! Called by `outboard lab ab`. Looks after 8, 16, 24 and 32 pairs, unless a number was asked for.
-//! Invariant: what was refused is in the report as invalid, and never as an error of the program.
+//! Called by `outboard lab ab`. It looks after 8, 16, 24 and 32 pairs, unless a number is given.
+//! Invariant: a refused comparison is in the report as invalid and is never an error of the
+//! program.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::ask::Ask;
 use crate::comparison::{Comparison, compare};
 use crate::doctor;
 use crate::error::{Error, Result};
 use crate::generator;
-use crate::http::{self, Answer};
+use crate::http::{self, Response};
 use crate::lab::Lab;
 use crate::metric::Metric;
 use crate::profile;
 use crate::report::{Report, State};
+use crate::request_spec::RequestSpec;
 use crate::run;
-use crate::side::Side;
 use crate::slice::{Rounds, Turns};
 use crate::stack::Stack;
 use crate::statistics::judge::{Class, Question};
 use crate::statistics::looks::Looks;
+use crate::variant::Variant;
 
-/// What to compare, and how.
+/// The variants and how to compare them.
 #[derive(Debug, Clone)]
-pub struct Duel {
-    /// What there was.
-    pub a: Side,
-    /// What is judged against it.
-    pub b: Side,
-    /// The folder that stacks and binaries serve.
+pub struct AbTest {
+    /// The reference.
+    pub a: Variant,
+    /// The variant that is judged against it.
+    pub b: Variant,
+    /// The directory that stacks and binaries serve.
     pub root: PathBuf,
-    /// The path asked for, of sides that are no URL.
+    /// The path requested from variants that are no URL.
     pub path: String,
     /// Connections, each with one request in flight.
     pub connections: usize,
-    /// In what to compare.
+    /// The metrics to compare.
     pub metrics: Vec<Metric>,
-    /// The ratio up to which they count as equal, less one; each metric's own where `None`.
+    /// The ratio up to which they count as equal, less one; `None` for each metric's own.
     pub theta: Option<f64>,
-    /// When to look.
+    /// The looks.
     pub looks: Looks,
-    /// Settings that may differ, since they are what is compared.
+    /// Settings that may differ, since they are compared.
     pub accepted: Vec<String>,
-    /// Bodies may differ: pages with a clock or a token in them.
+    /// Whether bodies may differ, as in pages with a clock or a token.
     pub any_body: bool,
 }
 
-/// Measures both sides in turns.
-pub fn run(lab: &mut Lab, duel: &Duel, command: &str) -> Result<Report> {
+/// Measures both variants in turns.
+pub fn run(lab: &mut Lab, test: &AbTest, command: &str) -> Result<Report> {
     let mut report = run::empty(lab, command);
     let began = Instant::now();
     report.begin_named("ab", "B, judged against A.");
-    let a = duel.a.start(lab, "A", &duel.root)?;
-    let b = duel.b.start(lab, "B", &duel.root)?;
+    let a = test.a.start(lab, "A", &test.root)?;
+    let b = test.b.start(lab, "B", &test.root)?;
     let stacks = [&b, &a];
-    match asks(duel, stacks) {
-        Ok(asks) => {
-            let refused = look_at_settings(duel, &mut report, stacks, &asks)?;
+    match requests(test, stacks) {
+        Ok(requests) => {
+            let refused = look_at_settings(test, &mut report, stacks, &requests)?;
             match refused {
                 Some(why) => report.conclude(State::Failed { why }),
-                None => fight(lab, duel, &mut report, stacks, &asks)?,
+                None => measure_both(lab, test, &mut report, stacks, &requests)?,
             }
         }
         Err(error @ Error::DifferentBytes { .. }) => {
@@ -73,63 +75,63 @@ pub fn run(lab: &mut Lab, duel: &Duel, command: &str) -> Result<Report> {
     Ok(report)
 }
 
-/// What to ask B and A for, with the body that either has to answer.
-fn asks(duel: &Duel, stacks: [&Stack; 2]) -> Result<[Ask; 2]> {
-    let asks = [&duel.b, &duel.a].map(|side| {
-        let (host, path) = side.target(&duel.path);
-        Ask::get(path).to_host(host)
+/// The requests for B and A, with the body that both must return.
+fn requests(test: &AbTest, stacks: [&Stack; 2]) -> Result<[RequestSpec; 2]> {
+    let requests = [&test.b, &test.a].map(|variant| {
+        let (host, path) = variant.target(&test.path);
+        RequestSpec::get(path).to_host(host)
     });
-    if duel.any_body {
-        return Ok(asks);
+    if test.any_body {
+        return Ok(requests);
     }
-    // Twice each: an answer that changes by itself is as little comparable as two different ones.
-    let mut answers: Vec<(&str, Answer)> = Vec::new();
+    // Twice each: a response that changes by itself is no basis for a comparison either.
+    let mut responses: Vec<(&str, Response)> = Vec::new();
     for _ in 0..2 {
-        for (stack, ask) in stacks.iter().zip(&asks) {
-            answers.push((stack.name, http::send(stack.address, ask)?));
+        for (stack, request) in stacks.iter().zip(&requests) {
+            responses.push((stack.name, http::send(stack.address, request)?));
         }
     }
-    let first = &answers[0].1;
-    if answers.iter().all(|(_, answer)| answer.status == 200 && answer == first) {
-        return Ok(asks.map(|ask| ask.expecting_body(&first.body)));
+    let first = &responses[0].1;
+    if responses.iter().all(|(_, response)| response.status == 200 && response == first) {
+        return Ok(requests.map(|request| request.expecting_body(&first.body)));
     }
-    let words = answers.iter().map(|(name, answer)| format!("{name}: {}", answer.summary()));
-    Err(Error::DifferentBytes { path: duel.path.clone(), answers: words.collect() })
+    let words = responses.iter().map(|(name, response)| format!("{name}: {}", response.summary()));
+    Err(Error::DifferentBytes { path: test.path.clone(), responses: words.collect() })
 }
 
-/// Why they must not be compared, if they are set up differently.
+/// Why they must not be compared, if their settings differ.
 fn look_at_settings(
-    duel: &Duel,
+    test: &AbTest,
     report: &mut Report,
     stacks: [&Stack; 2],
-    asks: &[Ask; 2],
+    requests: &[RequestSpec; 2],
 ) -> Result<Option<String>> {
-    let mut matrix = doctor::compare(&stacks, asks)?;
-    matrix.accept(&duel.accepted);
+    let mut matrix = doctor::compare(&stacks, requests)?;
+    matrix.accept(&test.accepted);
     let refusal = matrix.refusal();
     report.fairness = Some(matrix);
     Ok(refusal)
 }
 
-fn fight(
+fn measure_both(
     lab: &Lab,
-    duel: &Duel,
+    test: &AbTest,
     report: &mut Report,
     stacks: [&Stack; 2],
-    asks: &[Ask; 2],
+    requests: &[RequestSpec; 2],
 ) -> Result<()> {
     let seconds = lab.effort.slice_seconds;
     let load = |stack: &Stack| {
-        let ask = if stack.name == stacks[0].name { &asks[0] } else { &asks[1] };
-        generator::load(stack, ask, duel.connections, seconds)
+        let request = if stack.name == stacks[0].name { &requests[0] } else { &requests[1] };
+        generator::load(stack, request, test.connections, seconds)
     };
     let mut rounds = Rounds::default();
     let mut comparisons = Vec::new();
-    for &pairs in &duel.looks.pairs {
-        let more = Turns { slices: pairs - rounds.pairs(), beside: None };
+    for &pairs in &test.looks.pairs {
+        let more = Turns { slices: pairs - rounds.pairs(), shared: None };
         rounds.extend(more.only(lab, &stacks, load)?);
         comparisons =
-            compare("A against B", &rounds, &duel.metrics, |metric| question(duel, metric));
+            compare("A against B", &rounds, &test.metrics, |metric| question(test, metric));
         for comparison in &comparisons {
             lab.progress(&format!("after {pairs} pairs: {comparison}"));
         }
@@ -149,7 +151,7 @@ fn is_decided(comparison: &Comparison) -> bool {
     !matches!(comparison.class, Class::Undecided { .. })
 }
 
-fn question(duel: &Duel, metric: Metric) -> Question {
-    let theta = duel.theta.unwrap_or(metric.theta()).ln_1p();
-    Question { theta, alpha: duel.looks.alpha, lower_is_better: metric.lower_is_better() }
+fn question(test: &AbTest, metric: Metric) -> Question {
+    let theta = test.theta.unwrap_or(metric.theta()).ln_1p();
+    Question { theta, alpha: test.looks.alpha, lower_is_better: metric.lower_is_better() }
 }

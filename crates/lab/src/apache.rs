@@ -9,27 +9,27 @@ use crate::http::HOST;
 use crate::lab::{Lab, free_address, is_root, program, write};
 use crate::stack::Stack;
 
-/// Debian's MaxRequestWorkers for prefork: enough for one process per connection up to there.
+/// Debian's MaxRequestWorkers for prefork: one process per connection up to this number.
 pub const PROCESSES: usize = 150;
 
-/// Apache with mod_php and opcache, and so many processes, all started at once and kept.
+/// Apache with mod_php, opcache and a fixed number of processes, all started at once.
 pub fn with_mod_php(lab: &mut Lab, root: &Path, processes: usize) -> Result<Stack> {
     let name = "apache+mod_php";
     let binary = program(&["/usr/sbin/apache2"], "apache2")?;
     let module = format!("/usr/lib/apache2/modules/libphp{}.so", lab.php.version());
     program(&[&module], "libapache2-mod-php")?;
     let mut group = Group::new(lab, name)?;
-    let folder = lab.folder(name)?;
-    lab.php.ini_file(&folder.join("php.ini"))?;
+    let directory = lab.directory(name)?;
+    lab.php.ini_file(&directory.join("php.ini"))?;
     let address = free_address()?;
     let user = if is_root() { "User www-data\nGroup www-data" } else { "" };
     let config = format!(
         "{user}
-ServerRoot {folder}
+ServerRoot {directory}
 ServerName {HOST}
-PidFile {folder}/apache.pid
-Mutex file:{folder}
-ErrorLog {folder}/error.log
+PidFile {directory}/apache.pid
+Mutex file:{directory}
+ErrorLog {directory}/error.log
 LogLevel warn
 Listen {address}
 ListenBacklog 4096
@@ -39,7 +39,7 @@ LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
 LoadModule mime_module /usr/lib/apache2/modules/mod_mime.so
 LoadModule php_module {module}
 TypesConfig /etc/mime.types
-PHPIniDir {folder}
+PHPIniDir {directory}
 ServerLimit {processes}
 MaxRequestWorkers {processes}
 StartServers {processes}
@@ -59,14 +59,14 @@ DirectoryIndex index.php
   SetHandler application/x-httpd-php
 </FilesMatch>
 ",
-        folder = folder.display(),
+        directory = directory.display(),
         root = root.display(),
     );
-    let file = folder.join("apache.conf");
+    let file = directory.join("apache.conf");
     write(&file, config)?;
     let mut command = Command::new(binary);
-    command.env("PHP_INI_SCAN_DIR", lab.php.scan_folder());
+    command.env("PHP_INI_SCAN_DIR", lab.php.scan_directory());
     command.arg("-DFOREGROUND").arg("-f").arg(&file);
     group.start(lab, &command)?;
-    Stack { name, address, group }.await_answer()
+    Stack { name, address, group }.await_response()
 }

@@ -1,9 +1,9 @@
-//! The backend that everything waits for: an HTTP/1.1 server whose latency is in the path.
+//! The slow backend of the experiments: an HTTP/1.1 server with a configurable latency.
 //!
-//! `/30ms` answers 30 ms after the request has come, whatever the load, with 2,890 bytes. One
-//! thread of the lab with one epoll: an answer costs it a few µs, far less than what is measured,
-//! and none of that is booked on a stack. Invariant: answers of one latency leave in the order in
-//! which their requests came, so a queue per latency is all the timers there are.
+//! `/30ms` responds with 2,890 bytes, 30 ms after the request has arrived, under any load. It is
+//! one thread of the lab with one epoll: a response costs a few µs, far less than what is measured,
+//! and this is not charged to a stack. Invariant: responses of one latency leave in the order of
+//! their requests, so one queue per latency replaces timers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -17,12 +17,12 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::time::Timespec;
 
-use crate::error::{Doing, Result};
+use crate::error::{Result, ResultExt};
 
-/// Marks the listener among the events; connections are numbered from 0.
+/// The epoll data of the listener; connections are numbered from 0.
 const LISTENER: u64 = u64::MAX;
 
-/// A head longer than this is not one of ours.
+/// A longer head is malformed.
 const MOST_HEAD_BYTES: usize = 16 * 1024;
 
 /// A running backend; dropping it ends its thread.
@@ -35,11 +35,11 @@ pub struct Backend {
 impl Backend {
     /// Starts listening on a free port of the loopback interface.
     pub fn start() -> Result<Self> {
-        let doing = || "start the backend".to_owned();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).doing(doing)?;
-        let address = listener.local_addr().doing(doing)?;
+        let context = || "start the backend".to_owned();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context(context)?;
+        let address = listener.local_addr().context(context)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut server = Server::new(listener).doing(doing)?;
+        let mut server = Server::new(listener).context(context)?;
         let seen = Arc::clone(&stop);
         let thread = std::thread::spawn(move || server.serve(&seen));
         Ok(Self { address, stop, thread: Some(thread) })
@@ -50,7 +50,7 @@ impl Backend {
         self.address
     }
 
-    /// The URL of an answer that takes that long.
+    /// The URL of a response with this latency.
     pub fn url(&self, latency_ms: u64) -> String {
         format!("http://{}/{latency_ms}ms", self.address)
     }
@@ -59,7 +59,7 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A connection wakes the thread, which then sees that it is to stop.
+        // A connection wakes the thread, which then sees the flag.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -77,11 +77,11 @@ struct Server {
     listener: TcpListener,
     connections: Vec<Option<Connection>>,
     vacant: Vec<usize>,
-    /// How many connections there ever were: tells a reused place from the one that waited.
+    /// The number of connections so far, which distinguishes connections at the same index.
     opened: u64,
     waiting: BTreeMap<Duration, VecDeque<Due>>,
-    /// The answer over a connection that stays, and over one that is closed.
-    answers: [Vec<u8>; 2],
+    /// The response for a persistent connection and for one that is closed.
+    responses: [Vec<u8>; 2],
 }
 
 struct Connection {
@@ -90,7 +90,7 @@ struct Connection {
     serial: u64,
 }
 
-/// An answer that leaves later.
+/// A response that is sent later.
 struct Due {
     at: Instant,
     index: usize,
@@ -98,7 +98,7 @@ struct Due {
     keep_alive: bool,
 }
 
-/// What a connection's buffer holds.
+/// The parsed content of a connection's buffer.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
     Incomplete,
@@ -118,14 +118,14 @@ impl Server {
             vacant: Vec::new(),
             opened: 0,
             waiting: BTreeMap::new(),
-            answers: ["keep-alive", "close"].map(answer),
+            responses: ["keep-alive", "close"].map(response),
         })
     }
 
     fn serve(&mut self, stop: &AtomicBool) {
         let mut events = Vec::with_capacity(1024);
         while !stop.load(Ordering::Relaxed) {
-            self.answer_due();
+            self.respond_due();
             let timeout = self.until_next().and_then(|time| Timespec::try_from(time).ok());
             events.clear();
             let spare = rustix::buffer::spare_capacity(&mut events);
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    fn answer_due(&mut self) {
+    fn respond_due(&mut self) {
         let now = Instant::now();
         let mut ready = Vec::new();
         for queue in self.waiting.values_mut() {
@@ -195,17 +195,17 @@ impl Server {
             }
         }
         for due in ready {
-            self.answer(&due);
+            self.respond(&due);
         }
     }
 
-    fn answer(&mut self, due: &Due) {
+    fn respond(&mut self, due: &Due) {
         let Some(connection) = self.connections[due.index].as_mut() else { return };
         if connection.serial != due.serial {
             return;
         }
-        // An answer is far smaller than a socket buffer: a short write is a broken peer.
-        let sent = connection.stream.write_all(&self.answers[usize::from(!due.keep_alive)]);
+        // A response is far smaller than a socket buffer, so a short write means a broken peer.
+        let sent = connection.stream.write_all(&self.responses[usize::from(!due.keep_alive)]);
         if sent.is_err() || !due.keep_alive {
             self.close(due.index);
         }
@@ -222,7 +222,7 @@ impl Server {
     }
 }
 
-fn answer(connection: &str) -> Vec<u8> {
+fn response(connection: &str) -> Vec<u8> {
     let body = body();
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
@@ -232,7 +232,7 @@ fn answer(connection: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Reads the head of a GET; bodies are not understood.
+/// Parses the head of a GET; bodies are not supported.
 fn head(buffer: &[u8]) -> Head {
     let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else {
         let sound = buffer.len() < MOST_HEAD_BYTES;
@@ -248,7 +248,7 @@ fn head(buffer: &[u8]) -> Head {
     Head::Complete { latency, keep_alive: !close && !old, bytes: end + 4 }
 }
 
-/// The latency that the path names, and whether the client speaks HTTP/1.0.
+/// The latency in the path, and whether the client uses HTTP/1.0.
 fn request_line(head: &str) -> Option<(Duration, bool)> {
     let mut words = head.lines().next()?.strip_prefix("GET /")?.split(' ');
     let path = words.next()?;
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn old_clients_and_those_that_ask_for_it_are_closed() {
+    fn http_1_0_and_connection_close_are_closed() {
         for text in ["GET /1ms HTTP/1.0\r\n\r\n", "GET /1ms HTTP/1.1\r\nConnection: close\r\n\r\n"]
         {
             assert!(matches!(head(text.as_bytes()), Head::Complete { keep_alive: false, .. }));
@@ -282,10 +282,10 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_is_whole_and_takes_its_time() {
+    fn every_response_is_complete_and_delayed() {
         let backend = Backend::start().expect("loopback binds");
-        let answer = http::get(backend.address(), "/0ms").expect("it answers");
-        assert_eq!((answer.status, answer.body.len()), (200, 2890));
+        let response = http::get(backend.address(), "/0ms").expect("it answers");
+        assert_eq!((response.status, response.body.len()), (200, 2890));
         let task = Task::get(backend.address(), "/20ms", 50);
         let account = run_count(&task, 200).expect("it answers");
         assert_eq!((account.statuses[&200], account.load.failures.total()), (200, 0));

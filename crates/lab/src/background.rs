@@ -1,8 +1,8 @@
-//! A load that runs beside something that is done to its server: kills, reloads.
+//! A load that runs while something is done to its server: kills, reloads.
 //!
-//! The generator runs on a thread of its own and ends, with every answer collected, when the work
-//! beside it has ended. The work can wait for the load to have gone on, so that it is paced by
-//! requests and not by time.
+//! The generator runs in its own thread and ends, after all responses, when the work has ended. The
+//! work can wait until more requests have been sent, so that it is paced by requests and not by
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 use crate::generator::{self, Account, Task};
 
-/// How long to wait for requests that are not sent: a server that answers nothing will be found
-/// out by the account.
+/// Timeout for requests to be sent; a server that does not respond shows in the result.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The view that the work has of the load.
@@ -24,7 +23,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Waits until that many more requests have been sent.
+    /// Waits until this many more requests have been sent.
     pub fn await_requests(&self, count: u64) {
         let (goal, began) = (self.sent.load(Ordering::Relaxed) + count, Instant::now());
         while self.sent.load(Ordering::Relaxed) < goal && began.elapsed() < PATIENCE {
@@ -33,7 +32,7 @@ impl Background {
     }
 }
 
-/// Does `work` while the load runs; answers what became of both.
+/// Runs `work` while the load runs; returns the results of both.
 pub fn load_while<T>(
     task: &Task,
     work: impl FnOnce(&Background) -> Result<T>,

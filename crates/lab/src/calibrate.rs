@@ -1,12 +1,12 @@
-//! A against A: the noise of this machine, and the smallest effect that it can show.
+//! A against A: the noise of this machine and the smallest effect that it can show.
 //!
-//! Called by `outboard lab calibrate`. Two instances of one stack are compared as any two would
-//! be. Whatever difference is found is false; how wide the intervals are says what could be found.
+//! Called by `outboard lab calibrate`. Two instances of one stack are compared like any two stacks.
+//! Any difference found is false, and the widths of the intervals show which effects could be
+//! found.
 
 use std::path::Path;
 use std::time::Instant;
 
-use crate::ask::Ask;
 use crate::catalog::Kind;
 use crate::comparison::{Comparison, compare, usual_question};
 use crate::error::Result;
@@ -14,42 +14,43 @@ use crate::generator;
 use crate::lab::Lab;
 use crate::metric::Metric;
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::run;
-use crate::side::Side;
 use crate::site::{HELLO, Site};
 use crate::slice::Turns;
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::judge::Class;
 use crate::statistics::{median, middle, power};
+use crate::variant::Variant;
 use crate::verdict::Verdict;
 
 const CONNECTIONS: usize = 20;
 
-/// What was found about the machine.
+/// The properties of this machine.
 pub struct Calibration {
-    /// Comparisons of equals.
+    /// The number of comparisons of equals.
     pub times: usize,
-    /// Those in which a difference was seen in any metric.
+    /// Comparisons in which any metric showed a difference.
     pub false_verdicts: usize,
-    /// The smallest effect that so many pairs show, by metric: a ratio less one.
+    /// The smallest effect that this number of pairs shows, by metric: a ratio less one.
     pub smallest: Vec<(Metric, f64)>,
-    /// Rows, comparisons, and this in words.
+    /// Rows, comparisons and a summary.
     pub report: Report,
 }
 
-/// Compares a stack with itself so many times.
+/// Compares a stack with itself this many times.
 pub fn run(lab: &mut Lab, kind: Kind, times: usize, command: &str) -> Result<Calibration> {
     let mut report = run::empty(lab, command);
     let began = Instant::now();
     let site = Site::write(lab)?;
     let stacks = [start(lab, kind, "A", &site.root)?, start(lab, kind, "A again", &site.root)?];
     let stacks: Vec<&Stack> = stacks.iter().collect();
-    let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
+    let request = RequestSpec::get(HELLO).expecting(check_same_responses(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
     report.begin_named("calibrate", &format!("{} against itself.", kind.name()));
     for time in 1..=times {
-        let turns = Turns { slices: lab.effort.slices, beside: None };
-        let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
+        let turns = Turns { slices: lab.effort.slices, shared: None };
+        let load = |stack: &Stack| generator::load(stack, &request, CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         let title = format!("A against A, {time} of {times}");
         report.add_rows(&title, &rounds);
@@ -61,7 +62,7 @@ pub fn run(lab: &mut Lab, kind: Kind, times: usize, command: &str) -> Result<Cal
 }
 
 fn start(lab: &mut Lab, kind: Kind, name: &'static str, root: &Path) -> Result<Stack> {
-    Side::Stack(kind).start(lab, name, root)
+    Variant::Stack(kind).start(lab, name, root)
 }
 
 fn conclude(lab: &Lab, times: usize, mut report: Report) -> Calibration {
@@ -87,21 +88,21 @@ fn conclude(lab: &Lab, times: usize, mut report: Report) -> Calibration {
     Calibration { times, false_verdicts, smallest, report }
 }
 
-/// One false verdict in twenty is what the level of 5 % allows.
+/// The level of 5 % allows one false verdict in twenty.
 fn verdict(report: &Report, times: usize, false_verdicts: usize) -> Verdict {
     let allowed = times / 20;
-    let bar = format!("A against A, {times} times: at most {allowed} false verdicts");
+    let target = format!("A against A, {times} times: at most {allowed} false verdicts");
     let is_valid = |c: &Comparison| !matches!(c.class, Class::Invalid { .. });
     let judged = report.comparisons.chunk_by(|a, b| a.experiment == b.experiment);
     let judged = judged.filter(|time| time.iter().any(is_valid)).count();
     let measured = format!("{false_verdicts} in {judged} that could be judged");
     if judged < times && false_verdicts <= allowed {
-        return Verdict::not_measured(&bar, &measured);
+        return Verdict::not_measured(&target, &measured);
     }
-    Verdict::exact(&bar, false_verdicts <= allowed, measured)
+    Verdict::exact(&target, false_verdicts <= allowed, measured)
 }
 
-/// The median over the comparisons, each judged by the width of its own interval.
+/// The median over the comparisons, each by the width of its own interval.
 fn smallest(report: &Report, metric: Metric) -> f64 {
     let of_metric = report.comparisons.iter().filter(|comparison| comparison.metric == metric);
     let intervals = of_metric.filter_map(|comparison| middle(&comparison.differences));

@@ -1,5 +1,5 @@
-//! The stacks that can serve any folder of PHP, by name: for `lab stacks`, `doctor`, `ab` and
-//! `calibrate`. Experiments start theirs by hand, with what their comparison is about.
+//! The stacks that can serve any PHP directory, by name: for `lab stacks`, `doctor`, `ab` and
+//! `calibrate`. Experiments start their stacks with settings of their own.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::outboard::{Outboard, Setup};
 use crate::stack::Stack;
 use crate::{apache, builtin, nginx, varnish};
 
-/// A way of serving a folder.
+/// A stack that serves a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// Outboard in classic mode: a script per request.
@@ -20,7 +20,7 @@ pub enum Kind {
     NginxFpm,
     /// The same without opcache.
     NginxFpmNoOpcache,
-    /// nginx that keeps php-fpm's answers for ten minutes.
+    /// nginx that caches php-fpm's responses for ten minutes.
     NginxFastcgiCache,
     /// Varnish in front of nginx and php-fpm.
     Varnish,
@@ -36,7 +36,8 @@ impl Kind {
         Self::value_variants()
     }
 
-    /// Those that experiments compare on the same folder: they ought to be set up alike.
+    /// The stacks that experiments compare on the same directory, so their settings should be
+    /// equal.
     pub fn alike() -> impl Iterator<Item = Self> {
         [Self::Outboard, Self::NginxFpm, Self::ApacheModPhp].into_iter()
     }
@@ -46,13 +47,13 @@ impl Kind {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// What it is, in a sentence.
+    /// Its description, one sentence.
     pub fn about(self) -> String {
         let value = self.to_possible_value();
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 
-    /// Starts it for a folder.
+    /// Starts it for a directory.
     pub fn start(self, lab: &mut Lab, root: &Path) -> Result<Stack> {
         match self {
             Self::Outboard => {
@@ -70,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// The packages that have to be installed for it.
+    /// The packages that it needs.
     pub fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Outboard => &[],

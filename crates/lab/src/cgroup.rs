@@ -1,21 +1,21 @@
-//! A control group per stack, where this machine lets us make one: exact CPU time of every
-//! process that ever ran in it, and the complete list of those that still do.
+//! A control group per stack, if this machine allows one: the exact CPU time of every process that
+//! ever ran in it, and the list of those that still run.
 //!
-//! Probed, never required: without it [`crate::group`] falls back to the process tree.
-//! Invariant: the group is a leaf below the lab's own group and is removed by whoever ends it.
+//! Optional: without it [`crate::group`] uses the process tree. Invariant: the group is a leaf
+//! below the lab's own group and is removed by its owner.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::process_table::Pid;
+use outboard_load::process_table::{Pid, cgroup_cpu_us};
 
-/// A cgroup v2 directory made by the lab (cgroups(7)).
+/// A cgroup v2 directory created by the lab (cgroups(7)).
 pub struct Cgroup {
     directory: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes a group of that name, or says `None` where cgroup v2 is absent or not writable.
+    /// Creates a group of that name; `None` if cgroup v2 is absent or not writable.
     pub fn make(name: &str) -> Option<Self> {
         let directory =
             own_directory()?.join(format!("outboard-lab-{}-{name}", std::process::id()));
@@ -29,16 +29,14 @@ impl Cgroup {
         None
     }
 
-    /// Where the group lives in the file system.
+    /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// User and system time of all its processes, past and present, in µs.
     pub fn cpu_us(&self) -> Option<u64> {
-        let stat = fs::read_to_string(self.directory.join("cpu.stat")).ok()?;
-        let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
-        usage.trim().parse().ok()
+        cgroup_cpu_us(&self.directory)
     }
 }
 
@@ -48,7 +46,7 @@ pub fn members(directory: &Path) -> Vec<Pid> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Removes an empty group; a group already gone is as good.
+/// Removes an empty group, if it exists.
 pub fn remove(directory: &Path) {
     let _ = fs::remove_dir(directory);
 }

@@ -1,7 +1,7 @@
-//! Two stacks in one metric: the ratio, its pairs, and what follows.
+//! Two stacks in one metric: the ratio, its pairs and the conclusion.
 //!
-//! Made of [`Rounds`] by the report and by `lab ab`. Invariant: what a [`Refusal`] forbids is
-//! invalid, whatever its numbers say.
+//! Computed from [`Rounds`] by the report and by `lab ab`. Invariant: a comparison that a
+//! [`Refusal`] forbids is invalid, whatever its numbers.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ use crate::statistics::{Estimate, holm, log_ratios, middle, signed_rank};
 pub struct Comparison {
     /// The experiment and its settings.
     pub experiment: String,
-    /// Whose side the class is told from.
+    /// The stack that the class describes.
     pub subject: String,
-    /// What it is compared with.
+    /// The stack that it is compared with.
     pub reference: String,
-    /// In what.
+    /// The metric.
     pub metric: Metric,
     /// `subject / reference`.
     pub ratio: Option<Estimate>,
@@ -30,13 +30,13 @@ pub struct Comparison {
     pub differences: Vec<f64>,
     /// The exact probability of such differences between equals.
     pub p: f64,
-    /// The same, with the other comparisons of the family in mind.
+    /// The same after Holm's correction for the family.
     pub p_adjusted: f64,
-    /// What follows.
+    /// The conclusion.
     pub class: Class,
 }
 
-/// Compares the first stack of the rounds with each of the others, in these metrics. Together they
+/// Compares the first stack of the rounds with each of the others in these metrics. The comparisons
 /// are one family: the chance of any false difference among them is the question's level.
 pub fn compare(
     experiment: &str,
@@ -60,13 +60,13 @@ pub fn compare(
     family
 }
 
-/// The question that reports ask: 5 %, and the metric's own idea of what is equal.
+/// The question of reports: 5 %, and the metric's margin of equality.
 pub fn usual_question(metric: Metric) -> Question {
     let theta = metric.theta().ln_1p();
     Question { theta, alpha: 0.05, lower_is_better: metric.lower_is_better() }
 }
 
-/// A comparison before it is judged: undecided, unless it must not be made at all.
+/// A comparison before it is judged: undecided, or invalid if it must not be made.
 fn plain(experiment: &str, subject: &Series, reference: &Series, metric: Metric) -> Comparison {
     let differences = log_ratios(&metric.values(subject), &metric.values(reference));
     let refused = [subject, reference].into_iter().find_map(|series| {
@@ -93,7 +93,7 @@ fn plain(experiment: &str, subject: &Series, reference: &Series, metric: Metric)
     }
 }
 
-/// One sentence: who is how much better or worse in what, and how sure that is.
+/// One sentence: which stack is better or worse in what, by how much, and how certain that is.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subject, reference, metric, class, .. } = self;
@@ -109,7 +109,7 @@ impl fmt::Display for Comparison {
                 metric.theta() * 100.0
             )?,
             Class::Undecided { more_pairs: Some(more) } => {
-                let words = format!("undecided, about {more} more pairs would tell");
+                let words = format!("undecided, about {more} more pairs would decide");
                 write!(f, "{name} against {reference}: {words}")?;
             }
             Class::Undecided { more_pairs: None } => {
@@ -134,7 +134,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// A ratio as a person says it: `−3.1 %`, `+12 %`, `× 5.2`.
+/// A ratio for readers: `−3.1 %`, `+12 %`, `× 5.2`.
 pub fn change(ratio: f64) -> String {
     match (ratio - 1.0) * 100.0 {
         _ if ratio >= 2.0 => format!("× {}", figures(ratio)),
@@ -144,7 +144,7 @@ pub fn change(ratio: f64) -> String {
     }
 }
 
-/// Two figures, or all the whole ones.
+/// Two digits, or all digits of a whole number.
 fn figures(value: f64) -> String {
     if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
@@ -156,16 +156,16 @@ fn probability(p: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Latency, Load};
+    use crate::load::{Failure, Latency, Load};
     use crate::slice::Slice;
 
-    /// Rounds of stacks that cost so many µs per request, with a little noise, at equal rates.
+    /// Rounds of stacks with this cost in µs per request, a little noise and equal rates.
     fn rounds(stacks: &[(&str, f64)], slices: usize) -> Rounds {
         let slice = |us: f64, at: usize| {
             let wobble =
                 1.0 + 0.002 * ((at * 7 % 5) as f64 - 2.0) + 0.0003 * us * at as f64 / 100.0;
             let latency = Latency { p99_us: 900.0 * wobble, ..Latency::default() };
-            let load = Load { answers: 1_000, seconds: 1.0, latency, ..Load::default() };
+            let load = Load { responses: 1_000, seconds: 1.0, latency, ..Load::default() };
             let cpu_us = (us * 1_000.0 * wobble) as u64;
             Slice { load, cpu_us, machine_us: 2_000_000, ..Slice::default() }
         };
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_refused_stack_is_not_ranked() {
         let mut rounds = rounds(&[("ours", 50.0), ("theirs", 80.0)], 12);
-        rounds.series[1].slices[3].load.failures.body = 1;
+        rounds.series[1].slices[3].load.failures.add(Failure::Body);
         assert_eq!(classes(&rounds), ["invalid"; 3]);
     }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_as_people_say_them() {
+    fn changes_are_written_for_readers() {
         let words = [0.969, 1.12, 5.21, 0.2].map(change);
         assert_eq!(words, ["−3.1 %", "+12 %", "× 5.2", "1/5.0"]);
     }

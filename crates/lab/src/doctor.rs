@@ -1,14 +1,13 @@
-//! The lab's doctor: looks at running stacks from outside and fills the [`Matrix`].
+//! The lab's doctor: observes running stacks from outside and fills the [`Matrix`].
 //!
-//! Nothing is taken from a configuration: PHP is asked by a script, the rest is seen on the wire
-//! and in `/proc`. A log is what grows while requests are answered.
+//! Configuration files are not read: a script reports the settings of PHP, the rest is observed on
+//! the wire and in `/proc`. A log is a file that grows with requests.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::ask::Ask;
 use crate::catalog::Kind;
 use crate::error::{Error, Result};
 use crate::fairness::{Matrix, Setting};
@@ -16,10 +15,11 @@ use crate::fixture::Fixture;
 use crate::generator::{Task, run_count};
 use crate::http;
 use crate::lab::Lab;
-use crate::process_table::{Pid, Process};
-use crate::stack::{Stack, check_same_answers};
+use crate::request_spec::RequestSpec;
+use crate::stack::{Stack, check_same_responses};
+use outboard_load::process_table::{Pid, Process};
 
-/// What has to be the same in all stacks. Of PHP: what changes the cost of a request.
+/// Settings that must be equal in all stacks; of PHP, those that change the cost of a request.
 const MUST_AGREE: [&str; 12] = [
     "PHP version",
     "opcache",
@@ -35,10 +35,10 @@ const MUST_AGREE: [&str; 12] = [
     "access log",
 ];
 
-/// Requests during which a log may grow.
+/// The number of requests during which a log may grow.
 const LOOKED_AT: u64 = 20;
 
-/// The shortest line that a log has for a request; what grows by less is no log of requests.
+/// The shortest log line of a request; a file that grows by less is no access log.
 const LOG_LINE_BYTES: u64 = 30;
 
 /// A page large enough for any server to compress.
@@ -46,8 +46,8 @@ const PAGE: &str = "/page.php";
 
 const SETTINGS: &str = "/settings.php";
 
-/// Starts the stacks that ought to be alike, and looks at them. Those that are not installed are
-/// left out, with a note.
+/// Starts the stacks that should be alike and observes them. Stacks that are not installed are
+/// omitted, with a note.
 pub fn examine(lab: &mut Lab, notes: &mut Vec<String>) -> Result<Matrix> {
     let fixture = Fixture::unpack(lab, "doctor", &[])?;
     let mut stacks = Vec::new();
@@ -58,26 +58,26 @@ pub fn examine(lab: &mut Lab, notes: &mut Vec<String>) -> Result<Matrix> {
         }
     }
     let stacks: Vec<&Stack> = stacks.iter().collect();
-    check_same_answers(&stacks, PAGE)?;
+    check_same_responses(&stacks, PAGE)?;
     let mut columns = Vec::new();
     for stack in &stacks {
         let mut column = php_settings(stack)?;
-        column.extend(observe(stack, &Ask::get(PAGE))?);
+        column.extend(observe(stack, &RequestSpec::get(PAGE))?);
         columns.push(column);
     }
     Ok(matrix(&stacks, columns))
 }
 
-/// What can be seen of stacks of which nothing else is known.
-pub fn compare(stacks: &[&Stack], asks: &[Ask]) -> Result<Matrix> {
-    let seen = stacks.iter().zip(asks).map(|(stack, ask)| observe(stack, ask));
+/// The settings that can be observed on stacks whose PHP is unknown.
+pub fn compare(stacks: &[&Stack], requests: &[RequestSpec]) -> Result<Matrix> {
+    let seen = stacks.iter().zip(requests).map(|(stack, request)| observe(stack, request));
     let columns = seen.collect::<Result<Vec<_>>>()?;
     Ok(matrix(stacks, columns))
 }
 
 type Column = Vec<(String, String)>;
 
-/// Every setting that any of the stacks has, in the order of the first that has it.
+/// Every setting of any stack, in order of appearance.
 fn matrix(stacks: &[&Stack], columns: Vec<Column>) -> Matrix {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in columns.iter().flatten() {
@@ -99,41 +99,41 @@ fn matrix(stacks: &[&Stack], columns: Vec<Column>) -> Matrix {
     }
 }
 
-/// What the PHP of a stack says of itself.
+/// The settings that the stack's PHP reports.
 fn php_settings(stack: &Stack) -> Result<Column> {
-    // Twice: what a process does with its first request only is no setting.
+    // Twice, since the first request of a process may differ.
     http::get(stack.address, SETTINGS)?;
-    let answer = http::get(stack.address, SETTINGS)?;
+    let response = http::get(stack.address, SETTINGS)?;
     let unexpected = |what| Error::Unexpected { who: stack.name.into(), what };
-    let values: Vec<(String, String)> = serde_json::from_slice(&answer.body)
-        .map_err(|error| unexpected(format!("{error} in {}", answer.summary())))?;
+    let values: Vec<(String, String)> = serde_json::from_slice(&response.body)
+        .map_err(|error| unexpected(format!("{error} in {}", response.summary())))?;
     Ok(values)
 }
 
-/// What any server shows.
-fn observe(stack: &Stack, ask: &Ask) -> Result<Column> {
-    let (_, plain) = http::send_with_head(stack.address, ask)?;
-    let gzip = ask.clone().header("Accept-Encoding: gzip, deflate, br, zstd");
+/// The settings that any server shows.
+fn observe(stack: &Stack, request: &RequestSpec) -> Result<Column> {
+    let (_, plain) = http::send_with_head(stack.address, request)?;
+    let gzip = request.clone().header("Accept-Encoding: gzip, deflate, br, zstd");
     let (_, compressed) = http::send_with_head(stack.address, &gzip)?;
     let rows = [
-        ("keep-alive", keep_alive(stack.address, ask)?),
+        ("keep-alive", keep_alive(stack.address, request)?),
         ("compression", http::field(&compressed, "content-encoding").unwrap_or("none").to_owned()),
-        ("access log", access_log(stack, ask)?),
+        ("access log", access_log(stack, request)?),
         ("processes", processes(stack)),
         ("head", format!("{} bytes", plain.len())),
     ];
     Ok(rows.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
-fn keep_alive(address: SocketAddr, ask: &Ask) -> Result<String> {
-    let load = run_count(&Task::new(address, ask, 1), LOOKED_AT)?.load;
-    Ok(if load.reused.unwrap_or(0) + 1 >= LOOKED_AT { "kept" } else { "closed" }.into())
+fn keep_alive(address: SocketAddr, request: &RequestSpec) -> Result<String> {
+    let load = run_count(&Task::new(address, request, 1), LOOKED_AT)?.load;
+    Ok(if load.reused.unwrap_or(0) + 1 >= LOOKED_AT { "on" } else { "off" }.into())
 }
 
-/// Whether any file that a process of the stack has open for writing grows by requests.
-fn access_log(stack: &Stack, ask: &Ask) -> Result<String> {
+/// Whether a file that a process of the stack has open for writing grows with requests.
+fn access_log(stack: &Stack, request: &RequestSpec) -> Result<String> {
     let before = sizes(&stack.group.pids());
-    run_count(&Task::new(stack.address, ask, 1), LOOKED_AT)?;
+    run_count(&Task::new(stack.address, request, 1), LOOKED_AT)?;
     stack.settle();
     let after = sizes(&stack.group.pids());
     let line_each = LOOKED_AT * LOG_LINE_BYTES;

@@ -1,9 +1,11 @@
-//! The one error type of the lab: who failed, at what, and what to do about it.
+//! The error type of the lab: who failed, at what, and what to do about it.
 //!
-//! Every fallible call of the crate returns it; the command line prints it and exits 1. A bar that is
-//! missed is not an error: that is a [`crate::verdict::Verdict`].
+//! Every fallible function of the crate returns it; the command line prints it and exits with 1. A
+//! missed target is not an error but a [`crate::verdict::Verdict`].
 
 use std::{fmt, io};
+
+use outboard_load::profile::ProfileError;
 
 /// Why a measurement could not be taken.
 #[derive(Debug)]
@@ -11,9 +13,9 @@ use std::{fmt, io};
 pub enum Error {
     /// A system call or file operation failed.
     Io {
-        /// What was being done, as a verb phrase.
-        doing: String,
-        /// The system's answer.
+        /// The action, as a verb phrase.
+        action: String,
+        /// The system's error.
         source: io::Error,
     },
     /// A program of a peer is not installed.
@@ -27,28 +29,30 @@ pub enum Error {
     Program {
         /// Its name.
         program: String,
-        /// Exit status and what it printed.
+        /// Exit status and output.
         output: String,
     },
-    /// A stack was started and never answered, or ended at once.
+    /// A stack was started and does not respond, or ended at once.
     NotAnswering {
         /// The stack's name.
         stack: String,
         /// The end of its log.
         log: String,
     },
-    /// Two stacks answered one path differently, so comparing their cost means nothing.
+    /// Stacks return different bytes for one path, so comparing their cost means nothing.
     DifferentBytes {
-        /// The path asked for.
+        /// The requested path.
         path: String,
-        /// Status, length and beginning of each answer.
-        answers: Vec<String>,
+        /// Status, length and beginning of each response.
+        responses: Vec<String>,
     },
-    /// Something answered in a way that the lab does not understand.
+    /// A profile could not be taken.
+    Profile(ProfileError),
+    /// A response that the lab does not understand.
     Unexpected {
-        /// Who answered.
+        /// The sender of the response.
         who: String,
-        /// What came instead of what was expected.
+        /// The response.
         what: String,
     },
 }
@@ -56,7 +60,7 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            Self::Io { action, source } => write!(f, "cannot {action}: {source}"),
             Self::MissingProgram { program, package } => {
                 write!(f, "{program} is missing: install it with `apt-get install {package}`")
             }
@@ -64,10 +68,11 @@ impl fmt::Display for Error {
             Self::NotAnswering { stack, log } => {
                 write!(f, "{stack} does not answer; the end of its log:\n{log}")
             }
-            Self::DifferentBytes { path, answers } => {
+            Self::DifferentBytes { path, responses } => {
                 write!(f, "the stacks answer {path} differently, so they cannot be compared:")?;
-                answers.iter().try_for_each(|answer| write!(f, "\n  {answer}"))
+                responses.iter().try_for_each(|response| write!(f, "\n  {response}"))
             }
+            Self::Profile(error) => error.fmt(f),
             Self::Unexpected { who, what } => write!(f, "{who}: {what}"),
         }
     }
@@ -77,22 +82,29 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
+            Self::Profile(error) => Some(error),
             _ => None,
         }
     }
 }
 
-/// Shorthand of the crate.
+impl From<ProfileError> for Error {
+    fn from(error: ProfileError) -> Self {
+        Self::Profile(error)
+    }
+}
+
+/// The result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Adds the verb phrase that an [`io::Error`] lacks.
-pub trait Doing<T> {
-    /// Turns the failure into [`Error::Io`], saying what was being done.
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T>;
+pub trait ResultExt<T> {
+    /// Turns the failure into [`Error::Io`] with the action.
+    fn context(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::Io { doing: what(), source: source.into() })
+impl<T, E: Into<io::Error>> ResultExt<T> for std::result::Result<T, E> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Io { action: what(), source: source.into() })
     }
 }

@@ -1,7 +1,7 @@
-//! The experiments: each prepares its stacks, measures, and adds rows and verdicts.
+//! The experiments by name. Each prepares its stacks, measures, and adds rows and verdicts.
 //!
-//! An experiment whose subject is missing still measures the peers and says "not measured"
-//! about its bars. Everything it started has ended when it returns.
+//! An experiment without an outboard binary still measures the peers and reports its targets as not
+//! measured. All that it started has ended when it returns.
 
 mod coroutine;
 mod crowd;
@@ -19,6 +19,7 @@ mod memory;
 mod mixed;
 mod offload;
 mod page_cache;
+mod quick;
 mod rates;
 mod reload;
 mod wordpress;
@@ -31,7 +32,7 @@ use crate::error::Result;
 use crate::lab::Lab;
 use crate::report::Report;
 
-/// What can be measured.
+/// An experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Experiment {
     /// hello.php over 100 keep-alive connections: CPU per request.
@@ -46,23 +47,24 @@ pub enum Experiment {
     Idle,
     /// Memory over a million requests.
     Memory,
-    /// `kill -9` of workers under load: who gets a 502, and how fast a successor is there.
+    /// `kill -9` of workers under load: which requests get a 502, and how soon a new worker is
+    /// there.
     Kill,
     /// Reloads under load: no failed request.
     Reload,
-    /// A resident script of two bytes against nginx's own answer: CPU per request.
+    /// A worker script with a response of two bytes against nginx's own: CPU per request.
     Worker,
     /// A page that waits for a backend, by the gateway's fetch and by plain curl.
     Fetch,
     /// Queries that wait, through unmodified PDO.
     Database,
-    /// Isolation by fork: Symfony, a large process, and from which boot time on it pays.
+    /// Isolation by fork: Symfony, a large process, and the boot time from which it pays.
     Fork,
-    /// Memory of a coroutine that waits.
+    /// Memory of a waiting coroutine.
     Coroutine,
-    /// Memory and leftovers over a million mixed requests in worker mode.
+    /// Memory and leaked state over a million mixed requests in worker mode.
     Mixed,
-    /// A page of two scripts and an answer of a backend of 1, 10 or 30 ms: fetched by the gateway,
+    /// A page of two scripts and a response of a backend of 1, 10 or 30 ms: fetched by the gateway,
     /// by nginx with Lua, and by curl in PHP.
     #[value(alias = "compose")]
     Offload,
@@ -71,18 +73,18 @@ pub enum Experiment {
     Workers,
     /// phpinfo and a blog's home page: without opcache, with it, and from page caches.
     PageCache,
-    /// 23 bytes with validators: php-fpm, a resident script, and a framework in it.
+    /// 23 bytes with validators: php-fpm, a worker script, and a framework in it.
     Framework,
-    /// hello.php at offered rates from 500 to 16,000 a second: where latency begins to bend.
+    /// hello.php at rates from 500 to 16,000 per second: the rate from which latency rises.
     Rates,
-    /// The load generator itself against wrk and h2load: its CPU per request, its punctuality.
+    /// The load generator against wrk and h2load: its CPU per request and its punctuality.
     Generator,
     /// PUT and GET at a fixed rate: a synchronous server against an asynchronous one.
     Entity,
 }
 
 impl Experiment {
-    /// Measures.
+    /// Runs the experiment.
     pub fn run(self, lab: &mut Lab, report: &mut Report) -> Result<()> {
         match self {
             Self::Hello => hello::run(lab, report),
@@ -119,23 +121,9 @@ impl Experiment {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// What it measures, in a sentence.
+    /// Its description, one sentence.
     pub fn about(self) -> String {
         let value = self.to_possible_value();
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 }
-
-/// Numbers of connections to measure: all, or the first in a quick run, which then says so.
-fn crowds<'a>(lab: &Lab, report: &mut Report, all: &'a [usize]) -> &'a [usize] {
-    if !lab.effort.is_quick() {
-        return all;
-    }
-    let (measured, left_out) = all.split_at(1);
-    let name = report.sections.last().map_or("", |section| &section.name);
-    report.notes.push(format!("{name}: quick, so c = {measured:?} and not {left_out:?}"));
-    measured
-}
-
-/// What is said of a bar when there is no outboard binary.
-const NOT_BUILT: &str = "OUTBOARD_BIN names no program";

@@ -1,6 +1,6 @@
-//! Whether stacks are set up alike: their effective settings side by side.
+//! Whether the settings of stacks are alike: the effective settings side by side.
 //!
-//! Filled by [`crate::doctor`], shown in every report. Invariant: a cell says what was observed on
+//! Filled by [`crate::doctor`], shown in every report. Invariant: a cell holds what was observed on
 //! the running stack, not what its configuration says.
 
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,15 @@ pub struct Matrix {
 pub struct Setting {
     /// Its name.
     pub name: String,
-    /// Its value in every stack, in the order of the columns; `None`: the stack has no such thing.
+    /// Its value in every stack, in the order of the columns; `None` if the stack lacks the
+    /// setting.
     pub values: Vec<Option<String>>,
     /// Whether a comparison is unfair where they differ.
     pub must_agree: bool,
 }
 
 impl Setting {
-    /// Whether a value is not the one that most stacks have (of two equally frequent: the first).
+    /// Whether a value differs from the most frequent one (the first of equally frequent ones).
     pub fn differs(&self, at: usize) -> bool {
         let Some(Some(value)) = self.values.get(at) else { return false };
         self.must_agree && self.usual().is_some_and(|usual| usual != value)
@@ -35,7 +36,7 @@ impl Setting {
     fn usual(&self) -> Option<&String> {
         let values = || self.values.iter().flatten();
         let times = |value: &String| values().filter(|other| *other == value).count();
-        // `max_by_key` takes the last of equals.
+        // `max_by_key` returns the last of equals.
         values().rev().max_by_key(|value| times(value))
     }
 
@@ -51,12 +52,12 @@ impl Matrix {
         serde_json::to_string_pretty(self).expect("strings serialise")
     }
 
-    /// Settings that make a comparison unfair, in words.
+    /// The differences that make a comparison unfair, as sentences.
     pub fn findings(&self) -> Vec<String> {
         let words = |setting: &Setting| {
             let each = self.stacks.iter().zip(&setting.values);
             let each = each.map(|(stack, value)| {
-                format!("{stack} has {}", value.as_deref().unwrap_or("no such thing"))
+                format!("{stack} has {}", value.as_deref().unwrap_or("no such setting"))
             });
             format!("{} differs: {}", setting.name, each.collect::<Vec<_>>().join(", "))
         };
@@ -65,18 +66,18 @@ impl Matrix {
 }
 
 impl Matrix {
-    /// Lets these settings differ: they are what is compared, or somebody answers for them.
+    /// Accepts differences of these settings.
     pub fn accept(&mut self, names: &[String]) {
         for setting in &mut self.settings {
             setting.must_agree &= !names.contains(&setting.name);
         }
     }
 
-    /// Why the stacks must not be compared, if they are set up differently.
+    /// Why the stacks must not be compared, if their settings differ.
     pub fn refusal(&self) -> Option<String> {
         let findings = self.findings();
         let why = format!(
-            "they are set up differently: {}; --accept NAME compares them all the same",
+            "their settings differ: {}; --accept NAME compares them anyway",
             findings.join("; ")
         );
         (!findings.is_empty()).then_some(why)
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_agree_is_no_finding() {
+    fn settings_that_may_differ_are_no_finding() {
         let stacks = vec!["a".into(), "b".into()];
         let named = setting(&[Some("fpm"), Some("cli")], false);
         let unequal = setting(&[Some("on"), Some("off")], true);

@@ -1,18 +1,18 @@
-//! The PHP of the experiments: what stands in the crate's `site` folder, put where a stack can
-//! serve it.
+//! The PHP files of the experiments, written from the crate's `site` directory to where a stack can
+//! serve them.
 //!
-//! The files are part of the binary, so that it runs from anywhere. In each, `@NAME@` is replaced
-//! by what the experiment gives for it: an address, a socket. Invariant: the files are dated an
-//! hour back, as [`crate::site`] says why.
+//! The files are embedded, so the binary runs from anywhere. In each, `@NAME@` is replaced by a
+//! value of the experiment, such as an address or a socket. Invariant: the files are dated an hour
+//! back, for the reason in [`crate::site`].
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Doing, Result};
+use crate::error::{Result, ResultExt};
 use crate::lab::{Lab, write};
 use crate::site::date_back;
 
-/// A file of the crate's `site` folder.
+/// A file of the crate's `site` directory.
 macro_rules! files {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../site/", $path)))),*]
@@ -68,7 +68,7 @@ macro_rules! package {
     };
 }
 
-/// What an application of the package's MVC loads.
+/// The files that an application of the package's MVC loads.
 const PACKAGE: &[(&str, &str)] = package![
     "autoload.php",
     "src/Container.php",
@@ -88,16 +88,16 @@ const PACKAGE: &[(&str, &str)] = package![
     "src/Mvc/WithoutToken.php",
 ];
 
-/// A folder of fixtures, unpacked for this run.
+/// A directory of fixtures, written for this run.
 pub struct Fixture {
-    /// Where it is.
-    pub folder: PathBuf,
+    /// Its path.
+    pub directory: PathBuf,
 }
 
 impl Fixture {
-    /// Unpacks the folder of that name, with every `@NAME@` replaced.
+    /// Writes the directory of that name, with every `@NAME@` replaced.
     pub fn unpack(lab: &Lab, name: &str, values: &[(&str, &str)]) -> Result<Self> {
-        let fixture = Self { folder: lab.folder(&format!("site-{name}"))? };
+        let fixture = Self { directory: lab.directory(&format!("site-{name}"))? };
         for (path, text) in FILES {
             let Some(path) = path.strip_prefix(name).and_then(|rest| rest.strip_prefix('/')) else {
                 continue;
@@ -107,29 +107,29 @@ impl Fixture {
             });
             fixture.add(path, &text)?;
         }
-        // Worker mode has no file for any path: all of them are the script's.
+        // Worker mode needs no files: the script handles all paths.
         fixture.make("public")?;
         Ok(fixture)
     }
 
-    /// Adds the Composer package's MVC, in the folder `php`.
+    /// Adds the Composer package's MVC, in the directory `php`.
     pub fn add_package(&self) -> Result<()> {
         PACKAGE.iter().try_for_each(|(path, text)| self.add(&format!("php/{path}"), text))
     }
 
-    /// The folder that stacks serve.
+    /// The directory that stacks serve.
     pub fn public(&self) -> PathBuf {
-        self.folder.join("public")
+        self.directory.join("public")
     }
 
-    /// Where a file is.
+    /// The path of a file.
     pub fn path(&self, file: &str) -> PathBuf {
-        self.folder.join(file)
+        self.directory.join(file)
     }
 
-    /// Adds a file that is made by the experiment.
+    /// Adds a file that the experiment generates.
     pub fn add(&self, path: &str, text: &str) -> Result<()> {
-        let file = self.folder.join(path);
+        let file = self.directory.join(path);
         if let Some(parent) = Path::new(path).parent() {
             self.make(parent)?;
         }
@@ -137,17 +137,17 @@ impl Fixture {
         date_back(&file)
     }
 
-    /// Makes a folder that PHP may write into, whichever user it runs as.
+    /// Creates a directory that PHP may write to, whichever user it runs as.
     pub fn writable(&self, path: &str) -> Result<PathBuf> {
-        let folder = self.make(path)?;
-        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777))
-            .doing(|| format!("open {}", folder.display()))?;
-        Ok(folder)
+        let directory = self.make(path)?;
+        std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o777))
+            .context(|| format!("open {}", directory.display()))?;
+        Ok(directory)
     }
 
     fn make(&self, path: impl AsRef<Path>) -> Result<PathBuf> {
-        let folder = self.folder.join(path);
-        std::fs::create_dir_all(&folder).doing(|| format!("make {}", folder.display()))?;
-        Ok(folder)
+        let directory = self.directory.join(path);
+        std::fs::create_dir_all(&directory).context(|| format!("make {}", directory.display()))?;
+        Ok(directory)
     }
 }

@@ -11,9 +11,9 @@ use crate::lab::{Lab, is_root, program, write};
 /// A static pool.
 #[derive(Debug, Clone, Copy)]
 pub struct Pool {
-    /// Processes, all started at once and kept.
+    /// The fixed number of processes.
     pub children: usize,
-    /// Ini values besides those of all stacks.
+    /// Ini values in addition to those of all stacks.
     pub ini: &'static [(&'static str, &'static str)],
 }
 
@@ -23,21 +23,21 @@ impl Pool {
         Self::of(lab.php_processes())
     }
 
-    /// So many children, with the ini values of all stacks.
+    /// This many children, with the ini values of all stacks.
     pub fn of(children: usize) -> Self {
         Self { children, ini: &[] }
     }
 }
 
-/// Starts an FPM master with a pool in the stack's group; answers the path of its socket.
+/// Starts an FPM master with a pool in the stack's group; returns the path of its socket.
 pub fn start(lab: &mut Lab, group: &mut Group, name: &str, pool: Pool) -> Result<PathBuf> {
     let children = pool.children;
     let binary = lab.php.fpm();
     program(&[&binary.to_string_lossy()], "php-fpm")?;
-    let folder = lab.folder(&format!("{name}-pool"))?;
-    let ini = folder.join("php.ini");
+    let directory = lab.directory(&format!("{name}-pool"))?;
+    let ini = directory.join("php.ini");
     lab.php.ini_file_with(&ini, pool.ini)?;
-    let socket = folder.join("fpm.sock");
+    let socket = directory.join("fpm.sock");
     let user = if is_root() {
         "user = www-data\ngroup = www-data\nlisten.owner = www-data\nlisten.group = www-data"
     } else {
@@ -46,7 +46,7 @@ pub fn start(lab: &mut Lab, group: &mut Group, name: &str, pool: Pool) -> Result
     let config = format!(
         "[global]
 daemonize = no
-error_log = {folder}/fpm-error.log
+error_log = {directory}/fpm-error.log
 log_level = warning
 [www]
 {user}
@@ -55,13 +55,13 @@ listen.backlog = 4096
 pm = static
 pm.max_children = {children}
 ",
-        folder = folder.display(),
+        directory = directory.display(),
         socket = socket.display(),
     );
-    let file = folder.join("fpm.conf");
+    let file = directory.join("fpm.conf");
     write(&file, config)?;
     let mut command = Command::new(binary);
-    command.env("PHP_INI_SCAN_DIR", lab.php.scan_folder());
+    command.env("PHP_INI_SCAN_DIR", lab.php.scan_directory());
     command.arg("-F").arg("-c").arg(&ini).arg("-y").arg(&file);
     group.start(lab, &command)?;
     group.await_start(|| UnixStream::connect(&socket).is_ok())?;

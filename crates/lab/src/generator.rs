@@ -1,9 +1,9 @@
-//! The project's own load generator as the lab uses it: one thread of the lab, told what to send
-//! and what has to come back, its result in the form that all generators share.
+//! The project's load generator as the lab uses it: one thread of the lab, with results in the form
+//! that all generators share.
 //!
-//! Called by every experiment. Invariant: a closed loop waits for all of its answers, so that a
-//! slow server has nothing left to do for nobody when its slice has ended, and every request that
-//! was sent is counted once.
+//! Called by every experiment. Invariant: a closed loop waits for all of its responses, so that a
+//! slow server has no work left when its slice has ended, and every request that was sent is
+//! counted once.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,72 +12,72 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use outboard_load::{
-    Arrival, Expect, Failure, Histogram, Load as Pace, Moment, Plan, Processes, Rate, Run, Script,
-    Step, Summary, Target, Times,
+    Arrival, Expect, Histogram, Interval, Load as Pace, Plan, Processes, Rate, Run, Script, Step,
+    Summary, Target, Times,
 };
 
-use crate::ask::Ask;
 use crate::error::{Error, Result};
-use crate::load::{Failures, Latency, Load, QUANTILES, Served};
+use crate::load::{Latency, Load, QUANTILES, Served};
+use crate::request_spec::RequestSpec;
 use crate::stack::Stack;
 
-/// The name in tables, beside other generators.
+/// The name in tables with several generators.
 pub const NAME: &str = "outboard bench";
 
-/// A request without an answer for so long has failed.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Longer than anybody waits for a number of requests to be answered.
+/// A duration longer than any run that a number of requests ends.
 const ENDLESS: Duration = Duration::from_secs(24 * 3600);
 
-/// How often [`run_until`] tells how many requests have been sent.
-const TELLING: Duration = Duration::from_millis(10);
+/// How often [`run_until`] reports the number of requests sent.
+const REPORT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An interval of the time series of [`load_by`].
-pub const MOMENT: Duration = Duration::from_millis(100);
+pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What to send.
+/// The requests to send.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Where to.
+    /// The address.
     pub address: SocketAddr,
-    /// What to ask for, each as often as the others.
-    pub asks: Vec<Ask>,
-    /// Append `?id=N` with the request's number, so that the server can tell them apart; then
-    /// 200 is the only good status.
+    /// The requests, all equally frequent.
+    pub requests: Vec<RequestSpec>,
+    /// Append `?id=N` with the request's number, so that the server can distinguish them; then 200
+    /// is the only good status.
     pub is_numbered: bool,
     /// Connections, each with one request in flight.
     pub connections: usize,
-    /// The processes whose CPU time is told.
+    /// The processes whose CPU time is measured.
     pub server: Option<Processes>,
 }
 
 impl Task {
-    /// One ask over and over.
-    pub fn new(address: SocketAddr, ask: &Ask, connections: usize) -> Self {
-        let asks = vec![ask.clone()];
-        Self { address, asks, is_numbered: false, connections, server: None }
+    /// The same request again and again.
+    pub fn new(address: SocketAddr, request: &RequestSpec, connections: usize) -> Self {
+        let requests = vec![request.clone()];
+        Self { address, requests, is_numbered: false, connections, server: None }
     }
 
-    /// The same to a stack, whose CPU time is told.
-    pub fn on(stack: &Stack, ask: &Ask, connections: usize) -> Self {
-        Self { server: stack.group.processes(), ..Self::new(stack.address, ask, connections) }
+    /// The same request to a stack, whose CPU time is measured.
+    pub fn on(stack: &Stack, request: &RequestSpec, connections: usize) -> Self {
+        Self { server: stack.group.processes(), ..Self::new(stack.address, request, connections) }
     }
 
     /// GETs of one path.
     pub fn get(address: SocketAddr, path: &str, connections: usize) -> Self {
-        Self::new(address, &Ask::get(path), connections)
+        Self::new(address, &RequestSpec::get(path), connections)
     }
 }
 
-/// Everything that happened.
+/// The result of a task.
 #[derive(Debug, Default)]
 pub struct Account {
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Numbers and statuses of the answers whose status was not good, of numbered requests.
+    /// Numbers and statuses of numbered requests whose status was not good.
     pub rejected: Vec<(u64, u16)>,
-    /// The numbers that all generators tell.
+    /// The results that all generators share.
     pub load: Load,
 }
 
@@ -87,53 +87,58 @@ pub fn run_count(task: &Task, count: u64) -> Result<Account> {
     finish(Run::start(plan))
 }
 
-/// Sends requests for that long.
+/// Sends requests for this duration.
 pub fn run_for(task: &Task, duration: Duration) -> Result<Account> {
     finish(Run::start(plan(task, duration)?))
 }
 
-/// Sends requests until told to stop; tells `sent` now and then how many more were sent.
+/// Sends requests until `stop` is set; reports the number of further requests to `sent`.
 pub fn run_until(task: &Task, stop: Arc<AtomicBool>, sent: impl Fn(u64)) -> Result<Account> {
-    let plan = Plan { interval: TELLING, ..plan(task, ENDLESS)? };
+    let plan = Plan { interval: REPORT_INTERVAL, ..plan(task, ENDLESS)? };
     let mut run = Run::start_until(plan, stop).map_err(|error| failed(&error))?;
-    while let Some(moment) = run.next_moment().map_err(|error| failed(&error))? {
-        sent(moment.sent);
+    while let Some(interval) = run.next_interval().map_err(|error| failed(&error))? {
+        sent(interval.sent);
     }
     finish(Ok(run))
 }
 
-/// One ask over so many connections for that long, as fast as it is answered.
-pub fn load(stack: &Stack, ask: &Ask, connections: usize, seconds: f64) -> Result<Load> {
-    let task = Task::on(stack, ask, connections);
+/// The same request over this many connections for this long, as a closed loop.
+pub fn load(
+    stack: &Stack,
+    request: &RequestSpec,
+    connections: usize,
+    seconds: f64,
+) -> Result<Load> {
+    let task = Task::on(stack, request, connections);
     Ok(run_for(&task, Duration::from_secs_f64(seconds))?.load)
 }
 
-/// One ask at so many requests a second, whatever the server does.
+/// The same request at a fixed rate per second, as an open loop.
 pub fn load_at(
     stack: &Stack,
-    ask: &Ask,
+    request: &RequestSpec,
     connections: usize,
     seconds: f64,
     rate: f64,
 ) -> Result<Load> {
-    let task = Task::on(stack, ask, connections);
+    let task = Task::on(stack, request, connections);
     let pace = on_the_clock(Rate::Fixed(rate));
     let plan = Plan { load: pace, ..plan(&task, Duration::from_secs_f64(seconds))? };
     Ok(finish(Run::start(plan))?.load)
 }
 
-/// The same by any course of the rate, and its time series. Requests that find no free connection
-/// within `deadline` are given up, so that none of them is sent when the rate has long fallen.
+/// Any course of the rate, with its time series. Requests without a free connection within
+/// `deadline` are dropped, so that none is sent after the rate has fallen.
 pub fn load_by(
     task: &Task,
     duration: Duration,
     rate: Rate,
     deadline: Duration,
-) -> Result<(Load, Vec<Moment>)> {
+) -> Result<(Load, Vec<Interval>)> {
     let pace = Pace::Open { rate, arrival: Arrival::Even, deadline: Some(deadline) };
-    let plan = Plan { load: pace, interval: MOMENT, ..plan(task, duration)? };
+    let plan = Plan { load: pace, interval: INTERVAL, ..plan(task, duration)? };
     let summary = Run::start(plan).and_then(Run::finish).map_err(|error| failed(&error))?;
-    Ok((load_of(&summary), summary.moments))
+    Ok((load_of(&summary), summary.intervals))
 }
 
 fn on_the_clock(rate: Rate) -> Pace {
@@ -143,13 +148,13 @@ fn on_the_clock(rate: Rate) -> Pace {
 fn plan(task: &Task, duration: Duration) -> Result<Plan> {
     let target = format!("http://{}/", task.address);
     let target = Target::parse(&target).map_err(|error| failed(&error))?;
-    let script = |ask: &Ask| Script {
-        name: ask.path().into(),
+    let script = |request: &RequestSpec| Script {
+        name: request.path().into(),
         weight: 1,
-        steps: vec![step(ask, task.is_numbered)],
+        steps: vec![step(request, task.is_numbered)],
     };
     Ok(Plan {
-        scripts: task.asks.iter().map(script).collect(),
+        scripts: task.requests.iter().map(script).collect(),
         connections: task.connections,
         duration,
         timeout: PATIENCE,
@@ -159,14 +164,14 @@ fn plan(task: &Task, duration: Duration) -> Result<Plan> {
     })
 }
 
-fn step(ask: &Ask, is_numbered: bool) -> Step {
+fn step(request: &RequestSpec, is_numbered: bool) -> Step {
     let expect = Expect {
         status: is_numbered.then_some(200),
-        length_bytes: ask.length_bytes.map(|bytes| bytes as u64),
-        body_is: ask.answer.clone(),
+        length_bytes: request.length_bytes.map(|bytes| bytes as u64),
+        body_is: request.response.clone(),
         ..Expect::default()
     };
-    Step { expect, ..Step::new(ask.request(is_numbered)) }
+    Step { expect, ..Step::new(request.render(is_numbered)) }
 }
 
 fn finish(run: std::result::Result<Run, outboard_load::Error>) -> Result<Account> {
@@ -181,19 +186,10 @@ fn failed(error: &impl ToString) -> Error {
 
 /// A summary in the form that all generators share.
 fn load_of(summary: &Summary) -> Load {
-    let count = |failure| summary.failures.count(failure);
-    let offered = summary.asked_rate();
+    let offered = summary.scheduled_rate();
     Load {
-        answers: summary.answers,
-        failures: Failures {
-            connect: count(Failure::Connect),
-            ports: count(Failure::Ports),
-            broken: count(Failure::Closed) + count(Failure::Malformed),
-            length: count(Failure::Length),
-            body: count(Failure::Body),
-            timeout: count(Failure::Timeout),
-            status: count(Failure::Status),
-        },
+        responses: summary.responses,
+        failures: summary.failures,
         seconds: summary.seconds,
         reused: Some(summary.sent.saturating_sub(summary.connect.len())),
         latency: latency(&summary.latency),
@@ -208,15 +204,15 @@ fn load_of(summary: &Summary) -> Load {
     }
 }
 
-/// A quantile that is beyond all answers but one is a matter of luck.
+/// A quantile beyond all responses but one is random.
 fn spectrum_us(times_ns: &Histogram<u64>) -> Vec<f64> {
-    let is_told = |quantile: &&f64| (1.0 - **quantile) * times_ns.len() as f64 >= 1.0;
-    let told = QUANTILES.iter().take_while(is_told);
-    told.map(|&quantile| times_ns.value_at_quantile(quantile) as f64 / 1e3).collect()
+    let is_reliable = |quantile: &&f64| (1.0 - **quantile) * times_ns.len() as f64 >= 1.0;
+    let reliable = QUANTILES.iter().take_while(is_reliable);
+    reliable.map(|&quantile| times_ns.value_at_quantile(quantile) as f64 / 1e3).collect()
 }
 
 fn served(times: &Times) -> Served {
-    Served { answers: times.count(), service: latency(&times.service) }
+    Served { responses: times.count(), service: latency(&times.service) }
 }
 
 fn latency(times_ns: &Histogram<u64>) -> Latency {

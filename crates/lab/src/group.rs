@@ -1,8 +1,8 @@
-//! The processes of one stack: started together, measured together, ended together.
+//! The processes of one stack: started, measured and ended together.
 //!
-//! Owned by a [`crate::stack::Stack`] or the database. CPU comes from a control group when the
-//! machine lets us make one, else from the process tree with its reaped children. Invariant:
-//! every process started here is known to the janitor before anybody waits for its answer.
+//! Owned by a [`crate::stack::Stack`] or the database. CPU time comes from a control group if the
+//! machine allows one, otherwise from the process tree with its reaped children. Invariant: every
+//! process started here is registered with the janitor before anything waits for it.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 use outboard_load::Processes;
 
 use crate::cgroup::{self, Cgroup};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::janitor;
 use crate::lab::Lab;
-use crate::process_table::{self, Pid, Process, ProcessTable};
+use outboard_load::process_table::{self, Pid, Process, ProcessTable};
 
-/// How long a group may take until it accepts connections.
+/// Timeout until a group accepts connections.
 const START: Duration = Duration::from_secs(30);
 
-/// Processes with the same name whose memory is read at most.
+/// The number of processes of the same name whose memory is read.
 const READ_ALIKE: usize = 64;
 
 /// A set of root processes and all their descendants.
@@ -36,18 +36,18 @@ pub struct Group {
 }
 
 impl Group {
-    /// An empty group whose processes log into the lab's scratch folder.
+    /// An empty group whose processes log to the lab's scratch directory.
     pub fn new(lab: &mut Lab, name: &str) -> Result<Self> {
-        let name = &format!("{name}{}", lab.side);
+        let name = &format!("{name}{}", lab.variant);
         let cgroup = Cgroup::make(name);
         if let Some(cgroup) = &cgroup {
-            lab.janitor.mind_cgroup(cgroup.directory())?;
+            lab.janitor.register_cgroup(cgroup.directory())?;
         }
         let log = lab.scratch.join(format!("{name}.log"));
         Ok(Self { name: name.into(), cgroup, roots: Vec::new(), found: Vec::new(), log })
     }
 
-    /// Processes that run already, with all below them; they go on when the lab has ended.
+    /// Processes that already run, with their descendants; they continue when the lab has ended.
     pub fn attached(lab: &Lab, name: &str, found: Vec<Pid>) -> Self {
         let log = lab.scratch.join(format!("{name}.log"));
         Self { name: name.into(), cgroup: None, roots: Vec::new(), found, log }
@@ -56,18 +56,18 @@ impl Group {
     /// Starts one more root process. Its output goes to the group's log.
     pub fn start(&mut self, lab: &mut Lab, program: &Command) -> Result<()> {
         let log = || OpenOptions::new().create(true).append(true).open(&self.log);
-        let doing = || format!("open {}", self.log.display());
+        let context = || format!("open {}", self.log.display());
         let mut command = self.enter_cgroup(program);
         command.stdin(Stdio::null()).process_group(0);
-        command.stdout(log().doing(doing)?).stderr(log().doing(doing)?);
-        let child = command.spawn().doing(|| format!("start {:?}", program.get_program()))?;
-        lab.janitor.mind_process(child.id())?;
+        command.stdout(log().context(context)?).stderr(log().context(context)?);
+        let child = command.spawn().context(|| format!("start {:?}", program.get_program()))?;
+        lab.janitor.register_process(child.id())?;
         self.roots.push(child);
         Ok(())
     }
 
-    /// A shell moves itself into the group and becomes the program: no code of ours has to
-    /// run between fork and exec.
+    /// A shell moves itself into the group and executes the program, so no code of ours runs
+    /// between fork and exec.
     fn enter_cgroup(&self, program: &Command) -> Command {
         let mut command = match &self.cgroup {
             Some(cgroup) => {
@@ -88,7 +88,7 @@ impl Group {
         command
     }
 
-    /// All processes alive in the group.
+    /// All living processes of the group.
     pub fn pids(&self) -> Vec<Pid> {
         match &self.cgroup {
             Some(cgroup) => cgroup::members(cgroup.directory()),
@@ -100,7 +100,7 @@ impl Group {
         }
     }
 
-    /// How a load generator finds their CPU time; `None` where they are not known.
+    /// The processes for the load generator's CPU accounting; `None` if they are unknown.
     pub fn processes(&self) -> Option<Processes> {
         if let Some(cgroup) = &self.cgroup {
             return Some(Processes::Cgroup(cgroup.directory().to_owned()));
@@ -110,7 +110,7 @@ impl Group {
         (!roots.is_empty()).then_some(Processes::Trees(roots))
     }
 
-    /// User and system time spent by the group since it exists, in µs.
+    /// User and system time of the group since its start, in µs.
     pub fn cpu_us(&self) -> u64 {
         if let Some(us) = self.cgroup.as_ref().and_then(Cgroup::cpu_us) {
             return us;
@@ -118,8 +118,8 @@ impl Group {
         self.pids().into_iter().filter_map(Process::read).map(|process| process.cpu_us).sum()
     }
 
-    /// The same of the processes alive, summed by command name. A process that has ended is
-    /// counted with the parent that reaped it.
+    /// The same for living processes, summed by command name. A process that has ended is counted
+    /// with the parent that reaped it.
     pub fn cpu_us_by_name(&self) -> BTreeMap<String, u64> {
         let mut by_name = BTreeMap::new();
         for process in self.pids().into_iter().filter_map(Process::read) {
@@ -128,8 +128,8 @@ impl Group {
         by_name
     }
 
-    /// Proportional memory of all its processes, in bytes. Of many with the same name, a part is
-    /// read for all: the kernel needs a millisecond and more for each.
+    /// Proportional memory of all its processes, in bytes. Of many with the same name, only some
+    /// are read and extrapolated, since the kernel needs a millisecond or more for each.
     pub fn pss_bytes(&self) -> u64 {
         let mut by_name = BTreeMap::<String, Vec<Pid>>::new();
         for process in self.pids().into_iter().filter_map(Process::read) {
@@ -138,7 +138,7 @@ impl Group {
         by_name.values().map(|pids| pss_of_alike(pids)).sum()
     }
 
-    /// Waits until `ready` says so; an error when a root process ends before, or takes too long.
+    /// Waits until `ready` returns true; fails when a root process ends before, or at the timeout.
     pub fn await_start(&mut self, ready: impl Fn() -> bool) -> Result<()> {
         let deadline = Instant::now() + START;
         while !ready() {

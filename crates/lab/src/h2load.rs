@@ -1,16 +1,16 @@
-//! h2load as a second generator that sends by the clock: HTTP/1.1 at a fixed rate.
+//! h2load as a second generator with a fixed rate, over HTTP/1.1.
 //!
-//! Runs Debian's binary with one thread. It tells no percentiles, and counts a request from when
-//! it was sent: its rate and what it costs the server are what can be compared.
+//! Runs Debian's binary with one thread. It reports no percentiles and counts latency from sending,
+//! so its rate and the server's CPU are what can be compared.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::lab::program;
-use crate::load::{Failures, Latency, Load};
-use crate::process_table::ended_children_us;
+use crate::load::{Failure, Failures, Latency, Load};
+use outboard_load::process_table::ended_children_us;
 
 /// The name in tables.
 pub const NAME: &str = "h2load";
@@ -27,7 +27,7 @@ impl H2load {
         Ok(Self { binary })
     }
 
-    /// Asks for `path` at `rate` requests a second in all, for whole `seconds`.
+    /// Requests `path` at `rate` per second in all, for whole `seconds`.
     pub fn run(
         &self,
         address: SocketAddr,
@@ -44,7 +44,7 @@ impl H2load {
             .arg(format!("http://{address}{path}"))
             .stdin(Stdio::null())
             .output()
-            .doing(|| "run h2load".into())?;
+            .context(|| "run h2load".into())?;
         let text = String::from_utf8_lossy(&output.stdout);
         let load = parse(&text).ok_or_else(|| Error::Program {
             program: NAME.into(),
@@ -62,19 +62,18 @@ fn parse(text: &str) -> Option<Load> {
         .split(", ")
         .map_while(|part| part.split(' ').next()?.parse().ok())
         .collect();
-    let &[_, _, _, answers, failed, errored, timeout] = counts.as_slice() else { return None };
+    let &[_, _, _, responses, failed, errored, timeout] = counts.as_slice() else { return None };
     let times = after("time for request:")?;
     let times_us: Vec<f64> = times.split_whitespace().map_while(time_us).collect();
     let &[_, max_us, mean_us, ..] = times_us.as_slice() else { return None };
     Some(Load {
-        answers,
-        failures: Failures {
-            status: failed.saturating_sub(errored),
-            broken: errored.saturating_sub(timeout),
-            timeout,
-            ..Failures::default()
-        },
-        seconds: answers as f64 / rate.max(f64::MIN_POSITIVE),
+        responses,
+        failures: Failures::from([
+            (Failure::Status, failed.saturating_sub(errored)),
+            (Failure::Closed, errored.saturating_sub(timeout)),
+            (Failure::Timeout, timeout),
+        ]),
+        seconds: responses as f64 / rate.max(f64::MIN_POSITIVE),
         latency: Latency { max_us, mean_us: Some(mean_us), ..Latency::default() },
         ..Load::default()
     })
@@ -102,9 +101,10 @@ time for request:       94us      6.44ms      1.42ms       992us    89.16%
     #[test]
     fn a_report_is_read() {
         let load = parse(REPORT).expect("nothing is missing");
-        assert_eq!((load.answers, load.rate().round()), (29_888, 14_944.0));
-        let Failures { status, broken, timeout, .. } = load.failures;
-        assert_eq!((status, broken, timeout), (1, 1, 1));
+        assert_eq!((load.responses, load.rate().round()), (29_888, 14_944.0));
+        let count = |failure| load.failures.count(failure);
+        let counts = [Failure::Status, Failure::Closed, Failure::Timeout].map(count);
+        assert_eq!(counts, [1, 1, 1]);
         assert_eq!((load.latency.max_us, load.latency.mean_us), (6_440.0, Some(1_420.0)));
     }
 

@@ -1,9 +1,9 @@
-//! The janitor: a second process that ends what the lab started, however the lab itself ends.
+//! The janitor: a second process that ends what the lab started, however the lab ends.
 //!
-//! The lab writes one line per process, control group and folder down a pipe. When the pipe
-//! closes (a normal end, Ctrl-C, a panic, `kill -9`), the janitor ends the processes by id,
-//! removes the rest and exits. It runs in a process group of its own, so that the terminal's
-//! Ctrl-C does not reach it. Invariant: a line is written right after the thing exists.
+//! The lab writes a line per process, control group and directory to a pipe. When the pipe closes
+//! (a normal end, Ctrl-C, a panic, `kill -9`), the janitor ends the processes by id, removes the
+//! rest and exits. It has its own process group, so the terminal's Ctrl-C does not reach it.
+//! Invariant: a line is written as soon as the thing exists.
 
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid as RustixPid, Signal, kill_process};
 
 use crate::cgroup;
-use crate::error::{Doing, Result};
-use crate::process_table::{Pid, Process, ProcessTable};
+use crate::error::{Result, ResultExt};
+use outboard_load::process_table::{Pid, Process, ProcessTable};
 
-/// The words on the command line that make this binary the janitor.
-pub const COMMAND: [&str; 2] = ["lab", "janitor"];
+/// The command of this binary that is the janitor.
+pub const COMMAND: &str = "janitor";
 
 /// How long a process may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(8);
@@ -31,37 +31,37 @@ pub struct Janitor {
 }
 
 impl Janitor {
-    /// Starts this same binary as the janitor.
+    /// Starts this binary as the janitor.
     pub fn start() -> Result<Self> {
         let mut child = Command::new("/proc/self/exe")
-            .args(COMMAND)
+            .arg(COMMAND)
             .stdin(Stdio::piped())
             .process_group(0)
             .spawn()
-            .doing(|| "start the janitor process".into())?;
+            .context(|| "start the janitor process".into())?;
         let pipe = child.stdin.take();
         Ok(Self { pipe, child })
     }
 
-    /// Hands over a process that the lab has started.
-    pub fn mind_process(&mut self, pid: Pid) -> Result<()> {
+    /// Registers a process that the lab has started.
+    pub fn register_process(&mut self, pid: Pid) -> Result<()> {
         let started = Process::read(pid).map_or(0, |process| process.started_ticks);
-        self.tell(&format!("process {pid} {started}"))
+        self.register(&format!("process {pid} {started}"))
     }
 
-    /// Hands over a control group.
-    pub fn mind_cgroup(&mut self, directory: &Path) -> Result<()> {
-        self.tell(&format!("cgroup {}", directory.display()))
+    /// Registers a control group.
+    pub fn register_cgroup(&mut self, directory: &Path) -> Result<()> {
+        self.register(&format!("cgroup {}", directory.display()))
     }
 
-    /// Hands over a folder, removed with all that is in it.
-    pub fn mind_folder(&mut self, folder: &Path) -> Result<()> {
-        self.tell(&format!("folder {}", folder.display()))
+    /// Registers a directory, which is removed with its content.
+    pub fn register_directory(&mut self, directory: &Path) -> Result<()> {
+        self.register(&format!("directory {}", directory.display()))
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
+    fn register(&mut self, line: &str) -> Result<()> {
         let pipe = self.pipe.as_mut().expect("taken only in drop");
-        writeln!(pipe, "{line}").doing(|| "write to the janitor".into())
+        writeln!(pipe, "{line}").context(|| "write to the janitor".into())
     }
 }
 
@@ -72,34 +72,34 @@ impl Drop for Janitor {
     }
 }
 
-/// What the janitor has been told to mind.
+/// The things that the janitor has to remove.
 #[derive(Default)]
-struct Charge {
+struct Registered {
     processes: Vec<(Pid, u64)>,
     cgroups: Vec<PathBuf>,
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
 }
 
-/// The janitor's life: read lines until the lab is gone, then clean up.
+/// The janitor's main function: reads lines until the lab has ended, then cleans up.
 pub fn run(lines: impl BufRead) {
-    let mut charge = Charge::default();
+    let mut registered = Registered::default();
     for line in lines.lines().map_while(std::result::Result::ok) {
-        charge.take(&line);
+        registered.take(&line);
     }
     let same = |&&(pid, started): &&(Pid, u64)| {
         Process::read(pid).is_some_and(|process| process.started_ticks == started)
     };
-    let roots: Vec<Pid> = charge.processes.iter().filter(same).map(|&(pid, _)| pid).collect();
-    end(&roots, &charge.cgroups, || {});
-    charge.cgroups.iter().for_each(|directory| cgroup::remove(directory));
-    for folder in &charge.folders {
-        if let Err(error) = std::fs::remove_dir_all(folder) {
-            eprintln!("cannot remove {}: {error}", folder.display());
+    let roots: Vec<Pid> = registered.processes.iter().filter(same).map(|&(pid, _)| pid).collect();
+    end(&roots, &registered.cgroups, || {});
+    registered.cgroups.iter().for_each(|directory| cgroup::remove(directory));
+    for directory in &registered.directories {
+        if let Err(error) = std::fs::remove_dir_all(directory) {
+            eprintln!("cannot remove {}: {error}", directory.display());
         }
     }
 }
 
-impl Charge {
+impl Registered {
     fn take(&mut self, line: &str) {
         match line.split_once(' ') {
             Some(("process", rest)) => {
@@ -109,14 +109,14 @@ impl Charge {
                 }
             }
             Some(("cgroup", path)) => self.cgroups.push(path.into()),
-            Some(("folder", path)) => self.folders.push(path.into()),
+            Some(("directory", path)) => self.directories.push(path.into()),
             _ => {}
         }
     }
 }
 
-/// Ends processes by id: SIGTERM to the roots, and SIGKILL to whatever of their trees and
-/// groups is left after a grace. `reap` is called while waiting, for a parent to collect them.
+/// Ends processes by id: SIGTERM to the roots, and SIGKILL to the rest of their trees and groups
+/// after a grace period. `reap` is called while waiting, for a parent to collect them.
 pub fn end(roots: &[Pid], cgroups: &[PathBuf], mut reap: impl FnMut()) {
     let table = ProcessTable::snapshot();
     let mut alive: Vec<Pid> = table.tree(roots.iter().copied()).into_iter().collect();
@@ -130,7 +130,7 @@ pub fn end(roots: &[Pid], cgroups: &[PathBuf], mut reap: impl FnMut()) {
     while wait_for_end(&mut alive, &mut reap) && Instant::now() < deadline {}
 }
 
-/// Drops the ended from the list and pauses; false when nobody is left.
+/// Removes ended processes from the list and pauses; false when none is left.
 fn wait_for_end(alive: &mut Vec<Pid>, reap: &mut impl FnMut()) -> bool {
     reap();
     alive.retain(|&pid| Process::read(pid).is_some_and(|process| !process.zombie));

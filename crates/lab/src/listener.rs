@@ -1,17 +1,17 @@
-//! Who listens on an address of this machine: the processes behind a server that runs already.
+//! The processes that listen on an address of this machine, for servers that already run.
 //!
-//! `/proc/net/tcp` names the socket, `/proc/PID/fd` who holds it (proc(5)).
+//! `/proc/net/tcp` names the socket, `/proc/PID/fd` its holders (proc(5)).
 
 use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::process_table::{Pid, ProcessTable};
+use outboard_load::process_table::{Pid, ProcessTable};
 
 /// The state of a listening socket in `/proc/net/tcp` (TCP_LISTEN in Linux's net/tcp_states.h).
 const LISTEN: &str = "0A";
 
-/// The uppermost processes that hold a socket listening there; all else is below them.
+/// The topmost processes that hold a socket listening there; all others are their descendants.
 pub fn owners(address: SocketAddr) -> Vec<Pid> {
     let sockets = sockets(address);
     let table = ProcessTable::snapshot();
@@ -21,7 +21,7 @@ pub fn owners(address: SocketAddr) -> Vec<Pid> {
     holders.iter().copied().filter(|pid| !parent_holds(pid)).collect()
 }
 
-/// What `/proc/PID/fd` shows for the sockets that listen there.
+/// The names of the listening sockets as `/proc/PID/fd` shows them.
 fn sockets(address: SocketAddr) -> HashSet<String> {
     let text = ["/proc/net/tcp", "/proc/net/tcp6"]
         .map(|file| fs::read_to_string(file).unwrap_or_default());
@@ -39,8 +39,8 @@ fn listening(line: &str, address: SocketAddr) -> Option<String> {
     same.then(|| format!("socket:[{inode}]"))
 }
 
-/// Whether a socket bound to this address (in the kernel's byte order, in words of 32 bits)
-/// takes connections to that one. IPv6 is told by its port alone.
+/// Whether a socket bound to this address (in the kernel's byte order, in words of 32 bits) accepts
+/// connections to that one. IPv6 is matched by its port alone.
 fn is_here(local: &str, ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) if local.len() == 8 => {

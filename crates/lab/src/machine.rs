@@ -1,4 +1,4 @@
-//! The machine under the measurement: what it is, and how busy others keep it.
+//! The machine under the measurement: its description, and how busy others keep it.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::php::Php;
-use crate::process_table::Process;
+use outboard_load::process_table::Process;
 
-/// What a reader needs to know to compare numbers with another machine's.
+/// The description that readers need to compare numbers with those of another machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// Processor model.
@@ -27,7 +27,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Asks the kernel and the installed programs.
+    /// Reads it from the kernel and the installed programs.
     pub fn describe(php: &Php, cores: usize, outboard: Option<&Path>) -> Self {
         let fpm = php.fpm();
         let mut versions = vec![
@@ -64,7 +64,7 @@ fn field(file: &str, key: &str) -> String {
     rest.trim_start_matches([' ', '\t', ':', '=']).trim().into()
 }
 
-/// The first line that a program prints about itself.
+/// The first line that a program prints about its version.
 fn version(program: &Path, flag: &str) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Ok(output) = Command::new(program).arg(flag).output() else {
@@ -103,7 +103,7 @@ impl Ticks {
         Self { busy_us, steal_us: us[7], total_us, lab_us, stalled_us }
     }
 
-    /// What has passed since an earlier reading.
+    /// The difference to an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             busy_us: self.busy_us.saturating_sub(earlier.busy_us),
@@ -114,7 +114,7 @@ impl Ticks {
         }
     }
 
-    /// All the CPU time that the machine had.
+    /// All CPU time of the machine.
     pub fn total_us(&self) -> u64 {
         self.total_us
     }
@@ -124,21 +124,20 @@ impl Ticks {
         self.steal_us as f64 / self.total_us.max(1) as f64
     }
 
-    /// The share of the time in which everything waited for memory, over so many cores.
+    /// The share of the time in which all runnable tasks waited for memory.
     pub fn stalled(&self, cores: usize) -> f64 {
         self.stalled_us as f64 * cores as f64 / self.total_us.max(1) as f64
     }
 
-    /// The share of the machine that neither the stack nor the lab used: steal, and other
-    /// processes.
+    /// The share of the machine used by other processes or taken by the hypervisor.
     pub fn taken_by_others(&self, stack_us: u64) -> f64 {
         let others = self.busy_us.saturating_sub(stack_us + self.lab_us) + self.steal_us;
         others as f64 / self.total_us.max(1) as f64
     }
 }
 
-/// How long, since the machine started, all that could run waited for memory, in µs; 0 where the
-/// kernel does not tell (Linux's Documentation/accounting/psi.rst).
+/// The time since boot in which all runnable tasks waited for memory, in µs; 0 if the kernel does
+/// not report it (Linux's Documentation/accounting/psi.rst).
 fn stalled_for_memory_us() -> u64 {
     let pressure = fs::read_to_string("/proc/pressure/memory").unwrap_or_default();
     let full = pressure.lines().find_map(|line| line.strip_prefix("full "));

@@ -1,14 +1,14 @@
-//! MariaDB of its own for one run: a data folder in the scratch folder, a Unix socket, no port.
+//! A MariaDB server for one run: a data directory in the scratch directory, a Unix socket, no port.
 //!
-//! Its processes are a group of their own: the database is reported beside the stacks, since
-//! all stacks use the same one, and so do all experiments, each with tables of its own.
+//! Its processes are a group of their own, since all stacks use the same database: its CPU is
+//! reported separately. All experiments share it, each with its own tables.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::group::Group;
 use crate::lab::{Lab, is_root, program};
 
@@ -16,37 +16,37 @@ use crate::lab::{Lab, is_root, program};
 pub struct MariaDb {
     /// Its processes.
     pub group: Group,
-    /// The socket that clients connect to, as its owner without a password.
+    /// The socket, to which its owner connects without a password.
     pub socket: PathBuf,
 }
 
 impl MariaDb {
-    /// The server of this run, which is started when it is first asked for.
+    /// The server of this run, started on first use.
     pub fn of_run(lab: &mut Lab) -> Result<Arc<Self>> {
         if lab.database.is_none() {
             lab.database = Some(Arc::new(Self::start(lab)?));
         }
-        Ok(Arc::clone(lab.database.as_ref().expect("it was made just now")))
+        Ok(Arc::clone(lab.database.as_ref().expect("it was created just now")))
     }
 
-    /// Makes a data folder and starts the server on it, with room for as many connections as
-    /// any stack has processes.
+    /// Creates a data directory and starts the server on it, with enough connections for all
+    /// processes of any stack.
     fn start(lab: &mut Lab) -> Result<Self> {
         let server = program(&["/usr/sbin/mariadbd"], "mariadb-server")?;
-        let folder = lab.folder("mariadb")?;
-        let (data, socket) = (folder.join("data"), folder.join("mariadb.sock"));
+        let directory = lab.directory("mariadb")?;
+        let (data, socket) = (directory.join("data"), directory.join("mariadb.sock"));
         if is_root() {
-            let mysql = Command::new("chown").arg("mysql").arg(&folder).output();
-            mysql.doing(|| "give the data folder to the user mysql".into())?;
+            let mysql = Command::new("chown").arg("mysql").arg(&directory).output();
+            mysql.context(|| "give the data directory to the user mysql".into())?;
         }
-        // A server that starts removes temporary tables, also of others in the same folder.
-        let temporary = option("tmpdir", &folder);
+        // A server removes temporary tables on start, even those of others in the same directory.
+        let temporary = option("tmpdir", &directory);
         install(&data, &temporary)?;
         let mut group = Group::new(lab, "mariadb")?;
         let mut command = Command::new(server);
         command.args(["--no-defaults", "--skip-networking", "--max-connections=4000"]);
         command.args(user_option()).args([option("datadir", &data), option("socket", &socket)]);
-        command.arg(option("pid-file", &folder.join("mariadb.pid"))).arg(temporary);
+        command.arg(option("pid-file", &directory.join("mariadb.pid"))).arg(temporary);
         group.start(lab, &command)?;
         group.await_start(|| UnixStream::connect(&socket).is_ok())?;
         Ok(Self { group, socket })
@@ -69,7 +69,7 @@ fn install(data: &Path, temporary: &str) -> Result<()> {
 }
 
 fn run(command: &mut Command) -> Result<()> {
-    let output = command.output().doing(|| format!("run {:?}", command.get_program()))?;
+    let output = command.output().context(|| format!("run {:?}", command.get_program()))?;
     if output.status.success() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The report as Markdown: for a pull request, and for RESULTS.md.
+//! The report as Markdown, for a pull request and for RESULTS.md.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ fn put(text: &mut String, report: &Report) -> std::fmt::Result {
         machine.processor, machine.cores, machine.memory_mib, machine.system, machine.kernel
     )?;
     machine.versions.iter().try_for_each(|version| writeln!(text, "* {version}"))?;
-    put_bars(text, report)?;
+    put_targets(text, report)?;
     for section in &report.sections {
         put_section(text, report, section)?;
     }
@@ -39,26 +39,26 @@ fn put(text: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-/// What a person wants to know first.
+/// The summary of the result.
 pub(crate) fn headline(report: &Report) -> String {
-    let bars = report.verdicts.len();
+    let targets = report.verdicts.len();
     let of = |outcome, words: &str| match report.count(outcome) {
         0 => String::new(),
         count => format!(", {count} {words}"),
     };
-    match bars {
+    match targets {
         0 => compared(report),
         _ => format!(
-            "{} of {bars} bars hold{}{}{}.",
+            "{} of {targets} targets are met{}{}{}.",
             report.count(Outcome::Pass),
-            of(Outcome::Fail, "do not"),
+            of(Outcome::Fail, "are missed"),
             of(Outcome::Undecided, "are undecided"),
             of(Outcome::NotMeasured, "were not measured")
         ),
     }
 }
 
-/// One comparison as it is, several by their classes.
+/// One comparison as a sentence, several as counts by class.
 fn compared(report: &Report) -> String {
     let comparisons = &report.comparisons;
     if let Some(State::Failed { why }) = report.sections.first().map(|section| &section.state) {
@@ -80,14 +80,17 @@ fn hint(quick: bool) -> &'static str {
     if quick { ", a short run: a look, not a proof" } else { "" }
 }
 
-fn put_bars(text: &mut String, report: &Report) -> std::fmt::Result {
+fn put_targets(text: &mut String, report: &Report) -> std::fmt::Result {
     if report.verdicts.is_empty() {
         return Ok(());
     }
-    writeln!(text, "\n## Bars\n")?;
-    head(text, &["bar", "verdict", "measured"])?;
+    writeln!(text, "\n## Targets\n")?;
+    head(text, &["target", "verdict", "measured"])?;
     for verdict in &report.verdicts {
-        row(text, &[verdict.bar.clone(), verdict.outcome.word().into(), verdict.measured.clone()])?;
+        row(
+            text,
+            &[verdict.target.clone(), verdict.outcome.word().into(), verdict.measured.clone()],
+        )?;
     }
     Ok(())
 }
@@ -104,11 +107,14 @@ fn put_section(text: &mut String, report: &Report, section: &Section) -> std::fm
         put_rows(text, table)?;
         put_comparisons(text, report, &table[0].experiment)?;
     }
-    put_published(text, report, section)
+    Ok(())
 }
 
 fn put_rows(text: &mut String, rows: &[Row]) -> std::fmt::Result {
-    head(text, &["stack", "CPU µs/request", "answers/s", "p50 ms", "p99 ms", "PSS MiB", "failed"])?;
+    head(
+        text,
+        &["stack", "CPU µs/request", "responses/s", "p50 ms", "p99 ms", "PSS MiB", "failed"],
+    )?;
     for each in rows {
         row(
             text,
@@ -119,7 +125,7 @@ fn put_rows(text: &mut String, rows: &[Row]) -> std::fmt::Result {
                 format!("{:.2}", each.p50_ms),
                 format!("{:.2}", each.p99_ms),
                 format!("{:.1}", each.pss_mib),
-                each.failures.classes(),
+                each.failures.to_string(),
             ],
         )?;
     }
@@ -141,36 +147,9 @@ fn put_comparisons(text: &mut String, report: &Report, experiment: &str) -> std:
     comparisons.try_for_each(|comparison| writeln!(text, "* {comparison}"))
 }
 
-fn put_published(text: &mut String, report: &Report, section: &Section) -> std::fmt::Result {
-    let Some(published) = &section.published else { return Ok(()) };
-    writeln!(text, "\nPublished: {} ({}).\n", published.source, published.conditions)?;
-    head(text, &["case", "then", "answers/s", "p99 ms", "remark", "today", "answers/s", "p99 ms"])?;
-    for figure in &published.figures {
-        let today = figure.today.as_ref().and_then(|(experiment, stack)| {
-            report.rows.iter().find(|row| row.experiment == *experiment && row.stack == *stack)
-        });
-        let number =
-            |number: Option<f64>| number.map_or("–".into(), |number| format!("{number:.0}"));
-        row(
-            text,
-            &[
-                figure.case.clone(),
-                figure.stack.clone(),
-                number(figure.rate),
-                number(figure.p99_ms),
-                figure.remark.clone(),
-                today.map_or("–".into(), |row| row.stack.clone()),
-                number(today.map(|row| row.rate)),
-                number(today.map(|row| row.p99_ms)),
-            ],
-        )?;
-    }
-    Ok(())
-}
-
 fn put_fairness(text: &mut String, report: &Report) -> std::fmt::Result {
     let Some(matrix) = &report.fairness else { return Ok(()) };
-    writeln!(text, "\n## Are they set up alike?\n")?;
+    writeln!(text, "\n## Settings\n")?;
     let names: Vec<&str> =
         std::iter::once("setting").chain(matrix.stacks.iter().map(String::as_str)).collect();
     head(text, &names)?;
@@ -196,7 +175,7 @@ fn row<T: AsRef<str>>(text: &mut String, cells: &[T]) -> std::fmt::Result {
     writeln!(text)
 }
 
-/// A cell holds neither line ends nor bars of its own.
+/// A cell contains neither line ends nor unescaped bars.
 fn one_line(cell: &str) -> String {
     cell.replace('\n', " ").replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! What stacks are compared by.
+//! The metrics that stacks are compared by.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,23 @@ use crate::slice::Series;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Server CPU per answered request: the first, since it survives noise.
+    /// Server CPU per request: the most important one, since it is robust against noise.
     Cpu,
-    /// Answers per second.
+    /// Responses per second.
     Rate,
     /// The 99th percentile of latency under this closed loop.
     P99,
 }
 
 impl Metric {
-    /// All of them, the first one first.
+    /// All metrics, the most important first.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Rate, Self::P99];
 
     /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "CPU per request",
-            Self::Rate => "answers per second",
+            Self::Rate => "responses per second",
             Self::P99 => "p99",
         }
     }

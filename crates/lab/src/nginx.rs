@@ -1,8 +1,8 @@
-//! nginx stacks: in front of php-fpm, with Lua or a page cache beside it, for static files, and
-//! answering by itself.
+//! nginx stacks: in front of php-fpm, with Lua or a page cache, for static files, and with a
+//! response of its own.
 //!
-//! All share one configuration frame; keep-alive without limits, no access log, one worker per
-//! core. Each is an instance of its own on a port of its own.
+//! All share one base configuration: keep-alive without limits, no access log, one worker per core.
+//! Each is an instance of its own on its own port.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::stack::Stack;
 
 /// The name of nginx with php-fpm in every table.
 pub const FPM: &str = "nginx+php-fpm";
-/// The stack whose nginx keeps php-fpm's answers.
+/// The stack whose nginx caches php-fpm's responses.
 pub const CACHING: &str = "nginx fastcgi_cache";
 
 /// The name of nginx with Lua and php-fpm in every table.
@@ -28,7 +28,7 @@ pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
     with_pool(lab, FPM, root, pool)
 }
 
-/// The same with so many php-fpm children.
+/// The same with this number of php-fpm children.
 pub fn with_fpm_children(lab: &mut Lab, root: &Path, children: usize) -> Result<Stack> {
     with_pool(lab, FPM, root, Pool::of(children))
 }
@@ -39,7 +39,7 @@ pub fn with_fpm_uncached(lab: &mut Lab, root: &Path) -> Result<Stack> {
     with_pool(lab, "php-fpm, no opcache", root, pool)
 }
 
-/// The same for another server of that name to stand before it.
+/// The same under another name, for a server in front of it.
 pub fn behind(lab: &mut Lab, name: &'static str, root: &Path) -> Result<Stack> {
     let pool = Pool::usual(lab);
     with_pool(lab, name, root, pool)
@@ -51,7 +51,7 @@ fn with_pool(lab: &mut Lab, name: &'static str, root: &Path, pool: Pool) -> Resu
     start(lab, group, name, &front_controller(root, &socket, ""))
 }
 
-/// nginx that keeps php-fpm's answers for a while, in the manner of its own documentation.
+/// nginx that caches php-fpm's responses, as its documentation describes it.
 pub fn with_fastcgi_cache(lab: &mut Lab, root: &Path) -> Result<Stack> {
     let name = CACHING;
     let mut group = Group::new(lab, name)?;
@@ -62,13 +62,13 @@ pub fn with_fastcgi_cache(lab: &mut Lab, root: &Path) -> Result<Stack> {
       fastcgi_cache_key $scheme$request_method$host$request_uri;
       fastcgi_cache_valid 200 10m;";
     let server = front_controller(root, &socket, cache);
-    let folder = lab.folder(name)?.join("pages");
-    let http = format!("fastcgi_cache_path {} keys_zone=pages:10m;", folder.display());
+    let directory = lab.directory(name)?.join("pages");
+    let http = format!("fastcgi_cache_path {} keys_zone=pages:10m;", directory.display());
     start_with(lab, group, name, Frame { main: "", http: &http, server: &server })
 }
 
-/// nginx that stitches `/search` together in Lua: a script of php-fpm, a fetch over pooled
-/// connections, another script.
+/// nginx that composes `/search` in Lua: a script of php-fpm, a fetch over pooled connections,
+/// another script.
 pub fn with_lua(lab: &mut Lab, root: &Path, script: &Path, children: usize) -> Result<Stack> {
     let name = LUA;
     let modules = "/usr/lib/nginx/modules";
@@ -89,7 +89,7 @@ load_module {modules}/ngx_http_lua_module.so;"
     start_with(lab, group, name, Frame { main: &main, http: "", server: &server })
 }
 
-/// PHP scripts as they are asked for, and index.php for all else.
+/// PHP scripts by their path, and index.php for everything else.
 fn front_controller(root: &Path, socket: &Path, php: &str) -> String {
     format!(
         "{}
@@ -127,7 +127,7 @@ pub fn with_files(lab: &mut Lab, root: &Path) -> Result<Stack> {
     start(lab, group, name, &locations)
 }
 
-/// nginx answering two bytes by itself: what HTTP alone costs it.
+/// nginx responding with two bytes itself: its cost of HTTP alone.
 pub fn with_return(lab: &mut Lab) -> Result<Stack> {
     let name = "nginx-return";
     let group = Group::new(lab, name)?;
@@ -138,7 +138,7 @@ fn start(lab: &mut Lab, group: Group, name: &'static str, server: &str) -> Resul
     start_with(lab, group, name, Frame { main: "", http: "", server })
 }
 
-/// What an instance has besides the configuration that all share.
+/// The parts of an instance's configuration beyond the shared base.
 struct Frame<'a> {
     /// Directives outside of any block.
     main: &'a str,
@@ -155,7 +155,7 @@ fn start_with(
     Frame { main, http, server }: Frame<'_>,
 ) -> Result<Stack> {
     let binary = program(&["/usr/sbin/nginx"], "nginx-light")?;
-    let folder = lab.folder(name)?;
+    let directory = lab.directory(name)?;
     let address = free_address()?;
     let user = if is_root() { "user www-data;" } else { "" };
     let config = format!(
@@ -163,7 +163,7 @@ fn start_with(
 {user}
 daemon off;
 worker_processes {cores};
-pid {folder}/nginx.pid;
+pid {directory}/nginx.pid;
 error_log stderr warn;
 events {{ worker_connections 16384; }}
 http {{
@@ -173,11 +173,11 @@ http {{
   sendfile on;
   keepalive_timeout 3600s;
   keepalive_requests 1000000000;
-  client_body_temp_path {folder}/body;
-  fastcgi_temp_path {folder}/fastcgi;
-  proxy_temp_path {folder}/proxy;
-  scgi_temp_path {folder}/scgi;
-  uwsgi_temp_path {folder}/uwsgi;
+  client_body_temp_path {directory}/body;
+  fastcgi_temp_path {directory}/fastcgi;
+  proxy_temp_path {directory}/proxy;
+  scgi_temp_path {directory}/scgi;
+  uwsgi_temp_path {directory}/uwsgi;
   {http}
   server {{
     listen {address} backlog=4096;
@@ -187,12 +187,12 @@ http {{
 }}
 ",
         cores = lab.cores,
-        folder = folder.display(),
+        directory = directory.display(),
     );
-    let file = folder.join("nginx.conf");
+    let file = directory.join("nginx.conf");
     write(&file, config)?;
     let mut command = Command::new(binary);
-    command.arg("-e").arg("stderr").arg("-p").arg(&folder).arg("-c").arg(&file);
+    command.arg("-e").arg("stderr").arg("-p").arg(&directory).arg("-c").arg(&file);
     group.start(lab, &command)?;
-    Stack { name, address, group }.await_answer()
+    Stack { name, address, group }.await_response()
 }

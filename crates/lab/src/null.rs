@@ -1,5 +1,5 @@
-//! The null server as a stack: this same binary, answering with the same few bytes whatever is
-//! asked. What a generator spends on it is the generator's own.
+//! The null server as a stack: this binary, which sends the same few bytes for every request. The
+//! CPU that a generator spends on it is the generator's own cost.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -7,13 +7,13 @@ use std::thread;
 
 use outboard_load::NullServer;
 
-use crate::error::{Doing, Result};
+use crate::error::{Result, ResultExt};
 use crate::group::Group;
 use crate::lab::{Lab, free_address};
 use crate::stack::Stack;
 
-/// The words on the command line that make this binary the null server, before its address.
-pub const COMMAND: [&str; 2] = ["lab", "null"];
+/// The command of this binary that is the null server, followed by its address.
+pub const COMMAND: &str = "null";
 
 /// Starts it in a process of its own.
 pub fn server(lab: &mut Lab) -> Result<Stack> {
@@ -21,17 +21,17 @@ pub fn server(lab: &mut Lab) -> Result<Stack> {
     let mut group = Group::new(lab, "null")?;
     let address = free_address()?;
     // Not `/proc/self/exe`: a group starts its programs through a shell.
-    let mut command = Command::new(std::env::current_exe().doing(|| "find this program".into())?);
-    command.args(COMMAND).arg(address.to_string());
+    let mut command = Command::new(std::env::current_exe().context(|| "find this program".into())?);
+    command.arg(COMMAND).arg(address.to_string());
     group.start(lab, &command)?;
-    // It never closes a connection, so an answer has no end for whoever waits for that.
+    // It never closes a connection, so waiting for the end of a response would not end.
     group.await_start(|| TcpStream::connect(address).is_ok())?;
     Ok(Stack { name, address, group })
 }
 
-/// Is the null server until the process is ended.
+/// Runs the null server until the process is ended.
 pub fn run(address: SocketAddr) -> Result<()> {
-    let _server = NullServer::start_at(address).doing(|| format!("listen on {address}"))?;
+    let _server = NullServer::start_at(address).context(|| format!("listen on {address}"))?;
     loop {
         thread::park();
     }

@@ -1,32 +1,36 @@
-//! The stack that the bars are about: `outboard serve`, with its admin socket.
+//! The stack that the targets are about: `outboard serve`, with its admin socket.
 //!
-//! The binary comes from the environment variable OUTBOARD_BIN, else it is the one that runs. Invariant: it gets the peers' ini file, and as many PHP processes unless
-//! a comparison says otherwise.
+//! Invariant: it gets the peers' ini file, and as many PHP processes as they have, unless a
+//! comparison says otherwise.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{Doing, Error, Result};
+use outboard_load::profile::ZYGOTE;
+
+use crate::error::{Error, Result, ResultExt};
 use crate::fixture::Fixture;
 use crate::group::Group;
 use crate::lab::{Lab, free_address, is_root, write};
-use crate::process_table::{Pid, ProcessTable};
-use crate::profile::ZYGOTE;
 use crate::stack::Stack;
+use outboard_load::process_table::{Pid, ProcessTable};
 
 /// The name in every table.
 pub const NAME: &str = "outboard";
 
-/// What to serve, and how.
+/// The reason for targets that are not measured without an outboard binary.
+pub const NOT_BUILT: &str = "OUTBOARD_BIN names no program";
+
+/// The directory and settings to serve.
 pub struct Setup {
-    /// The name in tables; several setups may run side by side under different ones.
+    /// The name in tables, unique among setups that run side by side.
     pub name: &'static str,
     /// The document root.
     pub root: PathBuf,
     /// PHP workers.
     pub workers: usize,
-    /// What stands below `[app.site]` besides the root, in TOML.
+    /// Further TOML lines of `[app.site]`.
     pub app: String,
 }
 
@@ -37,7 +41,7 @@ impl Setup {
         Self { name: NAME, root: root.into(), workers, app: String::new() }
     }
 
-    /// A resident script that answers every path, so many requests at a time in each worker.
+    /// A worker script that handles every path, with this many concurrent requests per worker.
     pub fn worker(fixture: &Fixture, script: &str, workers: usize, concurrency: usize) -> Self {
         let script = fixture.path(script);
         let app = format!(
@@ -50,18 +54,18 @@ concurrency = {concurrency}
         Self { name: NAME, root: fixture.public(), workers, app }
     }
 
-    /// A resident script whose forks answer, one request each.
+    /// A worker script whose forks handle one request each.
     pub fn fork(fixture: &Fixture, script: &str, workers: usize) -> Self {
         let setup = Self::worker(fixture, script, workers, 1);
         Self { app: format!("{}isolation = \"fork\"\n", setup.app), ..setup }
     }
 
-    /// Under another name.
+    /// The same setup under another name.
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
-    /// With further lines at the end of the app's table.
+    /// The same setup with further lines in the app's table.
     pub fn with(mut self, app: &str) -> Self {
         self.app.push_str(app);
         self
@@ -76,20 +80,26 @@ pub struct Outboard {
     admin: PathBuf,
 }
 
-/// The binary to measure, if there is one.
+/// The binary to measure, if there is one: OUTBOARD_BIN, or `outboard` beside this program, or in
+/// the `bin` directory of its prefix.
 pub fn binary() -> Option<PathBuf> {
-    let given = std::env::var_os("OUTBOARD_BIN").map(PathBuf::from);
-    given.or_else(|| std::env::current_exe().ok()).filter(|path| path.exists())
+    if let Some(path) = std::env::var_os("OUTBOARD_BIN") {
+        return Some(PathBuf::from(path)).filter(|path| path.exists());
+    }
+    let own = std::env::current_exe().ok()?;
+    let beside = own.with_file_name("outboard");
+    let prefix = own.ancestors().nth(3).map(|prefix| prefix.join("bin/outboard"));
+    std::iter::once(beside).chain(prefix).find(|path| path.exists())
 }
 
 impl Outboard {
-    /// Starts a gateway for a folder in classic mode; `None` when it is not built.
+    /// Starts a gateway for a directory in classic mode; `None` without a binary.
     pub fn start(lab: &mut Lab, root: &Path) -> Result<Option<Self>> {
         let setup = Setup::classic(lab, root);
         Self::launch(lab, &setup)
     }
 
-    /// Starts a gateway; `None` when it is not built.
+    /// Starts a gateway; `None` without a binary.
     pub fn launch(lab: &mut Lab, setup: &Setup) -> Result<Option<Self>> {
         binary().map(|binary| Self::launch_binary(lab, setup, &binary)).transpose()
     }
@@ -98,20 +108,20 @@ impl Outboard {
     pub fn launch_binary(lab: &mut Lab, setup: &Setup, binary: &Path) -> Result<Self> {
         let name = setup.name;
         let mut group = Group::new(lab, name)?;
-        let folder = lab.folder(name)?;
-        let ini = folder.join("php.ini");
+        let directory = lab.directory(name)?;
+        let ini = directory.join("php.ini");
         lab.php.ini_file(&ini)?;
-        let (address, admin) = (free_address()?, folder.join("admin.sock"));
-        let config = folder.join("outboard.toml");
+        let (address, admin) = (free_address()?, directory.join("admin.sock"));
+        let config = directory.join("outboard.toml");
         write(&config, configuration(lab, setup, address, &ini))?;
         let mut command = Command::new(binary);
         command.arg("serve").arg("--config").arg(&config).arg("--admin").arg(&admin);
         group.start(lab, &command)?;
-        let stack = Stack { name, address, group }.await_answer()?;
+        let stack = Stack { name, address, group }.await_response()?;
         Ok(Self { stack, binary: binary.into(), admin })
     }
 
-    /// The PHP workers: the children of the zygotes, of which there are two while it reloads.
+    /// The PHP workers: the children of the zygotes, of which there are two during a reload.
     pub fn workers(&self) -> Vec<Pid> {
         let table = ProcessTable::snapshot();
         let pids = self.stack.group.pids().into_iter();
@@ -129,7 +139,7 @@ impl Outboard {
 }
 
 fn run(mut command: Command) -> Result<()> {
-    let output = command.output().doing(|| format!("run {command:?}"))?;
+    let output = command.output().context(|| format!("run {command:?}"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -162,6 +172,6 @@ path = \"off\"
         root = setup.root,
         app = setup.app,
         workers = setup.workers,
-        scan = lab.php.scan_folder(),
+        scan = lab.php.scan_directory(),
     )
 }

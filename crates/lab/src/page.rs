@@ -1,24 +1,26 @@
-//! The report as one HTML file that needs nothing else: no network, no script.
+//! The report as one self-contained HTML file without script.
 //!
-//! Assembled here; [`measured`] shows a table of stacks, [`chart`] draws, `style.css` says how it
-//! looks, in light and in dark. Bars are boxes and dots are SVG in percentages, so that both fit any
-//! width while their words keep their size. The numbers themselves are at the end, as JSON.
+//! [`measured`] renders a table of stacks, [`chart`] draws, and `style.css` has the light and dark
+//! styles. Bars are boxes and dots are SVG in percentages, so both fit any width while text keeps
+//! its size. The numbers are embedded at the end as JSON.
 
 mod chart;
 mod measured;
 
 use std::fmt::Write as _;
 
+use outboard_load::profile::flame;
+use outboard_load::report::escape;
+
 use crate::markdown::headline;
-use crate::profile::flame;
 use crate::report::{Report, Row, Section, State};
 use crate::verdict::Outcome;
 
-/// Tables of a section that are shown with their charts open; the others open with a click.
+/// The number of tables per section whose charts are open; others open with a click.
 const OPEN_TABLES: usize = 1;
 
-/// How the page looks.
-pub(crate) const STYLE: &str = include_str!("page/style.css");
+/// The style sheet.
+const STYLE: &str = include_str!("page/style.css");
 
 /// The whole report.
 pub fn render(report: &Report) -> String {
@@ -40,14 +42,14 @@ fn put(html: &mut String, report: &Report) -> std::fmt::Result {
         if report.profiles.is_empty() { "" } else { flame::STYLE }
     )?;
     put_banner(html, report)?;
-    put_bars(html, report)?;
+    put_targets(html, report)?;
     for section in &report.sections {
         put_section(html, report, section)?;
     }
     put_fairness(html, report)?;
     put_reproduction(html, report)?;
     let json = serde_json::to_string(report).expect("numbers and strings serialise");
-    // A tag within the numbers would end them.
+    // A tag in the numbers would end the element.
     let json = json.replace('<', "\\u003c");
     writeln!(html, "</main>\n<script type=\"application/json\" id=\"report\">{json}</script>")
 }
@@ -86,7 +88,7 @@ fn put_banner(html: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(html, "</header>")
 }
 
-/// How the bars came out, as one line of boxes.
+/// The outcomes of all targets as one line of boxes.
 fn put_share(html: &mut String, report: &Report) -> std::fmt::Result {
     if report.verdicts.is_empty() {
         return Ok(());
@@ -101,18 +103,18 @@ fn put_share(html: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(html, "</div>")
 }
 
-fn put_bars(html: &mut String, report: &Report) -> std::fmt::Result {
+fn put_targets(html: &mut String, report: &Report) -> std::fmt::Result {
     if report.verdicts.is_empty() {
         return Ok(());
     }
-    writeln!(html, "<section><h2>Bars</h2><div class=\"scroll\"><table class=\"bars\">")?;
+    writeln!(html, "<section><h2>Targets</h2><div class=\"scroll\"><table class=\"targets\">")?;
     for verdict in &report.verdicts {
         writeln!(
             html,
             "<tr><td><span class=\"badge {}\">{}</span></td><td>{}</td><td class=\"quiet\">{}</td></tr>",
             outcome_class(verdict.outcome),
             verdict.outcome.word().to_lowercase(),
-            escape(&verdict.bar),
+            escape(&verdict.target),
             escape(&verdict.measured)
         )?;
     }
@@ -147,43 +149,7 @@ fn put_section(html: &mut String, report: &Report, section: &Section) -> std::fm
     for (at, table) in tables.enumerate() {
         measured::put(html, report, table, at < OPEN_TABLES)?;
     }
-    put_published(html, report, section)?;
     writeln!(html, "</section>")
-}
-
-fn put_published(html: &mut String, report: &Report, section: &Section) -> std::fmt::Result {
-    let Some(published) = &section.published else { return Ok(()) };
-    writeln!(
-        html,
-        "<article><h3>Published, beside today</h3><p class=\"quiet\">{}; {}. Another machine and \
-         another time: not a comparison.</p><div class=\"scroll\"><table class=\"published\">\
-         <tr><th>Case</th><th>Then</th><th class=\"number\">answers/s</th>\
-         <th class=\"number\">p99 ms</th><th>Remark</th><th>Today</th>\
-         <th class=\"number\">answers/s</th><th class=\"number\">p99 ms</th></tr>",
-        escape(&published.source),
-        escape(&published.conditions)
-    )?;
-    for figure in &published.figures {
-        let today = figure.today.as_ref().and_then(|(experiment, stack)| {
-            report.rows.iter().find(|row| row.experiment == *experiment && row.stack == *stack)
-        });
-        let told = |value: Option<f64>| value.map_or("–".to_owned(), number);
-        writeln!(
-            html,
-            "<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
-             <td class=\"quiet\">{}</td><td>{}</td><td class=\"number\">{}</td>\
-             <td class=\"number\">{}</td></tr>",
-            escape(&figure.case),
-            escape(&figure.stack),
-            told(figure.rate),
-            told(figure.p99_ms),
-            escape(&figure.remark),
-            today.map_or("–".into(), |row| escape(&row.stack)),
-            told(today.map(|row| row.rate)),
-            told(today.map(|row| row.p99_ms))
-        )?;
-    }
-    writeln!(html, "</table></div></article>")
 }
 
 fn put_fairness(html: &mut String, report: &Report) -> std::fmt::Result {
@@ -195,7 +161,7 @@ fn put_fairness(html: &mut String, report: &Report) -> std::fmt::Result {
     };
     writeln!(
         html,
-        "<section id=\"fairness\"><h2>Are they set up alike?</h2><p>{words}</p>\
+        "<section id=\"fairness\"><h2>Settings</h2><p>{words}</p>\
          <div class=\"scroll\"><table class=\"matrix\"><tr><th></th>"
     )?;
     matrix.stacks.iter().try_for_each(|stack| write!(html, "<th>{}</th>", escape(stack)))?;
@@ -214,7 +180,7 @@ fn put_fairness(html: &mut String, report: &Report) -> std::fmt::Result {
 fn put_reproduction(html: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(
         html,
-        "<section><h2>How to do it again</h2><pre>{}</pre><p>It took {:.0} s. Slices alternate \
+        "<section><h2>How to repeat it</h2><pre>{}</pre><p>It took {:.0} s. Slices alternate \
          in balanced order; a pair is two slices of one round. Intervals are Hodges–Lehmann at \
          95 %, from the exact Wilcoxon signed-rank test; probabilities are Holm's within each \
          table. CPU is user and system time of all processes of a stack, per answered request. \
@@ -237,7 +203,7 @@ fn put_reproduction(html: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(html, "</section>")
 }
 
-/// Three figures at least, thousands apart.
+/// At least three digits, with thousands separated.
 fn number(value: f64) -> String {
     let places = match value.abs() {
         100.0.. => 0,
@@ -256,21 +222,6 @@ fn number(value: f64) -> String {
     if rest.is_empty() { grouped } else { format!("{grouped}.{rest}") }
 }
 
-/// Text as it stands in HTML, attributes included.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +234,7 @@ mod tests {
         report.verdicts.push(Verdict::exact("a < b & \"c\"", false, "</script>".into()));
         let html = render(&report);
         assert!(html.contains("a &lt; b &amp; &quot;c&quot;"), "{html}");
-        // The one of the numbers at the end, and no other.
+        // The one of the embedded numbers, and no other.
         assert_eq!(html.matches("<script").count(), 1);
         assert_eq!(html.matches("</script>").count(), 1);
     }

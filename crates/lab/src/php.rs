@@ -1,7 +1,7 @@
-//! Which PHP is measured, and the one set of ini values that every stack gets.
+//! The PHP version that is measured, and the ini values of all stacks.
 //!
-//! Every stack writes [`Php::ini_file`] as its php.ini. Invariant: no stack runs with settings of
-//! its own, unless they are what is compared.
+//! Every stack writes [`Php::ini_file`] as its php.ini. Invariant: no stack has settings of its
+//! own, unless these are compared.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("zend.assertions", "-1"),
 ];
 
-/// A PHP version as Debian packages it.
+/// A PHP version as packaged by Debian.
 pub struct Php {
     version: String,
 }
@@ -38,8 +38,8 @@ pub struct Php {
 impl Php {
     /// The newest version whose FPM is installed.
     pub fn find() -> Result<Self> {
-        let folders = std::fs::read_dir("/etc/php").into_iter().flatten().flatten();
-        let versions = folders.filter_map(|entry| entry.file_name().into_string().ok());
+        let directories = std::fs::read_dir("/etc/php").into_iter().flatten().flatten();
+        let versions = directories.filter_map(|entry| entry.file_name().into_string().ok());
         let installed = versions.filter(|version| fpm_of(version).exists());
         let newest = installed.max_by_key(|version| numbers(version));
         let missing = || Error::MissingProgram { program: "php-fpm".into(), package: "php-fpm" };
@@ -56,12 +56,12 @@ impl Php {
         fpm_of(&self.version)
     }
 
-    /// The folder of ini files that load Debian's extensions: the same for all stacks.
-    pub fn scan_folder(&self) -> PathBuf {
+    /// The directory of ini files that load Debian's extensions, the same for all stacks.
+    pub fn scan_directory(&self) -> PathBuf {
         format!("/etc/php/{}/fpm/conf.d", self.version).into()
     }
 
-    /// The command line's PHP.
+    /// The CLI binary.
     pub fn cli(&self) -> PathBuf {
         format!("/usr/bin/php{}", self.version).into()
     }
@@ -71,7 +71,7 @@ impl Php {
         self.ini_file_with(path, &[])
     }
 
-    /// The same with further values, for a comparison that is about them: later lines win.
+    /// The same with further values, for a comparison about them; later lines win.
     pub fn ini_file_with(&self, path: &Path, further: &[(&str, &str)]) -> Result<()> {
         let lines = SETTINGS.iter().chain(further);
         write(path, lines.map(|(key, value)| format!("{key} = {value}\n")).collect::<String>())

@@ -1,81 +1,82 @@
-//! Why a slice must not be compared with another.
+//! Why a slice must not be compared.
 //!
-//! Asked by [`crate::slice`] after every slice (what may pass is taken again, a bounded number of
-//! times) and by [`crate::comparison`] of whole series: what remains is refused a ranking, with
-//! the reason. Pure; the numbers are in the slice.
+//! Checked by [`crate::slice`] after every slice, which repeats rounds with temporary reasons a
+//! bounded number of times, and by [`crate::comparison`] for whole series, which are not ranked
+//! then. Pure functions of the slice.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::Failure;
 use crate::metric::Metric;
 use crate::slice::{Series, Slice};
 
-/// The share of its one thread from which on the generator counts as saturated.
+/// From this share of its one thread, the generator counts as saturated.
 const BUSY_CLIENT: f64 = 0.85;
 
-/// The share of what the generator leaves of the machine, from which on a stack uses all of it:
-/// then it is the stack that limits the rate, however busy the generator is.
+/// From this share of what the generator leaves of the machine, a stack counts as using all of it:
+/// then the stack limits the rate, however busy the generator is.
 const BUSY_STACK: f64 = 0.90;
 
-/// The share of the machine that its hypervisor may give to others.
+/// The share of the machine that the hypervisor may take.
 const STOLEN: f64 = 0.05;
 
-/// The share of the time in which everything may wait for memory.
+/// The share of the time in which all runnable tasks may wait for memory.
 const STALLED: f64 = 0.05;
 
-/// The share of requests that may fail: failures are often quicker than answers.
+/// The share of requests that may fail, since failures are often faster than responses.
 const FAILED: f64 = 0.01;
 
-/// How far the requests in flight may be from the number of connections.
+/// The tolerated relative difference between requests in flight and connections.
 const LITTLE: f64 = 0.05;
 
 /// A reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
-    /// The generator's thread was busy all the time while the stack was not: the rate is the
-    /// generator's, and answers have waited for it.
+    /// The generator's thread was busy all the time and the stack was not: the rate is the
+    /// generator's, and responses have waited for it.
     ClientSaturated {
-        /// Share of the thread's time.
+        /// The busy share of the thread's time.
         busy: f64,
     },
-    /// There were no ports left to connect from.
+    /// No ports were left to connect from.
     PortsExhausted {
         /// Connections that could not be made.
         connections: u64,
     },
-    /// Answers had other bytes than the one that the stacks were compared by.
+    /// Responses had other bytes than the expected ones.
     BodiesDiffer {
-        /// How many.
-        answers: u64,
+        /// The number of responses.
+        responses: u64,
     },
     /// Too many requests failed.
     Failing {
-        /// How many.
+        /// The number of failures.
         failed: u64,
-        /// Of so many.
+        /// The number of requests.
         sent: u64,
     },
-    /// Rate times latency is not the number of requests in flight (Little's law), so one of the
-    /// three was measured wrongly.
+    /// Rate × latency differs from the requests in flight (Little's law), so one of the three was
+    /// measured wrongly.
     Little {
-        /// Rate times mean latency.
+        /// Rate × mean latency.
         in_flight: f64,
         /// Connections, each with one request in flight.
         connections: usize,
     },
-    /// Others used the machine, or its hypervisor gave it to them, or memory was short.
+    /// Other processes or the hypervisor used the machine, or memory was short.
     Noisy {
         /// The share taken.
         taken: f64,
-        /// By whom.
+        /// The cause.
         by: String,
     },
 }
 
 impl Refusal {
-    /// What speaks against this slice, the gravest first.
+    /// The most severe reason against this slice.
     pub fn of(slice: &Slice) -> Option<Self> {
         ports(slice)
             .or_else(|| bodies(slice))
@@ -85,12 +86,12 @@ impl Refusal {
             .or_else(|| saturated(slice))
     }
 
-    /// Whether others had the machine, beside whatever else speaks against the slice.
+    /// Whether others used the machine, regardless of other reasons.
     pub fn of_noise(slice: &Slice) -> Option<Self> {
         noisy(slice)
     }
 
-    /// What speaks against a whole series: a fault in any slice, or anything else in more than a
+    /// The reason against a whole series: a fault in any slice, or another reason in more than a
     /// quarter of them.
     pub fn of_series(series: &Series) -> Option<Self> {
         let found: Vec<Self> = series.slices.iter().filter_map(Self::of).collect();
@@ -107,18 +108,18 @@ impl Refusal {
         found.iter().find(often).cloned()
     }
 
-    /// Whether it may be gone in the next slice.
+    /// Whether the reason may be temporary.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Noisy { .. } | Self::Little { .. } | Self::PortsExhausted { .. })
     }
 
-    /// Whether it forbids to compare this metric. What a request costs the server does not depend
-    /// on how fast the generator asks.
+    /// Whether it forbids comparing this metric. CPU per request does not depend on the generator's
+    /// speed.
     pub fn forbids(&self, metric: Metric) -> bool {
         !(matches!(self, Self::ClientSaturated { .. }) && metric == Metric::Cpu)
     }
 
-    /// In what the stack is not ranked, to follow "is not ranked".
+    /// The scope, to follow "is not ranked".
     pub fn scope(&self) -> &'static str {
         if self.forbids(Metric::Cpu) { "" } else { " by rate and latency" }
     }
@@ -129,34 +130,35 @@ impl Refusal {
 }
 
 fn ports(slice: &Slice) -> Option<Refusal> {
-    let connections = slice.load.failures.ports;
+    let connections = slice.load.failures.count(Failure::Ports);
     (connections > 0).then_some(Refusal::PortsExhausted { connections })
 }
 
 fn bodies(slice: &Slice) -> Option<Refusal> {
-    let answers = slice.load.failures.length + slice.load.failures.body;
-    (answers > 0).then_some(Refusal::BodiesDiffer { answers })
+    let count = |failure| slice.load.failures.count(failure);
+    let responses = count(Failure::Length) + count(Failure::Body);
+    (responses > 0).then_some(Refusal::BodiesDiffer { responses })
 }
 
 fn failing(slice: &Slice) -> Option<Refusal> {
     let failed = slice.load.failures.total();
-    let sent = slice.load.answers + slice.load.failures.unanswered();
+    let sent = slice.load.responses + slice.load.failures.unanswered();
     (failed as f64 > FAILED * sent as f64).then_some(Refusal::Failing { failed, sent })
 }
 
-/// More than the connections can never be in flight. Less is plain only when no answer took so
-/// long that it reached over the end, where connections fall idle one by one.
+/// There can never be more requests in flight than connections. Fewer are a fault only if no
+/// response took so long that it reached beyond the end, where connections become idle one by one.
 fn little(slice: &Slice) -> Option<Refusal> {
     let load = &slice.load;
     if load.offered.is_some() {
-        // By a schedule, connections are idle as often as they may be.
+        // With a schedule, connections may be idle.
         return None;
     }
     let mean_us = load.latency.mean_us.filter(|_| load.connections > 0 && load.seconds > 0.0)?;
     let in_flight = load.rate() * mean_us / 1e6;
     let share = in_flight / load.connections as f64;
     let tail = load.latency.max_us / 1e6 / load.seconds;
-    // The generator's own work between an answer and the next request is in no latency.
+    // The generator's own work between a response and the next request is part of no latency.
     let own = load.client_us as f64 / 1e6 / load.seconds;
     let too_few = tail < LITTLE && share < 1.0 - LITTLE - own;
     let violated = share > 1.0 + LITTLE || too_few;
@@ -177,7 +179,7 @@ fn saturated(slice: &Slice) -> Option<Refusal> {
     let load = &slice.load;
     let busy = load.client_us as f64 / 1e6 / load.seconds.max(1e-9);
     let left_us = slice.machine_us.saturating_sub(load.client_us);
-    let stack_limits = (slice.cpu_us + slice.beside_us) as f64 >= BUSY_STACK * left_us as f64;
+    let stack_limits = (slice.cpu_us + slice.shared_us) as f64 >= BUSY_STACK * left_us as f64;
     (busy >= BUSY_CLIENT && !stack_limits).then_some(Refusal::ClientSaturated { busy })
 }
 
@@ -195,8 +197,8 @@ impl fmt::Display for Refusal {
                 "no port was left to connect from, {connections} times: widen \
                  net.ipv4.ip_local_port_range or use keep-alive"
             ),
-            Self::BodiesDiffer { answers } => {
-                write!(f, "{answers} answers had other bytes than the one compared before")
+            Self::BodiesDiffer { responses } => {
+                write!(f, "{responses} responses had other bytes than the one compared before")
             }
             Self::Failing { failed, sent } => write!(f, "{failed} of {sent} requests failed"),
             Self::Little { in_flight, connections } => write!(

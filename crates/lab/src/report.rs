@@ -1,15 +1,15 @@
-//! The result of a run: the machine, a row per experiment and stack, comparisons, bars, notes.
+//! The result of a run: the machine, a row per experiment and stack, comparisons, targets, notes.
 //!
-//! Experiments add to it; [`crate::table`], [`crate::markdown`] and [`crate::page`] show it; as
-//! JSON it is written down and read again. Invariant: every number shown comes from here, so a
-//! report can be shown in any form long after its run.
+//! Experiments add to it; [`crate::table`], [`crate::markdown`] and [`crate::page`] render it; it
+//! is stored as JSON. Invariant: every number shown is in here, so a report can be rendered long
+//! after its run.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Comparison, compare, usual_question};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::experiment::Experiment;
 use crate::fairness::Matrix;
 use crate::lab::write;
@@ -17,52 +17,51 @@ use crate::load::Failures;
 use crate::machine::Machine;
 use crate::metric::Metric;
 use crate::profile::Profile;
-use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::slice::{Rounds, Series};
 use crate::statistics::judge::Class;
 use crate::verdict::{Outcome, Verdict};
 use crate::{markdown, page};
 
-/// The form that this code writes and reads.
+/// The version of the JSON format.
 pub const SCHEMA: &str = "outboard.lab.v1";
 
-/// Everything that a run found out.
+/// The result of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What was run, when, and for how long.
+    /// Command, time and duration.
     pub run: Run,
-    /// Where it was measured.
+    /// The machine.
     pub machine: Machine,
-    /// What each experiment came to.
+    /// The experiments.
     pub sections: Vec<Section>,
-    /// What was measured, stack by stack.
+    /// The measurements by stack.
     pub rows: Vec<Row>,
-    /// The first stack of every row against the others.
+    /// The first stack of each table against the others.
     pub comparisons: Vec<Comparison>,
-    /// The bars.
+    /// The targets.
     pub verdicts: Vec<Verdict>,
-    /// Where the time went, if that was asked for.
+    /// Profiles, if requested.
     #[serde(default)]
     pub profiles: Vec<Profile>,
     /// Whether the stacks are set up alike.
     pub fairness: Option<Matrix>,
-    /// What a reader should know beside the numbers.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// What was run.
+/// A command line and its time.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Run {
-    /// The command that does it again.
+    /// The command that repeats it.
     pub command: String,
-    /// When it began, in UTC.
+    /// When it started, in UTC.
     pub began: String,
     /// How long it took.
     pub seconds: f64,
-    /// A look, not a proof.
+    /// Whether it was a quick look.
     pub quick: bool,
 }
 
@@ -73,29 +72,27 @@ pub struct Section {
     pub name: String,
     /// What it measures.
     pub about: String,
-    /// What became of it.
+    /// Its outcome.
     pub state: State,
-    /// What others once measured, to stand beside today's numbers.
-    pub published: Option<Published>,
-    /// How long it took, with starting and ending its stacks.
+    /// Its duration, including starting and ending its stacks.
     #[serde(default)]
     pub seconds: f64,
 }
 
-/// What became of an experiment.
+/// The outcome of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
     /// It was measured.
     Measured,
-    /// What it is about does not exist yet, or only its peers could be measured.
+    /// Its subject is missing, so only peers could be measured.
     SubjectMissing {
-        /// What is missing.
+        /// The missing subject.
         what: String,
     },
     /// It failed.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -109,20 +106,20 @@ pub struct Row {
     pub experiment: String,
     /// The stack.
     pub stack: String,
-    /// Answers of all slices.
-    pub answers: u64,
+    /// Responses of all slices.
+    pub responses: u64,
     /// Failed requests of all slices, by class.
     pub failures: Failures,
-    /// Share of requests that came over a connection that had answered before; `None` where the
-    /// generator does not tell.
+    /// Share of requests on connections that were used before; `None` if the generator does not
+    /// report it.
     pub keep_alive: Option<f64>,
-    /// Answers per second.
+    /// Responses per second.
     pub rate: f64,
     /// Median latency in ms.
     pub p50_ms: f64,
     /// 99th percentile of latency in ms.
     pub p99_ms: f64,
-    /// Server CPU per answer in µs.
+    /// Server CPU per response in µs.
     pub cpu_us: f64,
     /// Proportional memory in MiB.
     pub pss_mib: f64,
@@ -138,36 +135,33 @@ impl Report {
         Self { schema: SCHEMA.into(), run, machine, ..Self::default() }
     }
 
-    /// What comes now belongs to this experiment.
+    /// Starts the section of an experiment.
     pub fn begin(&mut self, experiment: Experiment) {
         self.begin_named(&experiment.name(), &experiment.about());
-        if let Some(section) = self.sections.last_mut() {
-            section.published = Published::of(experiment);
-        }
     }
 
-    /// What comes now belongs to something of this name.
+    /// Starts a section with this name.
     pub fn begin_named(&mut self, name: &str, about: &str) {
         let (name, about) = (name.to_owned(), about.to_owned());
         let state = State::Measured;
-        self.sections.push(Section { name, about, state, published: None, seconds: 0.0 });
+        self.sections.push(Section { name, about, state, seconds: 0.0 });
     }
 
-    /// Says what became of the present experiment.
+    /// Sets the outcome of the current section.
     pub fn conclude(&mut self, state: State) {
         if let Some(section) = self.sections.last_mut() {
             section.state = state;
         }
     }
 
-    /// Says how long the present experiment has taken.
+    /// Sets the duration of the current section.
     pub fn took(&mut self, seconds: f64) {
         if let Some(section) = self.sections.last_mut() {
             section.seconds = seconds;
         }
     }
 
-    /// Where the time of the run went, in a sentence, the longest first; `None` where that is plain.
+    /// The durations of the sections, the longest first; `None` for a single section.
     pub fn time_spent(&self) -> Option<String> {
         let mut sections: Vec<&Section> = self.sections.iter().collect();
         sections.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -177,15 +171,15 @@ impl Report {
         (sections.len() > 1).then(|| format!("Seconds of each: {}.", words.join(", ")))
     }
 
-    /// Adds a row per stack, the comparisons, and a note when rounds were taken again.
+    /// Adds a row per stack, the comparisons, and a note about repeated rounds.
     pub fn add_rounds(&mut self, experiment: &str, rounds: &Rounds) {
         self.add_rows(experiment, rounds);
-        // The few pairs of a quick run are enough for one metric.
+        // The few pairs of a quick run suffice for one metric.
         let metrics = if self.run.quick { &Metric::ALL[..1] } else { &Metric::ALL };
         self.comparisons.extend(compare(experiment, rounds, metrics, usual_question));
     }
 
-    /// The same without comparing.
+    /// The same without comparisons.
     pub fn add_rows(&mut self, experiment: &str, rounds: &Rounds) {
         let section = self.sections.last().map_or_else(String::new, |section| section.name.clone());
         for series in &rounds.series {
@@ -198,7 +192,7 @@ impl Report {
         };
         self.profiles.extend(rounds.profiles.iter().map(named));
         if rounds.repeated > 0 {
-            self.notes.push(format!("{experiment}: {} rounds taken again", rounds.repeated));
+            self.notes.push(format!("{experiment}: {} rounds repeated", rounds.repeated));
         }
     }
 
@@ -207,9 +201,9 @@ impl Report {
         serde_json::to_string_pretty(self).expect("numbers and strings serialise")
     }
 
-    /// Reads a report that was written as JSON.
+    /// Reads a report from its JSON file.
     pub fn read(file: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(file).doing(|| format!("read {}", file.display()))?;
+        let text = std::fs::read_to_string(file).context(|| format!("read {}", file.display()))?;
         let unexpected = |what| Error::Unexpected { who: file.display().to_string(), what };
         let report: Self =
             serde_json::from_str(&text).map_err(|error| unexpected(error.to_string()))?;
@@ -219,20 +213,20 @@ impl Report {
         Ok(report)
     }
 
-    /// Writes the report in every form into a folder.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder).doing(|| format!("make {}", folder.display()))?;
-        write(&folder.join("report.json"), self.to_json())?;
-        write(&folder.join("report.md"), markdown::render(self))?;
-        write(&folder.join("report.html"), page::render(self))
+    /// Writes the report in every format to a directory.
+    pub fn write(&self, directory: &Path) -> Result<()> {
+        std::fs::create_dir_all(directory).context(|| format!("make {}", directory.display()))?;
+        write(&directory.join("report.json"), self.to_json())?;
+        write(&directory.join("report.md"), markdown::render(self))?;
+        write(&directory.join("report.html"), page::render(self))
     }
 
-    /// How many bars came out like that.
+    /// The number of targets with this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.verdicts.iter().filter(|verdict| verdict.outcome == outcome).count()
     }
 
-    /// The rows of an experiment with the same settings, in the order measured.
+    /// Consecutive rows with the same settings.
     pub fn tables(&self) -> Vec<&[Row]> {
         self.rows
             .chunk_by(|a, b| (&a.section, &a.experiment) == (&b.section, &b.experiment))
@@ -243,16 +237,16 @@ impl Report {
     pub fn gate(&self) -> u8 {
         let class = |wanted: fn(&Class) -> bool| self.comparisons.iter().any(|c| wanted(&c.class));
         let failed = self.sections.iter().any(|s| matches!(s.state, State::Failed { .. }));
-        // Where there are bars they are what was promised; comparisons are the rest of the story.
-        let bars = !self.verdicts.is_empty();
+        // If there are targets, they decide; comparisons are additional information.
+        let targets = !self.verdicts.is_empty();
         let invalid = || class(|class| matches!(class, Class::Invalid { .. }));
         let undecided = || class(|class| matches!(class, Class::Undecided { .. }));
         match () {
-            () if failed || (!bars && invalid()) => 5,
+            () if failed || (!targets && invalid()) => 5,
             () if self.count(Outcome::Fail) > 0 => 3,
-            () if !bars && class(|class| *class == Class::Worse) => 3,
+            () if !targets && class(|class| *class == Class::Worse) => 3,
             () if self.count(Outcome::Undecided) + self.count(Outcome::NotMeasured) > 0 => 4,
-            () if !bars && undecided() => 4,
+            () if !targets && undecided() => 4,
             () => 0,
         }
     }
@@ -264,13 +258,13 @@ impl Row {
             section: section.into(),
             experiment: experiment.into(),
             stack: series.stack.clone(),
-            answers: series.answers(),
+            responses: series.responses(),
             failures: series.failures(),
             keep_alive: series.keep_alive(),
             rate: series.median(|slice| slice.load.rate()),
             p50_ms: series.median(|slice| slice.load.latency.p50_us) / 1e3,
             p99_ms: series.median(|slice| slice.load.latency.p99_us) / 1e3,
-            cpu_us: series.median(|slice| slice.cpu_us_per_answer()),
+            cpu_us: series.median(|slice| slice.cpu_us_per_response()),
             pss_mib: series.median(|slice| slice.pss_bytes as f64) / 1_048_576.0,
             refusal: Refusal::of_series(series),
             slices: series.clone(),
@@ -309,9 +303,9 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_bars_the_bars_decide() {
+    fn targets_decide_if_there_are_any() {
         let mut report = with_classes(&[Class::Worse]);
-        report.verdicts.push(Verdict::exact("bar", true, "1".into()));
+        report.verdicts.push(Verdict::exact("target", true, "1".into()));
         assert_eq!(report.gate(), 0);
         report.verdicts.push(Verdict::not_measured("other", "nothing there"));
         assert_eq!(report.gate(), 4);
@@ -320,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_run_is_told_by_experiment_the_longest_first() {
+    fn time_spent_is_listed_longest_first() {
         let mut report = Report::default();
         report.begin(Experiment::Hello);
         report.took(12.0);
@@ -333,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_is_read_again() {
+    fn a_written_report_is_read_again() {
         let mut report = with_classes(&[Class::Undecided { more_pairs: Some(7) }]);
         report.begin(Experiment::Offload);
         report.conclude(State::SubjectMissing { what: "all of it".into() });

@@ -1,7 +1,7 @@
-//! A run: experiments one after the other, and the report of them.
+//! A run: experiments in sequence, and their report.
 //!
-//! Called by `outboard lab run`. Invariants: stacks that are set up differently are not measured;
-//! an experiment that fails says so in the report and keeps none of the others from running.
+//! Called by `outboard lab run`. Invariants: stacks with different settings are not measured; an
+//! experiment that fails says so in the report and does not stop the others.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,18 +14,17 @@ use crate::outboard;
 use crate::report::{Report, Run, State};
 use crate::verdict::Verdict;
 
-/// What to run.
+/// The experiments to run.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub struct RunPlan {
     /// In this order.
     pub experiments: Vec<Experiment>,
     /// Settings in which stacks may differ.
     pub accepted: Vec<String>,
 }
 
-/// Runs experiments, unless the stacks are set up differently; `command` is what does the same
-/// again.
-pub fn run(order: &Order, effort: Effort, command: &str) -> Result<Report> {
+/// Runs experiments, unless the settings of the stacks differ; `command` repeats the run.
+pub fn run(order: &RunPlan, effort: Effort, command: &str) -> Result<Report> {
     let mut lab = Lab::open(effort)?;
     let mut report = empty(&lab, command);
     let began = Instant::now();
@@ -40,8 +39,8 @@ pub fn run(order: &Order, effort: Effort, command: &str) -> Result<Report> {
         };
         if let Some(why) = failure {
             eprintln!("  {why}");
-            let bar = format!("{} experiment", experiment.name());
-            report.verdicts.push(Verdict::not_measured(&bar, "it failed: see the note"));
+            let target = format!("{} experiment", experiment.name());
+            report.verdicts.push(Verdict::not_measured(&target, "it failed: see the note"));
             report.notes.push(format!("{}: {why}", experiment.name()));
             report.conclude(State::Failed { why });
         }
@@ -51,8 +50,8 @@ pub fn run(order: &Order, effort: Effort, command: &str) -> Result<Report> {
     Ok(report)
 }
 
-/// Why stacks of the usual setting must not be compared, if they are set up differently. A run
-/// goes on without knowing.
+/// Why the stacks must not be compared, if their settings differ. A failing doctor does not stop a
+/// run.
 fn look_around(lab: &mut Lab, report: &mut Report, accepted: &[String]) -> Option<String> {
     match doctor::examine(lab, &mut report.notes) {
         Ok(mut matrix) => {
@@ -68,7 +67,7 @@ fn look_around(lab: &mut Lab, report: &mut Report, accepted: &[String]) -> Optio
     }
 }
 
-/// A report about this machine with nothing in it yet.
+/// An empty report about this machine.
 pub fn empty(lab: &Lab, command: &str) -> Report {
     let machine = Machine::describe(&lab.php, lab.cores, outboard::binary().as_deref());
     let run = Run {

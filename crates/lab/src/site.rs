@@ -1,6 +1,6 @@
 //! The document root of the small experiments: one-line scripts and a 1 KiB file.
 //!
-//! Written once per run; every stack serves the same folder. Invariant: the files are dated an
+//! Written once per run; every stack serves the same directory. Invariant: the files are dated an
 //! hour back, since opcache does not cache what changed in the last two seconds
 //! (`opcache.file_update_protection`).
 
@@ -8,46 +8,47 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::error::{Doing, Result};
+use crate::error::{Result, ResultExt};
 use crate::lab::{Lab, write};
 
-/// The smallest script: two bytes of answer.
+/// The smallest script: a response of two bytes.
 pub const HELLO: &str = "/hello.php";
 
-/// A script that is in flight for 5 ms and leaves a mark before and after.
-pub const MARKED: &str = "/marked.php";
+/// A script that takes 5 ms and records its start and end.
+pub const TRACED: &str = "/traced.php";
 
 /// A static file of 1,024 bytes.
 pub const KIBIBYTE: &str = "/kibibyte.txt";
 
-/// The folder that all stacks of the small experiments serve.
+/// The directory that all stacks of the small experiments serve.
 pub struct Site {
     /// The document root.
     pub root: PathBuf,
-    /// Where [`MARKED`] writes: one file per PHP process, named by its pid, one line
-    /// `+ID` when a request begins and one `-ID` when the script has ended.
-    pub marks: PathBuf,
+    /// Where [`TRACED`] writes: one file per PHP process, named by its pid, with a line `+ID` when
+    /// a request starts and `-ID` when the script has ended.
+    pub trace: PathBuf,
 }
 
 impl Site {
     /// Writes the files.
     pub fn write(lab: &Lab) -> Result<Self> {
-        let site = Self { root: lab.folder("site")?, marks: lab.folder("marks")? };
+        let site = Self { root: lab.directory("site")?, trace: lab.directory("trace")? };
         // The PHP processes of some stacks run as another user.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-        std::fs::set_permissions(&site.marks, open).doing(|| "open the folder of marks".into())?;
-        let marked = format!(
+        std::fs::set_permissions(&site.trace, open)
+            .context(|| "open the directory of trace".into())?;
+        let traced = format!(
             "<?php $id = $_GET['id']; $log = '{}/' . getmypid();\n\
              file_put_contents($log, \"+$id\\n\", FILE_APPEND);\n\
              usleep(5000);\n\
              file_put_contents($log, \"-$id\\n\", FILE_APPEND);\n\
              echo $id;\n",
-            site.marks.display()
+            site.trace.display()
         );
         site.add(HELLO, b"<?php echo 'ok';")?;
-        // A stack counts as started once PHP answers its front page.
+        // A stack counts as started once PHP serves its front page.
         site.add("/index.php", b"<?php echo 'ok';")?;
-        site.add(MARKED, marked.as_bytes())?;
+        site.add(TRACED, traced.as_bytes())?;
         site.add(KIBIBYTE, &b"0123456789abcdef".repeat(64))?;
         Ok(site)
     }
@@ -66,5 +67,5 @@ pub(crate) fn date_back(file: &Path) -> Result<()> {
         .append(true)
         .open(file)
         .and_then(|file| file.set_modified(then))
-        .doing(|| format!("date {} back", file.display()))
+        .context(|| format!("date {} back", file.display()))
 }

@@ -1,20 +1,20 @@
 //! Slices: short runs of load on one stack after the other, in balanced order.
 //!
-//! All stacks stay up; a round gives each one slice, and the order rotates and turns round from
-//! round to round, so that drift of the machine hits all alike. Invariant: slice `n` of every
-//! series comes from round `n`: they are the pairs of [`crate::statistics`]. A round that a
-//! passing [`Refusal`] speaks against is taken again, a bounded number of times.
+//! All stacks stay up. A round gives each one slice, and the order rotates and reverses from round
+//! to round, so that drift of the machine affects all alike. Invariant: slice `n` of every series
+//! comes from round `n`: they are the pairs of [`crate::statistics`]. A round with a temporary
+//! [`Refusal`] is repeated, a bounded number of times.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::balanced_order::order;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::lab::Lab;
 use crate::load::{Failures, Load};
 use crate::machine::Ticks;
-use crate::order::order;
 use crate::profile::{self, Profile};
 use crate::refusal::Refusal;
 use crate::stack::Stack;
@@ -23,24 +23,23 @@ use crate::statistics::median;
 /// One run of load on one stack.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Slice {
-    /// What the generator saw.
+    /// The generator's result.
     pub load: Load,
-    /// User and system time of all the stack's processes during the run, in µs: from the first
-    /// request to the last answer where the generator tells, else from before it connects.
+    /// User and system time of all the stack's processes in µs: from the first request to the last
+    /// response if the generator reports it, otherwise including connecting.
     pub cpu_us: u64,
-    /// How that is shared among the stack's processes, by command name; the clocks that tell
-    /// are coarser, so only the shares are used.
+    /// CPU time by command name. These clocks are coarser, so only the shares are used.
     pub by_process_us: BTreeMap<String, u64>,
-    /// The same as `cpu_us` of what serves all stacks alike.
-    pub beside_us: u64,
+    /// CPU time of what all stacks share, such as the database.
+    pub shared_us: u64,
     /// Proportional memory of the stack at the end, in bytes.
     pub pss_bytes: u64,
     /// All the CPU time that the machine had during the run, in µs.
     pub machine_us: u64,
-    /// Share of the machine's cores taken by the hypervisor and by processes that belong to
-    /// neither the stack nor the lab.
+    /// Share of the machine's cores used by the hypervisor and by processes of neither the stack
+    /// nor the lab.
     pub noise: f64,
-    /// What was borne of that.
+    /// The limit of it.
     pub noise_limit: f64,
     /// The hypervisor's part of it.
     pub stolen: f64,
@@ -50,26 +49,26 @@ pub struct Slice {
 
 impl Slice {
     /// Server CPU per answered request in µs.
-    pub fn cpu_us_per_answer(&self) -> f64 {
-        self.cpu_us as f64 / self.load.answers.max(1) as f64
+    pub fn cpu_us_per_response(&self) -> f64 {
+        self.cpu_us as f64 / self.load.responses.max(1) as f64
     }
 }
 
-/// Runs load on a stack and measures what it costs. `beside` is what serves all stacks alike, a
-/// database: told apart.
+/// Runs load on a stack and measures its cost. `shared` is a server that all stacks use, such as a
+/// database, which is accounted separately.
 pub fn measure(
     lab: &Lab,
     stack: &Stack,
-    beside: Option<&Group>,
+    shared: Option<&Group>,
     load: impl FnOnce(&Stack) -> Result<Load>,
 ) -> Result<Slice> {
-    let beside_us = || beside.map_or(0, Group::cpu_us);
+    let shared_us = || shared.map_or(0, Group::cpu_us);
     stack.settle();
     let by_name = stack.group.cpu_us_by_name();
-    let (ticks, cpu_us, beside_before_us) = (Ticks::now(), stack.group.cpu_us(), beside_us());
+    let (ticks, cpu_us, shared_before_us) = (Ticks::now(), stack.group.cpu_us(), shared_us());
     let load = load(stack)?;
     let spent_us = stack.group.cpu_us().saturating_sub(cpu_us);
-    let beside_us = beside_us().saturating_sub(beside_before_us);
+    let shared_us = shared_us().saturating_sub(shared_before_us);
     let passed = Ticks::now().since(&ticks);
     let mut by_process_us = stack.group.cpu_us_by_name();
     for (name, us) in &mut by_process_us {
@@ -79,10 +78,10 @@ pub fn measure(
         cpu_us: load.server_us.unwrap_or(spent_us),
         load,
         by_process_us,
-        beside_us,
+        shared_us,
         pss_bytes: stack.group.pss_bytes(),
         machine_us: passed.total_us(),
-        noise: passed.taken_by_others(spent_us + beside_us),
+        noise: passed.taken_by_others(spent_us + shared_us),
         noise_limit: lab.effort.noise_limit,
         stolen: passed.stolen(),
         stalled: passed.stalled(lab.cores),
@@ -109,43 +108,43 @@ impl Series {
         median(&self.values(value))
     }
 
-    /// Answers per second, slice by slice.
+    /// Responses per second, slice by slice.
     pub fn rates(&self) -> Vec<f64> {
         self.values(|slice| slice.load.rate())
     }
 
-    /// Server CPU per answer in µs, slice by slice.
+    /// Server CPU per response in µs, slice by slice.
     pub fn cpu_us(&self) -> Vec<f64> {
-        self.values(Slice::cpu_us_per_answer)
+        self.values(Slice::cpu_us_per_response)
     }
 
-    /// CPU per answer of what serves all stacks alike, in µs: the median.
-    pub fn beside_us(&self) -> f64 {
-        self.median(|slice| slice.beside_us as f64 / slice.load.answers.max(1) as f64)
+    /// CPU per response of the shared server in µs: the median.
+    pub fn shared_us(&self) -> f64 {
+        self.median(|slice| slice.shared_us as f64 / slice.load.responses.max(1) as f64)
     }
 
     /// Failures of all slices together.
     pub fn failures(&self) -> Failures {
         let mut sum = Failures::default();
-        self.slices.iter().for_each(|slice| sum.add(&slice.load.failures));
+        self.slices.iter().for_each(|slice| sum += slice.load.failures);
         sum
     }
 
-    /// Whether every request was answered well, and every slice had some.
+    /// Whether every request succeeded and every slice has responses.
     pub fn is_flawless(&self) -> bool {
-        self.failures().total() == 0 && self.slices.iter().all(|slice| slice.load.answers > 0)
+        self.failures().total() == 0 && self.slices.iter().all(|slice| slice.load.responses > 0)
     }
 
-    /// Share of requests that came over a connection that had answered before.
+    /// Share of requests on connections that were used before.
     pub fn keep_alive(&self) -> Option<f64> {
         let reused = self.slices.iter().map(|slice| slice.load.reused).sum::<Option<u64>>()?;
-        let sent = self.answers() + self.failures().unanswered();
+        let sent = self.responses() + self.failures().unanswered();
         Some(reused as f64 / sent.max(1) as f64)
     }
 
-    /// Answers of all slices together.
-    pub fn answers(&self) -> u64 {
-        self.slices.iter().map(|slice| slice.load.answers).sum()
+    /// Responses of all slices together.
+    pub fn responses(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.load.responses).sum()
     }
 }
 
@@ -154,19 +153,19 @@ impl Series {
 pub struct Rounds {
     /// One series per stack, in the order given.
     pub series: Vec<Series>,
-    /// Rounds taken again, each for a reason that may pass.
+    /// Repeated rounds, each for a temporary reason.
     pub repeated: usize,
-    /// Where the time went, if that was asked for.
+    /// Profiles, if requested.
     pub profiles: Vec<Profile>,
 }
 
 impl Rounds {
-    /// How many rounds there are.
+    /// The number of rounds.
     pub fn pairs(&self) -> usize {
         self.series.first().map_or(0, |series| series.slices.len())
     }
 
-    /// Adds later rounds of the same stacks.
+    /// Appends later rounds of the same stacks.
     pub fn extend(&mut self, later: Self) {
         self.repeated += later.repeated;
         self.profiles.extend(later.profiles);
@@ -189,23 +188,23 @@ impl Rounds {
 pub struct Turns<'a> {
     /// Slices per stack.
     pub slices: usize,
-    /// What serves all stacks alike.
-    pub beside: Option<&'a Group>,
+    /// The server that all stacks share.
+    pub shared: Option<&'a Group>,
 }
 
-/// Gives every stack `lab.effort.slices` slices in interleaved rounds, after one uncounted
-/// round that warms them up.
+/// Gives every stack `lab.effort.slices` slices in interleaved rounds, after an uncounted round for
+/// warming up.
 pub fn interleave(
     lab: &Lab,
     stacks: &[&Stack],
     load: impl FnMut(&Stack) -> Result<Load>,
 ) -> Result<Rounds> {
-    Turns { slices: lab.effort.slices, beside: None }.take(lab, stacks, load)
+    Turns { slices: lab.effort.slices, shared: None }.take(lab, stacks, load)
 }
 
 impl Turns<'_> {
-    /// Gives every stack its slices, after one uncounted round that warms them up; takes profiles
-    /// after them, if the lab is to.
+    /// Gives every stack its slices, after an uncounted round for warming up, then takes profiles
+    /// if requested.
     pub fn take(
         &self,
         lab: &Lab,
@@ -227,13 +226,13 @@ impl Turns<'_> {
         mut load: impl FnMut(&Stack) -> Result<Load>,
     ) -> Result<Rounds> {
         for stack in stacks {
-            check_some_answers(stack.name, &load(stack)?)?;
+            check_some_responses(stack.name, &load(stack)?)?;
         }
         let names: Vec<&str> = stacks.iter().map(|stack| stack.name).collect();
-        self.among(lab, &names, |index| measure(lab, stacks[index], self.beside, &mut load))
+        self.among(lab, &names, |index| measure(lab, stacks[index], self.shared, &mut load))
     }
 
-    /// Gives whatever bears these names its slices; `measure` takes one, by its index.
+    /// Interleaves anything with these names; `measure` takes the slice of an index.
     pub fn among(
         &self,
         lab: &Lab,
@@ -251,7 +250,7 @@ impl Turns<'_> {
             }
             let passing = slices.iter().filter_map(Refusal::of).find(Refusal::may_pass);
             if let Some(refusal) = passing.filter(|_| rounds.repeated < self.slices / 2) {
-                lab.progress(&format!("taken again: {refusal}"));
+                lab.progress(&format!("repeated: {refusal}"));
                 rounds.repeated += 1;
                 continue;
             }
@@ -264,17 +263,17 @@ impl Turns<'_> {
     }
 }
 
-fn check_some_answers(who: &str, load: &Load) -> Result<()> {
-    if load.answers > 0 {
+fn check_some_responses(who: &str, load: &Load) -> Result<()> {
+    if load.responses > 0 {
         return Ok(());
     }
-    let what = format!("no answer while warming up; failures: {:?}", load.failures);
+    let what = format!("no response while warming up; failures: {:?}", load.failures);
     Err(Error::Unexpected { who: who.into(), what })
 }
 
 fn line(round: usize, names: &[&str], slices: &[Slice]) -> String {
     let cell = |(name, slice): (&&str, &Slice)| {
-        let (us, rate) = (slice.cpu_us_per_answer(), slice.load.rate());
+        let (us, rate) = (slice.cpu_us_per_response(), slice.load.rate());
         format!("{name} {us:.2} µs, {rate:.0}/s")
     };
     let cells: Vec<String> = names.iter().zip(slices).map(cell).collect();

@@ -1,20 +1,20 @@
 //! One way of serving HTTP: a name, an address, the processes behind it.
 //!
-//! Peers and outboard build one each ([`crate::nginx`], [`crate::apache`],
-//! [`crate::outboard`]); slices and experiments use all alike. Dropping it ends its processes.
+//! Each kind of stack builds one ([`crate::nginx`], [`crate::apache`], [`crate::outboard`]); slices
+//! and experiments treat all alike. Dropping it ends its processes.
 
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use crate::ask::Ask;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::http;
+use crate::request_spec::RequestSpec;
 
 /// A running stack.
 pub struct Stack {
-    /// Short name, the same in tables and reports.
+    /// The name in tables and reports.
     pub name: &'static str,
     /// Where it listens.
     pub address: SocketAddr,
@@ -23,15 +23,15 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Waits until the stack serves: an answer below status 500, whatever it is.
-    pub fn await_answer(mut self) -> Result<Self> {
-        let serves = |answer: http::Answer| answer.status < 500;
+    /// Waits for a response with a status below 500.
+    pub fn await_response(mut self) -> Result<Self> {
+        let serves = |response: http::Response| response.status < 500;
         self.group.await_start(|| http::get(self.address, "/").is_ok_and(serves))?;
         Ok(self)
     }
 
-    /// Waits until the stack has nothing left to do, so that the work of one slice is not
-    /// booked on the next: less than 2 ms of CPU in 40 ms. Bounded, as a stack may have timers.
+    /// Waits until the stack is idle, so that the work of one slice is not charged to the next:
+    /// less than 2 ms of CPU in 40 ms. Bounded, since a stack may have timers.
     pub fn settle(&self) {
         let mut before = self.group.cpu_us();
         for _ in 0..50 {
@@ -45,23 +45,27 @@ impl Stack {
     }
 }
 
-/// An error unless all stacks answer the path with status 200 and the same bytes; how many bytes.
-pub fn check_same_answers(stacks: &[&Stack], path: &str) -> Result<usize> {
-    check_same(stacks, path, &Ask::get(path))
+/// The length of the body, if all stacks return status 200 and the same bytes for the path.
+pub fn check_same_responses(stacks: &[&Stack], path: &str) -> Result<usize> {
+    check_same(stacks, path, &RequestSpec::get(path))
 }
 
 /// The same for any request.
-pub fn check_same(stacks: &[&Stack], path: &str, ask: &Ask) -> Result<usize> {
-    let answer = |stack: &&Stack| Ok((stack.name, http::send(stack.address, ask)?));
-    let answers = stacks.iter().map(answer).collect::<Result<Vec<_>>>()?;
-    let Some((_, first)) = answers.first() else { return Ok(0) };
-    let same = answers.iter().all(|(_, answer)| answer.status == 200 && answer == first);
+pub fn check_same(stacks: &[&Stack], path: &str, request: &RequestSpec) -> Result<usize> {
+    let response = |stack: &&Stack| Ok((stack.name, http::send(stack.address, request)?));
+    let responses = stacks.iter().map(response).collect::<Result<Vec<_>>>()?;
+    let Some((_, first)) = responses.first() else { return Ok(0) };
+    let same = responses.iter().all(|(_, response)| response.status == 200 && response == first);
     if same {
         return Ok(first.body.len());
     }
-    let answers = answers.iter().map(|(name, answer)| {
-        let at = answer.first_difference(first);
-        format!("{name}: {}{}", answer.summary(), at.map_or(String::new(), |at| answer.around(at)))
+    let responses = responses.iter().map(|(name, response)| {
+        let at = response.first_difference(first);
+        format!(
+            "{name}: {}{}",
+            response.summary(),
+            at.map_or(String::new(), |at| response.around(at))
+        )
     });
-    Err(Error::DifferentBytes { path: path.into(), answers: answers.collect() })
+    Err(Error::DifferentBytes { path: path.into(), responses: responses.collect() })
 }

@@ -1,9 +1,8 @@
 //! Estimates from paired slices: the Hodges–Lehmann median with an exact interval.
 //!
-//! One pair is one round of the interleave; requests are never treated as samples. Everything
-//! here is pure. The map: [`signed_rank`] tests and estimates, [`judge`] turns that into a class,
-//! [`looks`] says when one may look, [`holm`] what many comparisons at once do to it, [`power`]
-//! what so many pairs can show at all.
+//! One pair is one round of the interleave; requests are never treated as samples. Everything here
+//! is pure. [`signed_rank`] tests and estimates, [`judge`] derives a class, [`looks`] fixes when to
+//! look, [`holm`] corrects for several comparisons, [`power`] says what a number of pairs can show.
 
 pub mod holm;
 pub mod judge;
@@ -15,7 +14,7 @@ mod simulation;
 
 use serde::{Deserialize, Serialize};
 
-/// How sure an interval is to hold the true value, where the number of pairs allows it.
+/// The confidence of intervals, if the number of pairs allows it.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A median, of values or of paired ratios, and the interval around it.
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_pairs_admit_their_low_confidence() {
+    fn few_pairs_report_their_low_confidence() {
         let estimate = paired_ratio(&[1.0, 1.1], &[2.0, 2.0]).expect("two pairs");
         assert_eq!(estimate.confidence, 0.5);
     }

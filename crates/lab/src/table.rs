@@ -1,4 +1,4 @@
-//! The report as plain text: machine, measurements, comparisons, bars.
+//! The report as plain text: machine, measurements, comparisons, targets.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
     // Writing to a String does not fail.
     let _ = put_rows(&mut text, report);
     let _ = put_comparisons(&mut text, report);
-    let _ = put_bars(&mut text, report);
+    let _ = put_targets(&mut text, report);
     text
 }
 
@@ -37,10 +37,10 @@ fn put_rows(text: &mut String, report: &Report) -> std::fmt::Result {
     let head = [
         "experiment",
         "stack",
-        "answers",
+        "responses",
         "failed",
         "keep-alive",
-        "answers/s",
+        "responses/s",
         "p50 ms",
         "p99 ms",
         "CPU µs/request",
@@ -61,10 +61,10 @@ fn put_comparisons(text: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-fn put_bars(text: &mut String, report: &Report) -> std::fmt::Result {
+fn put_targets(text: &mut String, report: &Report) -> std::fmt::Result {
     if !report.verdicts.is_empty() {
-        writeln!(text, "\nbars (ratios with the interval that holds them)")?;
-        let head = ["bar", "verdict", "measured"];
+        writeln!(text, "\ntargets (ratios with their intervals)")?;
+        let head = ["target", "verdict", "measured"];
         text.push_str(&columns(&head, report.verdicts.iter().map(verdict_cells), 3));
     }
     writeln!(text)?;
@@ -82,7 +82,7 @@ fn put_bars(text: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(text, "\n{}", headline(report))
 }
 
-/// Settings of stacks side by side; what differs is marked, and given to `red`.
+/// Settings of stacks side by side; differences are marked and passed to `red`.
 pub fn matrix(matrix: &Matrix, red: impl Fn(&str) -> String) -> String {
     let head: Vec<&str> =
         std::iter::once("setting").chain(matrix.stacks.iter().map(String::as_str)).collect();
@@ -94,7 +94,7 @@ pub fn matrix(matrix: &Matrix, red: impl Fn(&str) -> String) -> String {
         std::iter::once(setting.name.clone()).chain(values).collect()
     });
     let text = columns(&head, cells, head.len());
-    // Colours last, since they would count as width.
+    // Colours are added last, since they would count as width.
     let lines = text.lines().map(|line| if line.contains('≠') { red(line) } else { line.into() });
     lines.collect::<Vec<String>>().join("\n") + "\n"
 }
@@ -103,8 +103,8 @@ fn row_cells(row: &Row) -> Vec<String> {
     vec![
         row.experiment.clone(),
         row.stack.clone(),
-        row.answers.to_string(),
-        row.failures.classes(),
+        row.responses.to_string(),
+        row.failures.to_string(),
         row.keep_alive.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0)),
         format!("{:.0}", row.rate),
         format!("{:.2}", row.p50_ms),
@@ -115,10 +115,11 @@ fn row_cells(row: &Row) -> Vec<String> {
 }
 
 fn verdict_cells(verdict: &Verdict) -> Vec<String> {
-    vec![verdict.bar.clone(), verdict.outcome.word().into(), verdict.measured.clone()]
+    vec![verdict.target.clone(), verdict.outcome.word().into(), verdict.measured.clone()]
 }
 
-/// Columns as wide as their widest cell: the first `left` of them flush left, numbers right.
+/// Columns as wide as their widest cell: the first `left` ones left-aligned, the others
+/// right-aligned.
 fn columns(head: &[&str], rows: impl Iterator<Item = Vec<String>>, left: usize) -> String {
     let mut lines: Vec<Vec<String>> = vec![head.iter().map(|&cell| cell.into()).collect()];
     lines.extend(rows);

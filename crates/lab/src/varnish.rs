@@ -13,9 +13,9 @@ pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
     let name = "varnish";
     let binary = program(&["/usr/sbin/varnishd"], "varnish")?;
     let behind = nginx::behind(lab, name, root)?;
-    let folder = lab.folder(name)?;
+    let directory = lab.directory(name)?;
     let address = free_address()?;
-    let file = folder.join("default.vcl");
+    let file = directory.join("default.vcl");
     let (host, port) = (behind.address.ip(), behind.address.port());
     write(
         &file,
@@ -24,8 +24,8 @@ pub fn with_fpm(lab: &mut Lab, root: &Path) -> Result<Stack> {
     let mut command = Command::new(binary);
     command.args(["-F", "-j", "none", "-s", "malloc,64m", "-a", &address.to_string()]);
     command.args(["-p", "thread_pool_min=50", "-p", "timeout_idle=3600"]);
-    command.arg("-n").arg(folder.join("instance")).arg("-f").arg(&file);
+    command.arg("-n").arg(directory.join("instance")).arg("-f").arg(&file);
     let mut stack = Stack { address, ..behind };
     stack.group.start(lab, &command)?;
-    stack.await_answer()
+    stack.await_response()
 }

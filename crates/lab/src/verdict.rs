@@ -1,23 +1,23 @@
-//! A bar, what was measured against it, and what follows.
+//! A target, the measurement and the outcome.
 //!
-//! Made by the experiments, printed by [`crate::table`], turned into the exit code by the report.
-//! Invariant: a ratio passes or fails only when its whole interval lies on one side of the bar.
+//! Created by experiments, printed by [`crate::table`], turned into the exit code by the report.
+//! Invariant: a ratio passes or fails only if its whole interval is on one side of the target.
 
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Estimate, middle};
 
-/// What follows from a measurement.
+/// The outcome of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The bar holds.
+    /// The target is met.
     Pass,
-    /// The bar does not hold.
+    /// The target is missed.
     Fail,
-    /// The interval straddles the bar: more slices are needed.
+    /// The interval includes the limit, so more slices are needed.
     Undecided,
-    /// There was nothing to measure.
+    /// Nothing was measured.
     NotMeasured,
 }
 
@@ -33,73 +33,72 @@ impl Outcome {
     }
 }
 
-/// One row of the table of bars.
+/// One row of the table of targets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What must hold, with its unit.
-    pub bar: String,
-    /// What was measured.
+    /// The condition, with its unit.
+    pub target: String,
+    /// The measurement.
     pub measured: String,
-    /// What follows.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The estimate behind it, where there is one.
+    /// The estimate, if any.
     pub ratio: Option<Estimate>,
 }
 
 impl Verdict {
     /// A paired ratio that may not exceed `limit`.
-    pub fn ratio(bar: &str, limit: f64, ratio: Option<Estimate>) -> Self {
-        Self::of(bar, Bound::AtMost(limit), ratio, ratio_words)
+    pub fn ratio(target: &str, limit: f64, ratio: Option<Estimate>) -> Self {
+        Self::of(target, Bound::AtMost(limit), ratio, ratio_words)
     }
 
     /// A paired ratio that may not fall below `limit`.
-    pub fn ratio_at_least(bar: &str, limit: f64, ratio: Option<Estimate>) -> Self {
-        Self::of(bar, Bound::AtLeast(limit), ratio, ratio_words)
+    pub fn ratio_at_least(target: &str, limit: f64, ratio: Option<Estimate>) -> Self {
+        Self::of(target, Bound::AtLeast(limit), ratio, ratio_words)
     }
 
-    /// A paired ratio that may be off 1 by no more than `share`.
-    pub fn agreement(bar: &str, share: f64, ratio: Option<Estimate>) -> Self {
-        Self::of(bar, Bound::Around(share), ratio, ratio_words)
+    /// A paired ratio that may differ from 1 by at most `share`.
+    pub fn agreement(target: &str, share: f64, ratio: Option<Estimate>) -> Self {
+        Self::of(target, Bound::Around(share), ratio, ratio_words)
     }
 
     /// A value per slice that may not exceed `limit`, in `unit`.
-    pub fn at_most(bar: &str, limit: f64, values: &[f64], unit: &str) -> Self {
+    pub fn at_most(target: &str, limit: f64, values: &[f64], unit: &str) -> Self {
         let words = |estimate: &Estimate| value_words(estimate, unit);
-        Self::of(bar, Bound::AtMost(limit), middle(values), words)
+        Self::of(target, Bound::AtMost(limit), middle(values), words)
     }
 
     /// A value per slice that may not fall below `limit`, in `unit`.
-    pub fn at_least(bar: &str, limit: f64, values: &[f64], unit: &str) -> Self {
+    pub fn at_least(target: &str, limit: f64, values: &[f64], unit: &str) -> Self {
         let words = |estimate: &Estimate| value_words(estimate, unit);
-        Self::of(bar, Bound::AtLeast(limit), middle(values), words)
+        Self::of(target, Bound::AtLeast(limit), middle(values), words)
     }
 
-    /// A share that is known to within an interval and may not exceed `limit`, with the numbers that
-    /// it comes from.
-    pub fn share_at_most(bar: &str, limit: f64, share: Estimate, measured: String) -> Self {
+    /// A share with an interval that may not exceed `limit`, with the underlying numbers.
+    pub fn share_at_most(target: &str, limit: f64, share: Estimate, measured: String) -> Self {
         let outcome = Bound::AtMost(limit).judge(&share);
-        Self { bar: bar.into(), measured, outcome, ratio: Some(share) }
+        Self { target: target.into(), measured, outcome, ratio: Some(share) }
     }
 
     fn of(
-        bar: &str,
+        target: &str,
         bound: Bound,
         estimate: Option<Estimate>,
         words: impl Fn(&Estimate) -> String,
     ) -> Self {
-        let Some(estimate) = estimate else { return Self::not_measured(bar, "no slices") };
+        let Some(estimate) = estimate else { return Self::not_measured(target, "no slices") };
         let measured = words(&estimate);
         let outcome = bound.judge(&estimate);
-        Self { bar: bar.into(), measured, outcome, ratio: Some(estimate) }
+        Self { target: target.into(), measured, outcome, ratio: Some(estimate) }
     }
 
-    /// A plain condition, with the numbers it was judged by.
-    pub fn exact(bar: &str, holds: bool, measured: String) -> Self {
+    /// A plain condition with its numbers.
+    pub fn exact(target: &str, holds: bool, measured: String) -> Self {
         let outcome = if holds { Outcome::Pass } else { Outcome::Fail };
-        Self { bar: bar.into(), measured, outcome, ratio: None }
+        Self { target: target.into(), measured, outcome, ratio: None }
     }
 
-    /// The same where `why`, if there is one, may be all that a failure is due to.
+    /// Turns a failure into undecided if `why` may explain it.
     pub fn unless(self, why: Option<&str>) -> Self {
         match why.filter(|_| self.outcome == Outcome::Fail) {
             None => self,
@@ -111,19 +110,19 @@ impl Verdict {
         }
     }
 
-    /// A bar whose subject or reference is missing.
-    pub fn not_measured(bar: &str, why: &str) -> Self {
+    /// A target whose subject or reference is missing.
+    pub fn not_measured(target: &str, why: &str) -> Self {
         let outcome = Outcome::NotMeasured;
-        Self { bar: bar.into(), measured: why.into(), outcome, ratio: None }
+        Self { target: target.into(), measured: why.into(), outcome, ratio: None }
     }
 }
 
-/// Which side of a limit is the good one.
+/// The good side of a limit.
 #[derive(Clone, Copy)]
 enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// Of a ratio: how far from 1.
+    /// The distance of a ratio from 1.
     Around(f64),
 }
 
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_failure_with_another_reason_decides_nothing() {
-        let outcome = |holds, why| Verdict::exact("bar", holds, "1".into()).unless(why).outcome;
+        let outcome = |holds, why| Verdict::exact("target", holds, "1".into()).unless(why).outcome;
         assert_eq!(outcome(false, Some("noise")), Outcome::Undecided);
         assert_eq!(
             [outcome(false, None), outcome(true, Some("noise"))],

@@ -1,4 +1,4 @@
-//! A WordPress as Debian ships it, copied into the scratch folder and installed by its own
+//! A WordPress as packaged by Debian, copied to the scratch directory and installed by its own
 //! installer over HTTP.
 //!
 //! Invariant: all stacks serve the same files and the same database; the site's address comes
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::http::{self, HOST};
 use crate::lab::{Lab, program, write};
 use crate::mariadb::MariaDb;
@@ -29,7 +29,7 @@ pub struct WordPress {
 }
 
 impl WordPress {
-    /// The site of this run, which is installed when it is first asked for.
+    /// The site of this run, installed on first use.
     pub fn of_run(lab: &mut Lab, database: &MariaDb) -> Result<Arc<Self>> {
         if lab.wordpress.is_none() {
             lab.progress("installing WordPress");
@@ -37,10 +37,10 @@ impl WordPress {
             site.install(nginx::with_fpm(lab, &site.root)?.address)?;
             lab.wordpress = Some(Arc::new(site));
         }
-        Ok(Arc::clone(lab.wordpress.as_ref().expect("it was made just now")))
+        Ok(Arc::clone(lab.wordpress.as_ref().expect("it was created just now")))
     }
 
-    /// Copies the files, makes the database and writes the configuration.
+    /// Copies the files, creates the database and writes the configuration.
     fn prepare(lab: &Lab, database: &MariaDb) -> Result<Self> {
         program(&["/usr/share/wordpress/wp-load.php"], "wordpress")?;
         let theme = format!("/usr/share/wordpress/wp-content/themes/{THEME}/style.css");
@@ -67,20 +67,20 @@ impl WordPress {
             ("blog_public", "0"),
             ("language", ""),
         ];
-        let answer = http::post(address, "/wp-admin/install.php?step=2", &fields)?;
+        let response = http::post(address, "/wp-admin/install.php?step=2", &fields)?;
         let home = http::get(address, HOME)?;
         if home.status == 200 && home.body.windows(11).any(|part| part == b"Hello world") {
             return Ok(());
         }
-        let what = format!("installer: {}; home page: {}", answer.summary(), home.summary());
+        let what = format!("installer: {}; home page: {}", response.summary(), home.summary());
         Err(Error::Unexpected { who: "WordPress".into(), what })
     }
 }
 
-/// Copies a tree, following links: Debian keeps themes and languages elsewhere.
+/// Copies a tree and follows links, since Debian keeps themes and languages elsewhere.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let output = Command::new("cp").arg("-aL").arg(from).arg(to).output();
-    let output = output.doing(|| "run cp".into())?;
+    let output = output.context(|| "run cp".into())?;
     if to.join("index.php").exists() {
         return Ok(());
     }
@@ -88,7 +88,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Err(Error::Program { program: "cp".into(), output })
 }
 
-/// No cron and no update checks: they would run in some slices and not in others.
+/// No cron and no update checks, which would run in some slices and not in others.
 fn configuration(socket: &Path) -> String {
     let constants = [
         ("DB_NAME", "'wordpress'".to_owned()),

@@ -1,4 +1,4 @@
-//! wrk, to hold the project's own generator against: a closed loop of keep-alive connections at full speed.
+//! wrk, for comparison with the project's generator: a closed loop of keep-alive connections.
 //!
 //! Runs Debian's binary with one thread (the generator shares the machine's cores with the
 //! stack) and a script whose only function is `done`, which costs nothing per request.
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::http::HOST;
 use crate::janitor;
 use crate::lab::{Lab, program, write};
-use crate::load::{Failures, Latency, Load};
-use crate::process_table::threads_us;
+use crate::load::{Failure, Failures, Latency, Load};
+use outboard_load::process_table::threads_us;
 
-/// Prints one line of numbers, marked so that wrk's own report is not mistaken for it.
+/// Prints a marked line of numbers, which is distinct from wrk's own report.
 const REPORT: &str = r#"
 function done(summary, latency, requests)
   local e = summary.errors
@@ -46,7 +46,7 @@ impl Wrk {
         Ok(Self { binary, script })
     }
 
-    /// Asks for `path` over `connections` connections for about `seconds`.
+    /// Requests `path` over `connections` connections for about `seconds`.
     pub fn run(
         &self,
         address: SocketAddr,
@@ -65,12 +65,12 @@ impl Wrk {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .doing(|| "run wrk".into())?;
-        // It counts in whole seconds; interrupted it ends early and reports as at its end.
+            .context(|| "run wrk".into())?;
+        // wrk counts in whole seconds; when interrupted it ends early with its report.
         thread::sleep(Duration::from_secs_f64(seconds));
         let client_us = threads_us(wrk.id());
         janitor::signal(wrk.id(), Signal::INT);
-        let output = wrk.wait_with_output().doing(|| "run wrk".into())?;
+        let output = wrk.wait_with_output().context(|| "run wrk".into())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let load = parse(&text).ok_or_else(|| Error::Program {
             program: "wrk".into(),
@@ -83,23 +83,22 @@ impl Wrk {
 fn parse(text: &str) -> Option<Load> {
     let line = text.lines().find_map(|line| line.strip_prefix("lab "))?;
     let numbers: Vec<f64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
-    let &[answers, us, connect, read, write, timeout, status, p50_us, p90_us, p99_us, max_us] =
+    let &[responses, us, connect, read, write, timeout, status, p50_us, p90_us, p99_us, max_us] =
         numbers.as_slice()
     else {
         return None;
     };
     Some(Load {
-        answers: answers as u64,
-        failures: Failures {
-            connect: connect as u64,
-            broken: (read + write) as u64,
-            timeout: timeout as u64,
-            status: status as u64,
-            ..Failures::default()
-        },
+        responses: responses as u64,
+        failures: Failures::from([
+            (Failure::Connect, connect as u64),
+            (Failure::Closed, (read + write) as u64),
+            (Failure::Timeout, timeout as u64),
+            (Failure::Status, status as u64),
+        ]),
         seconds: us / 1e6,
         reused: None,
-        // wrk's mean has its own correction in it and is not that of what was measured.
+        // wrk corrects its mean, so it differs from the measured one.
         latency: Latency { p50_us, p90_us, p99_us, max_us, mean_us: None },
         ..Load::default()
     })
@@ -114,7 +113,7 @@ mod tests {
         let text =
             "Running 1s test\n  12 requests in 1.00s\nlab 12 2000000 0 1 2 3 4 50 90 99 120\n";
         let load = parse(text).expect("the line is there");
-        assert_eq!((load.answers, load.rate(), load.failures.total()), (12, 6.0, 10));
+        assert_eq!((load.responses, load.rate(), load.failures.total()), (12, 6.0, 10));
         assert_eq!(load.latency.p99_us, 99.0);
     }
 

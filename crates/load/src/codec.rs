@@ -1,32 +1,32 @@
-//! [`Codec`]: the protocol of one connection, as far as the connection needs to know.
+//! [`Codec`]: the protocol of one connection behind one interface.
 
-use crate::answer::Answer;
 use crate::message::Message;
+use crate::response::Response;
 use crate::target::{Protocol, Target};
 use crate::{fastcgi, http1, http2, redis};
 
-/// What came, or what was to be sent, has no form in the protocol.
+/// The bytes, received or to be sent, are not valid in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The lanes of a connection of which something has come.
+/// The lanes of a connection that received something.
 #[derive(Debug, Default)]
-pub(crate) struct Came {
-    /// Their answers are whole.
-    pub(crate) whole: Vec<usize>,
-    /// The server says that it has not looked at their requests, and wants no more of them here.
+pub(crate) struct ReceivedLanes {
+    /// Lanes whose response is complete.
+    pub(crate) complete: Vec<usize>,
+    /// Lanes whose request the server refused without processing it.
     pub(crate) refused: Vec<usize>,
-    /// The protocol has come to its end.
+    /// The protocol has closed the connection.
     pub(crate) is_over: bool,
 }
 
-impl Came {
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.whole.is_empty() && self.refused.is_empty()
+impl ReceivedLanes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.complete.is_empty() && self.refused.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.whole.clear();
+        self.complete.clear();
         self.refused.clear();
         self.is_over = false;
     }
@@ -52,14 +52,14 @@ impl Codec {
         }
     }
 
-    /// A new connection begins.
+    /// Prepares for a new connection.
     pub(crate) fn reset(&mut self) {
         if let Codec::Http2(session) = self {
             session.reset();
         }
     }
 
-    /// A request of this method is about to be sent as bytes that were made beforehand.
+    /// Prepares for the response to a request of this method, whose bytes are sent as they are.
     pub(crate) fn begin(&mut self, method: &str) {
         match self {
             Codec::Http1(reader) => reader.begin(method),
@@ -69,29 +69,29 @@ impl Codec {
         }
     }
 
-    /// Takes what came; says in `came` for which lanes. All but HTTP/2 have one.
+    /// Parses received bytes and records the lanes concerned in `received`. Only HTTP/2 has several.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
-        answers: &mut [Answer],
-        came: &mut Came,
+        responses: &mut [Response],
+        received: &mut ReceivedLanes,
     ) -> Result<(), Malformed> {
         let is_whole = match self {
-            Codec::Http1(reader) => reader.feed(bytes, &mut answers[0])?,
-            Codec::Http2(session) => return session.feed(bytes, answers, came),
+            Codec::Http1(reader) => reader.feed(bytes, &mut responses[0])?,
+            Codec::Http2(session) => return session.feed(bytes, responses, received),
             Codec::FastCgi { reader, keep_alive } => {
-                answers[0].keep_alive = *keep_alive;
-                reader.feed(bytes, &mut answers[0])?
+                responses[0].keep_alive = *keep_alive;
+                reader.feed(bytes, &mut responses[0])?
             }
-            Codec::Redis(reader) => reader.feed(bytes, &mut answers[0])?,
+            Codec::Redis(reader) => reader.feed(bytes, &mut responses[0])?,
         };
         if is_whole {
-            came.whole.push(0);
+            received.complete.push(0);
         }
         Ok(())
     }
 
-    /// The peer sends nothing more; true when that ends the answer well.
+    /// Handles the end of the stream; true when it completes the response.
     pub(crate) fn end(&mut self) -> bool {
         match self {
             Codec::Http1(reader) => reader.end(),
@@ -100,7 +100,7 @@ impl Codec {
     }
 }
 
-/// The bytes of `message`; `None` in HTTP/2, where they depend on those before.
+/// Writes the bytes of `message`; `None` in HTTP/2, where they depend on those before.
 pub(crate) fn write(
     protocol: Protocol,
     message: &Message,
@@ -116,11 +116,11 @@ pub(crate) fn write(
     Some(())
 }
 
-/// Reads `bytes`, in two pieces, as the answer to a `GET`: its status and the length of its body,
-/// or nothing when it is not whole or not well formed. For the fuzz target of the readers.
+/// Parses `bytes`, cut in two, as the response to a `GET` and returns its status and the length of
+/// its body, or nothing when it is incomplete or malformed. For the fuzz target of the readers.
 #[doc(hidden)]
-pub fn read_answer(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16, u64)> {
-    let mut answer = [Answer { wants_fields: true, wants_body: true, ..Answer::default() }];
+pub fn read_response(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16, u64)> {
+    let mut response = [Response { wants_fields: true, wants_body: true, ..Response::default() }];
     let mut codec = match protocol {
         Protocol::Http1 | Protocol::Http2 => Codec::Http1(http1::Reader::new()),
         Protocol::FastCgi => {
@@ -129,16 +129,17 @@ pub fn read_answer(protocol: Protocol, bytes: &[u8], cut: usize) -> Option<(u16,
         Protocol::Redis => Codec::Redis(redis::Reader::default()),
     };
     codec.begin("GET");
-    let mut came = Came::default();
+    let mut received = ReceivedLanes::default();
     for piece in [&bytes[..cut], &bytes[cut..]] {
         if !piece.is_empty() {
-            // Bytes after a whole answer belong to none.
-            let was_whole = !came.whole.is_empty();
-            came.clear();
+            // Bytes after a complete response belong to no response.
+            let was_whole = !received.complete.is_empty();
+            received.clear();
             if !was_whole {
-                codec.feed(piece, &mut answer, &mut came).ok()?;
+                codec.feed(piece, &mut response, &mut received).ok()?;
             }
         }
     }
-    (!came.whole.is_empty() || codec.end()).then_some((answer[0].status, answer[0].body_bytes))
+    (!received.complete.is_empty() || codec.end())
+        .then_some((response[0].status, response[0].body_bytes))
 }

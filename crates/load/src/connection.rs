@@ -1,15 +1,15 @@
-//! [`Connection`]: one socket, what is to be written to it, and the answers coming out of it.
+//! [`Connection`]: one socket with its output buffer and its responses.
 //!
-//! Driven by the worker: it opens, sends one request at a time in each lane (HTTP/2 has as many as
-//! there are streams, all else has one), and says after each event what came of it. Registered once
-//! in the worker's epoll, edge-triggered (epoll(7)): everything is read and written until the
-//! kernel has no more, and no system call is spent on interest.
+//! Driven by the worker: it opens, sends one request at a time in each lane (HTTP/2 has a lane per
+//! stream, all other protocols have one) and reports the outcome of each event. It is registered
+//! once in the worker's epoll, edge-triggered (epoll(7)): everything is read and written until the
+//! kernel has no more, so no system call is spent on changing interest.
 
-use crate::answer::Answer;
-use crate::codec::{Came, Codec};
+use crate::codec::{Codec, ReceivedLanes};
 use crate::failures::Failure;
 use crate::http2::Unsent;
 use crate::message::Message;
+use crate::response::Response;
 use crate::socket::{connect, failure_of};
 use crate::target::Address;
 use crate::tls::Tls;
@@ -25,21 +25,21 @@ use std::time::Instant;
 enum Phase {
     Closed,
     Connecting,
-    /// TLS is being agreed on.
+    /// The TLS handshake is in progress.
     Handshaking,
     Ready,
 }
 
-/// What an event came to.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
-    /// Nothing that ends anything.
+pub(crate) enum Outcome {
+    /// Nothing has ended.
     Nothing,
-    /// The connection takes requests now.
+    /// The connection accepts requests from now on.
     Ready,
-    /// Lanes of [`Connection::came`] have something: whole answers, all but always.
-    Answered,
-    /// The connection is of no use any more.
+    /// [`Connection::received`] has lanes to look at, almost always with complete responses.
+    Received,
+    /// The connection is unusable.
     Lost(Failure),
 }
 
@@ -47,30 +47,30 @@ pub(crate) enum News {
 pub(crate) struct Connection {
     socket: Option<OwnedFd>,
     phase: Phase,
-    /// Tells events of this socket from those of its predecessors at the same place.
+    /// Distinguishes events of this socket from those of earlier sockets of the same place.
     generation: u32,
-    /// The peer answers what it was asked and takes nothing more.
+    /// The peer answers pending requests and accepts no more.
     pub(crate) is_leaving: bool,
-    /// The peer sends nothing more than what waits to be read.
+    /// The peer sends nothing after the bytes that are in the receive buffer.
     has_ended: bool,
     pub(crate) codec: Codec,
     tls: Option<Box<ClientConnection>>,
-    /// What the socket has not taken yet.
+    /// Bytes that the socket has not accepted yet.
     out: Vec<u8>,
     out_at: usize,
-    /// One for each lane.
-    pub(crate) answers: Vec<Answer>,
-    /// Lanes that have something, until somebody takes it.
-    pub(crate) came: Came,
+    /// One per lane.
+    pub(crate) responses: Vec<Response>,
+    /// Lanes that received something, until the worker handles them.
+    pub(crate) received: ReceivedLanes,
     pub(crate) opening_ns: u64,
     pub(crate) received_bytes: u64,
-    /// Whether the arrival of an answer's first bytes is noted.
+    /// Whether the arrival of a response's first bytes is recorded.
     times_first_byte: bool,
     pub(crate) first_byte_at: Option<Instant>,
 }
 
 impl Connection {
-    pub(crate) fn new(codec: Codec, answers: Vec<Answer>, times_first_byte: bool) -> Self {
+    pub(crate) fn new(codec: Codec, responses: Vec<Response>, times_first_byte: bool) -> Self {
         Self {
             socket: None,
             phase: Phase::Closed,
@@ -81,8 +81,8 @@ impl Connection {
             tls: None,
             out: Vec::new(),
             out_at: 0,
-            answers,
-            came: Came::default(),
+            responses,
+            received: ReceivedLanes::default(),
             opening_ns: 0,
             received_bytes: 0,
             times_first_byte,
@@ -94,12 +94,12 @@ impl Connection {
         self.phase == Phase::Ready
     }
 
-    /// The peer has said its last.
+    /// Whether the peer sends nothing more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended || self.came.is_over
+        self.has_ended || self.received.is_over
     }
 
-    /// Whether an answer that is whole says nothing of the others.
+    /// Whether several responses arrive side by side.
     fn is_shared(&self) -> bool {
         matches!(self.codec, Codec::Http2(_))
     }
@@ -112,7 +112,7 @@ impl Connection {
         self.generation
     }
 
-    /// Begins to connect; an event tells how that ends.
+    /// Starts to connect; an event reports the outcome.
     pub(crate) fn open(
         &mut self,
         address: &Address,
@@ -134,14 +134,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives the socket up; the kernel takes it out of the epoll.
+    /// Closes the socket, which removes it from the epoll.
     pub(crate) fn close(&mut self) {
         self.socket = None;
         self.tls = None;
         self.has_ended = false;
         self.is_leaving = false;
         self.phase = Phase::Closed;
-        self.came.clear();
+        self.received.clear();
         self.generation = self.generation.wrapping_add(1);
         self.out.clear();
         self.out_at = 0;
@@ -152,16 +152,16 @@ impl Connection {
         self.socket
     }
 
-    /// Sends the bytes of one request, as far as the socket takes them; events send the rest.
+    /// Sends the bytes of one request as far as the socket accepts them; events send the rest.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.answers[0].clear();
+        self.responses[0].clear();
         self.first_byte_at = None;
         self.transmit(bytes)
     }
 
-    /// The same in one of several lanes, for a request whose bytes depend on those before it.
+    /// Sends a request in one of several lanes, when its bytes depend on earlier ones.
     pub(crate) fn send_message(&mut self, lane: usize, message: &Message) -> Result<(), Failure> {
-        self.answers[lane].clear();
+        self.responses[lane].clear();
         self.first_byte_at = None;
         if let Codec::Http2(session) = &mut self.codec {
             session.send(lane, message).map_err(|unsent| {
@@ -169,24 +169,24 @@ impl Connection {
                 Failure::Closed
             })?;
         }
-        self.answer_peer()
+        self.send_protocol_frames()
     }
 
-    /// Gives up the request of one lane of several; false when there is but one, and nothing less
-    /// than the connection to give up.
+    /// Cancels the request of one lane; false when the connection has only one lane and must be
+    /// closed instead.
     pub(crate) fn cancel(&mut self, lane: usize) -> bool {
         let Codec::Http2(session) = &mut self.codec else { return false };
-        if self.answers.len() == 1 {
+        if self.responses.len() == 1 {
             return false;
         }
         session.cancel(lane);
-        // An end of the connection shows at its next event.
-        let _ = self.answer_peer();
+        // If the connection has ended, its next event shows it.
+        let _ = self.send_protocol_frames();
         true
     }
 
-    /// Sends what the protocol itself has to say.
-    fn answer_peer(&mut self) -> Result<(), Failure> {
+    /// Sends the frames that the protocol produces by itself.
+    fn send_protocol_frames(&mut self) -> Result<(), Failure> {
         let Codec::Http2(session) = &mut self.codec else { return Ok(()) };
         let mut bytes = Vec::new();
         session.take_output(&mut bytes);
@@ -214,35 +214,35 @@ impl Connection {
         Ok(())
     }
 
-    /// Acts on an event. `buffer` is room to read into, shared by all connections of a thread.
-    pub(crate) fn advance(&mut self, event: EventFlags, buffer: &mut [u8]) -> News {
+    /// Handles an event. `buffer` is a read buffer that all connections of a thread share.
+    pub(crate) fn advance(&mut self, event: EventFlags, buffer: &mut [u8]) -> Outcome {
         self.has_ended |= event.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         match self.phase {
-            Phase::Closed => News::Nothing,
+            Phase::Closed => Outcome::Nothing,
             Phase::Connecting => self.finish_connect(),
             Phase::Handshaking | Phase::Ready => match self.flush() {
                 Ok(()) => self.receive(buffer),
-                Err(failure) => News::Lost(failure),
+                Err(failure) => Outcome::Lost(failure),
             },
         }
     }
 
-    fn finish_connect(&mut self) -> News {
-        let Some(socket) = &self.socket else { return News::Nothing };
+    fn finish_connect(&mut self) -> Outcome {
+        let Some(socket) = &self.socket else { return Outcome::Nothing };
         match sockopt::socket_error(socket) {
             Ok(Ok(())) if self.tls.is_some() => {
                 self.phase = Phase::Handshaking;
-                self.flush().map_or_else(News::Lost, |()| News::Nothing)
+                self.flush().map_or_else(Outcome::Lost, |()| Outcome::Nothing)
             }
             Ok(Ok(())) => {
                 self.phase = Phase::Ready;
-                News::Ready
+                Outcome::Ready
             }
-            Ok(Err(error)) | Err(error) => News::Lost(failure_of(error)),
+            Ok(Err(error)) | Err(error) => Outcome::Lost(failure_of(error)),
         }
     }
 
-    /// Writes what waits to be written.
+    /// Writes the output buffer.
     fn flush(&mut self) -> Result<(), Failure> {
         if let Some(session) = &mut self.tls {
             while session.wants_write() {
@@ -263,13 +263,13 @@ impl Connection {
         Ok(())
     }
 
-    fn receive(&mut self, buffer: &mut [u8]) -> News {
+    fn receive(&mut self, buffer: &mut [u8]) -> Outcome {
         loop {
-            let Some(socket) = &self.socket else { return News::Nothing };
+            let Some(socket) = &self.socket else { return Outcome::Nothing };
             let count = match rustix::io::read(socket, &mut *buffer) {
                 Ok(0) => return self.end(),
                 Ok(count) => count,
-                Err(Errno::AGAIN) => return self.news(),
+                Err(Errno::AGAIN) => return self.outcome(),
                 Err(Errno::INTR) => continue,
                 Err(_) => return self.break_off(Failure::Closed),
             };
@@ -279,110 +279,111 @@ impl Connection {
             }
             match self.take(&buffer[..count]) {
                 // A read that did not fill the buffer has emptied the socket (epoll(7)). Only an
-                // end that was announced already will not be announced again.
-                News::Nothing if count == buffer.len() || self.has_ended => {}
-                // More may be there for other lanes.
-                News::Answered if self.is_shared() && (count == buffer.len() || self.has_ended) => {
-                }
-                News::Answered => return self.news(),
-                news => return news,
+                // end that was already reported is not reported again.
+                Outcome::Nothing if count == buffer.len() || self.has_ended => {}
+                // There may be more bytes for other lanes.
+                Outcome::Received
+                    if self.is_shared() && (count == buffer.len() || self.has_ended) => {}
+                Outcome::Received => return self.outcome(),
+                outcome => return outcome,
             }
         }
     }
 
-    /// What has come so far.
-    fn news(&mut self) -> News {
-        if self.came.is_nothing() {
-            return News::Nothing;
+    /// The outcome of the bytes received so far.
+    fn outcome(&mut self) -> Outcome {
+        if self.received.is_empty() {
+            return Outcome::Nothing;
         }
         if self.is_shared() {
-            self.is_leaving |= self.has_ended || self.came.is_over || !self.came.refused.is_empty();
+            self.is_leaving |=
+                self.has_ended || self.received.is_over || !self.received.refused.is_empty();
         } else {
-            self.answers[0].keep_alive &= !self.has_ended;
+            self.responses[0].keep_alive &= !self.has_ended;
         }
-        News::Answered
+        Outcome::Received
     }
 
-    /// The socket is of no use any more; what has come is.
-    fn break_off(&mut self, failure: Failure) -> News {
+    /// The socket is unusable, but responses that were received count.
+    fn break_off(&mut self, failure: Failure) -> Outcome {
         self.has_ended = true;
-        match self.news() {
-            News::Nothing => News::Lost(failure),
-            news => news,
+        match self.outcome() {
+            Outcome::Nothing => Outcome::Lost(failure),
+            outcome => outcome,
         }
     }
 
-    /// Nothing more comes.
-    fn end(&mut self) -> News {
+    /// Handles the end of the stream.
+    fn end(&mut self) -> Outcome {
         self.has_ended = true;
         match (self.phase, self.codec.end()) {
-            (Phase::Handshaking, _) => News::Lost(Failure::Connect),
+            (Phase::Handshaking, _) => Outcome::Lost(Failure::Connect),
             (_, true) => {
-                self.came.whole.push(0);
-                self.news()
+                self.received.complete.push(0);
+                self.outcome()
             }
-            _ if !self.came.is_nothing() => self.news(),
-            (_, false) => News::Lost(Failure::Closed),
+            _ if !self.received.is_empty() => self.outcome(),
+            (_, false) => Outcome::Lost(Failure::Closed),
         }
     }
 
-    /// Takes bytes of the socket.
-    fn take(&mut self, bytes: &[u8]) -> News {
+    /// Handles bytes of the socket.
+    fn take(&mut self, bytes: &[u8]) -> Outcome {
         if self.tls.is_some() {
             return self.take_records(bytes);
         }
-        let fed = self.codec.feed(bytes, &mut self.answers, &mut self.came);
-        match (fed, self.answer_peer()) {
-            (Err(_), _) => News::Lost(Failure::Malformed),
+        let fed = self.codec.feed(bytes, &mut self.responses, &mut self.received);
+        match (fed, self.send_protocol_frames()) {
+            (Err(_), _) => Outcome::Lost(Failure::Malformed),
             (Ok(()), Err(failure)) => self.break_off(failure),
-            (Ok(()), Ok(())) => self.news(),
+            (Ok(()), Ok(())) => self.outcome(),
         }
     }
 
-    /// Takes bytes of the socket that are TLS records.
-    fn take_records(&mut self, mut bytes: &[u8]) -> News {
+    /// Handles TLS records of the socket.
+    fn take_records(&mut self, mut bytes: &[u8]) -> Outcome {
         while !bytes.is_empty() {
-            let Some(session) = &mut self.tls else { return News::Nothing };
+            let Some(session) = &mut self.tls else { return Outcome::Nothing };
             let read = session.read_tls(&mut bytes);
             if read.is_err() || session.process_new_packets().is_err() {
                 let is_early = self.phase == Phase::Handshaking;
-                return News::Lost(if is_early { Failure::Connect } else { Failure::Malformed });
+                return Outcome::Lost(if is_early { Failure::Connect } else { Failure::Malformed });
             }
             loop {
                 let mut plain = session.reader();
                 let data = match plain.fill_buf() {
-                    // The end that the peer has announced.
+                    // The peer sent close_notify.
                     Ok([]) => return self.end(),
                     Ok(data) => data,
                     Err(_) => break,
                 };
                 let count = data.len();
-                if self.codec.feed(data, &mut self.answers, &mut self.came).is_err() {
-                    return News::Lost(Failure::Malformed);
+                if self.codec.feed(data, &mut self.responses, &mut self.received).is_err() {
+                    return Outcome::Lost(Failure::Malformed);
                 }
                 plain.consume(count);
             }
         }
-        if let Err(failure) = self.answer_peer().and_then(|()| self.flush()) {
+        if let Err(failure) = self.send_protocol_frames().and_then(|()| self.flush()) {
             return self.break_off(failure);
         }
         if self.phase == Phase::Handshaking {
             return self.finish_handshake();
         }
-        self.news()
+        self.outcome()
     }
 
-    fn finish_handshake(&mut self) -> News {
-        let Some(session) = &self.tls else { return News::Nothing };
+    fn finish_handshake(&mut self) -> Outcome {
+        let Some(session) = &self.tls else { return Outcome::Nothing };
         if session.is_handshaking() {
-            return News::Nothing;
+            return Outcome::Nothing;
         }
         let is_refused =
             matches!(self.codec, Codec::Http2(_)) && session.alpn_protocol() != Some(b"h2");
         if is_refused {
-            return News::Lost(Failure::Connect);
+            return Outcome::Lost(Failure::Connect);
         }
         self.phase = Phase::Ready;
-        News::Ready
+        Outcome::Ready
     }
 }

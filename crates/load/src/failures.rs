@@ -1,26 +1,28 @@
-//! [`Failures`]: requests that did not end in a good answer, by what was wrong.
+//! [`Failures`]: requests without a good response, counted by class.
 
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-/// What was wrong with one request.
+/// Why one request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The connection could not be made, or TLS could not be agreed on.
+    /// The connection or the TLS handshake failed.
     Connect,
     /// This machine had no port left for the connection (`EADDRNOTAVAIL`).
     Ports,
-    /// No whole answer within the plan's time-out.
+    /// No complete response within the plan's timeout.
     Timeout,
-    /// The connection ended instead of, or in the middle of, an answer.
+    /// The connection ended before the response was complete.
     Closed,
-    /// What came is no answer in the protocol.
+    /// The response is malformed.
     Malformed,
-    /// A status that is not good.
+    /// The status is not the expected one.
     Status,
-    /// A body of another length than expected.
+    /// The body has another length than expected.
     Length,
-    /// A body without what it must contain.
+    /// The body differs from the expected one or lacks the expected text.
     Body,
 }
 
@@ -37,35 +39,63 @@ impl Failure {
     ];
 }
 
-/// Counts by class.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Counts by class; serialised as a map of the classes that occurred.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<String, u64>", into = "BTreeMap<String, u64>")]
 pub struct Failures([u64; Failure::ALL.len()]);
 
 impl Failures {
-    /// Counts one more.
+    /// Counts one failure.
     pub fn add(&mut self, failure: Failure) {
-        self.0[failure as usize] += 1;
+        self.add_many(failure, 1);
     }
 
-    /// How many of one class.
+    /// Counts several failures of one class.
+    pub fn add_many(&mut self, failure: Failure, count: u64) {
+        self.0[failure as usize] += count;
+    }
+
+    /// The number of failures of a class.
     pub fn count(&self, failure: Failure) -> u64 {
         self.0[failure as usize]
     }
 
-    /// All classes together.
+    /// The number of all failures.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Those that got no whole answer.
+    /// The number of requests without a complete response.
     pub fn unanswered(&self) -> u64 {
         use Failure::{Closed, Connect, Malformed, Ports, Timeout};
         [Connect, Ports, Timeout, Closed, Malformed].map(|class| self.count(class)).iter().sum()
     }
 
-    /// Every class by name, with its count.
+    /// Every class with its name and count.
     pub fn classes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Failure::ALL.map(|(class, name)| (name, self.count(class))).into_iter()
+    }
+}
+
+impl<const N: usize> From<[(Failure, u64); N]> for Failures {
+    fn from(counts: [(Failure, u64); N]) -> Self {
+        let mut failures = Self::default();
+        counts.into_iter().for_each(|(failure, count)| failures.add_many(failure, count));
+        failures
+    }
+}
+
+impl From<Failures> for BTreeMap<String, u64> {
+    fn from(failures: Failures) -> Self {
+        let occurred = failures.classes().filter(|(_, count)| *count > 0);
+        occurred.map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+}
+
+impl From<BTreeMap<String, u64>> for Failures {
+    fn from(counts: BTreeMap<String, u64>) -> Self {
+        let count = |name| counts.get(name).copied().unwrap_or_default();
+        Self(Failure::ALL.map(|(_, name)| count(name)))
     }
 }
 
@@ -93,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_stands_at_its_own_place() {
+    fn every_class_has_its_own_index() {
         for (place, (class, _)) in Failure::ALL.into_iter().enumerate() {
             assert_eq!(class as usize, place);
         }
@@ -108,5 +138,8 @@ mod tests {
         failures.add(Failure::Status);
         assert_eq!(failures.to_string(), "3 (connect 2, status 1)");
         assert_eq!(failures.unanswered(), 2);
+        let json = serde_json::to_string(&failures).expect("a map of numbers");
+        assert_eq!(json, r#"{"connect":2,"status":1}"#);
+        assert_eq!(serde_json::from_str::<Failures>(&json).expect("the same map"), failures);
     }
 }

@@ -1,12 +1,12 @@
 //! FastCGI as a web server speaks it to an application (FastCGI 1.0, Responder).
 //!
-//! [`write`] makes the records of a request, [`Reader`] takes those of answers apart: the CGI head
-//! (RFC 3875 6) and the body, whose bytes come in records of any size. No I/O. Invariant: how the
-//! bytes were cut changes nothing.
+//! [`write`] writes the records of a request, [`Reader`] parses those of responses: the CGI head
+//! (RFC 3875 6) and the body, whose bytes are in records of any size. No I/O. Invariant: the result
+//! does not depend on how the bytes are cut.
 
-use crate::answer::Answer;
 use crate::codec::Malformed;
 use crate::message::Message;
+use crate::response::Response;
 
 const VERSION: u8 = 1;
 const BEGIN_REQUEST: u8 = 1;
@@ -17,7 +17,7 @@ const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 const RESPONDER: u8 = 1;
 const KEEP_CONNECTION: u8 = 1;
-/// One request at a time, so always the same number.
+/// One request at a time, so the id is constant.
 const REQUEST_ID: u16 = 1;
 const RECORD_BYTES_MAX: usize = 65_528;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -61,7 +61,7 @@ fn for_each_param(message: &Message, mut param: impl FnMut(&str, &[u8])) {
     param("SERVER_PORT", b"80");
     param("SERVER_NAME", &message.host);
     param("HTTP_HOST", &message.host);
-    // php-fpm refuses a request without it where cgi.force_redirect is on.
+    // php-fpm refuses a request without it if cgi.force_redirect is on.
     param("REDIRECT_STATUS", b"200");
     if message.has_body() {
         param("CONTENT_LENGTH", message.body.len().to_string().as_bytes());
@@ -97,30 +97,30 @@ fn record(kind: u8, content: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(content);
 }
 
-/// Reads the answers of one connection.
+/// Parses the responses of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The header of the present record, as far as it has come.
+    /// The received part of the current record header.
     header: [u8; 8],
     header_bytes: usize,
     content_left: usize,
     padding_left: usize,
-    /// The CGI head, as far as it has come; `None` when the body has begun.
+    /// The received part of the CGI head; `None` once the body has begun.
     head: Option<Vec<u8>>,
     is_over: bool,
 }
 
 impl Reader {
-    /// A request was sent.
+    /// Prepares for the response to a new request.
     pub(crate) fn begin(&mut self) {
         *self = Self { head: Some(Vec::new()), ..Self::default() };
     }
 
-    /// Takes what came; true when the answer is whole.
+    /// Parses received bytes; true when the response is complete.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
-        answer: &mut Answer,
+        response: &mut Response,
     ) -> Result<bool, Malformed> {
         while !bytes.is_empty() {
             if self.is_over && self.padding_left == 0 {
@@ -136,7 +136,7 @@ impl Reader {
                 (content, _) => {
                     let (piece, rest) = bytes.split_at(content.min(bytes.len()));
                     self.content_left -= piece.len();
-                    self.take_content(piece, answer)?;
+                    self.take_content(piece, response)?;
                     rest
                 }
             };
@@ -145,8 +145,8 @@ impl Reader {
     }
 
     fn take_header<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Malformed> {
-        let wanted = self.header.len() - self.header_bytes;
-        let (piece, rest) = bytes.split_at(wanted.min(bytes.len()));
+        let missing = self.header.len() - self.header_bytes;
+        let (piece, rest) = bytes.split_at(missing.min(bytes.len()));
         self.header[self.header_bytes..][..piece.len()].copy_from_slice(piece);
         self.header_bytes += piece.len();
         if self.header_bytes == self.header.len() {
@@ -162,29 +162,29 @@ impl Reader {
         Ok(rest)
     }
 
-    fn take_content(&mut self, piece: &[u8], answer: &mut Answer) -> Result<(), Malformed> {
+    fn take_content(&mut self, piece: &[u8], response: &mut Response) -> Result<(), Malformed> {
         match self.header[1] {
-            STDOUT => self.take_output(piece, answer),
+            STDOUT => self.take_output(piece, response),
             END_REQUEST if self.content_left == 0 => {
                 self.is_over = true;
-                // A head without an end is no answer.
+                // A head without an end is no response.
                 if self.head.is_some() { Err(Malformed) } else { Ok(()) }
             }
             _ => Ok(()),
         }
     }
 
-    fn take_output(&mut self, piece: &[u8], answer: &mut Answer) -> Result<(), Malformed> {
+    fn take_output(&mut self, piece: &[u8], response: &mut Response) -> Result<(), Malformed> {
         let Some(mut head) = self.head.take() else {
-            answer.take_body(piece);
+            response.take_body(piece);
             return Ok(());
         };
         let seen = head.len();
         head.extend_from_slice(piece);
         match head_end(&head, seen) {
             Some((end, body)) => {
-                read_head(&head[..end], answer);
-                answer.take_body(&head[body..]);
+                read_head(&head[..end], response);
+                response.take_body(&head[body..]);
                 Ok(())
             }
             None if head.len() > HEAD_BYTES_MAX => Err(Malformed),
@@ -196,8 +196,8 @@ impl Reader {
     }
 }
 
-/// Where the head ends and where the body begins; nothing before `seen` but its last three bytes
-/// can be part of the end.
+/// The end of the head and the start of the body; before `seen`, only the last three bytes can be
+/// part of the end.
 fn head_end(bytes: &[u8], seen: usize) -> Option<(usize, usize)> {
     let from = seen.saturating_sub(3);
     let lf = |at: usize| bytes.get(at) == Some(&b'\n');
@@ -207,17 +207,17 @@ fn head_end(bytes: &[u8], seen: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// RFC 3875 6.3: without a `Status` field it is 200.
-fn read_head(head: &[u8], answer: &mut Answer) {
-    answer.status = 200;
+/// RFC 3875 6.3: the status is 200 without a `Status` field.
+fn read_head(head: &[u8], response: &mut Response) {
+    response.status = 200;
     for line in head.split(|&byte| byte == b'\n') {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"status") {
             let digits = std::str::from_utf8(value.get(..3).unwrap_or_default());
-            answer.status = digits.ok().and_then(|digits| digits.parse().ok()).unwrap_or(0);
-        } else if answer.wants_fields {
-            answer.take_field(name, value);
+            response.status = digits.ok().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        } else if response.wants_fields {
+            response.take_field(name, value);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! HTTP/1.1 as a client of one request after the other (RFC 9112).
+//! HTTP/1.1 for a client that sends one request at a time (RFC 9112).
 //!
-//! [`write`] makes the bytes of a request, [`Reader`] takes those of answers. No I/O: the
-//! connection brings bytes in whatever pieces they came. Invariant: how they were cut changes
-//! nothing.
+//! [`write`] writes the bytes of a request, [`Reader`] parses those of responses. No I/O: the
+//! connection passes bytes in whatever pieces they arrived. Invariant: the result does not depend
+//! on how they were cut.
 
-use crate::answer::Answer;
 use crate::codec::Malformed;
 use crate::message::Message;
+use crate::response::Response;
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, Method, ResponseBody,
     ResponseParser, write_content_length,
@@ -43,14 +43,14 @@ enum State {
     UntilClose,
 }
 
-/// Reads the answers of one connection.
+/// Parses the responses of one connection.
 #[derive(Debug)]
 pub(crate) struct Reader {
     parser: ResponseParser,
     limits: HeadLimits,
     chunks: Box<ChunkedDecoder>,
     state: State,
-    /// A head that came in pieces, as far as it has come.
+    /// The received part of an incomplete head.
     head: Vec<u8>,
     method: Method,
 }
@@ -67,7 +67,7 @@ impl Reader {
         }
     }
 
-    /// A request was sent; only whether it was HEAD decides anything.
+    /// Prepares for the response to a request; only HEAD makes a difference.
     pub(crate) fn begin(&mut self, method: &str) {
         self.method = if method == "HEAD" { Method::Head } else { Method::Get };
         self.state = State::Head;
@@ -75,20 +75,24 @@ impl Reader {
         self.parser.reset();
     }
 
-    /// Takes what came; true when the answer is whole. Bytes after it are malformed: nothing was
-    /// asked yet that they could answer.
-    pub(crate) fn feed(&mut self, bytes: &[u8], answer: &mut Answer) -> Result<bool, Malformed> {
+    /// Parses received bytes; true when the response is complete. Further bytes are malformed,
+    /// since no request is pending that they could answer.
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        response: &mut Response,
+    ) -> Result<bool, Malformed> {
         if self.state != State::Head {
-            return self.feed_body(bytes, answer);
+            return self.feed_body(bytes, response);
         }
         if self.head.is_empty() {
-            let taken = self.feed_head(bytes, answer)?;
-            return self.after_head(taken, bytes, answer);
+            let taken = self.feed_head(bytes, response)?;
+            return self.after_head(taken, bytes, response);
         }
         let mut head = std::mem::take(&mut self.head);
         head.extend_from_slice(bytes);
-        let taken = self.feed_head(&head, answer)?;
-        let result = self.after_head(taken, &head, answer);
+        let taken = self.feed_head(&head, response)?;
+        let result = self.after_head(taken, &head, response);
         if taken.is_some() {
             head.clear();
             self.head = head;
@@ -100,10 +104,10 @@ impl Reader {
         &mut self,
         taken: Option<usize>,
         bytes: &[u8],
-        answer: &mut Answer,
+        response: &mut Response,
     ) -> Result<bool, Malformed> {
         match taken {
-            Some(taken) => self.feed_body(&bytes[taken..], answer),
+            Some(taken) => self.feed_body(&bytes[taken..], response),
             None => {
                 self.head.extend_from_slice(bytes);
                 Ok(false)
@@ -111,13 +115,18 @@ impl Reader {
         }
     }
 
-    /// Reads heads until that of the final answer; gives where the body starts.
-    fn feed_head(&mut self, bytes: &[u8], answer: &mut Answer) -> Result<Option<usize>, Malformed> {
+    /// Parses heads up to that of the final response and returns where the body starts.
+    fn feed_head(
+        &mut self,
+        bytes: &[u8],
+        response: &mut Response,
+    ) -> Result<Option<usize>, Malformed> {
         let mut at = 0;
         loop {
             let status = self.parser.parse(&bytes[at..], &self.limits);
             let HeadStatus::Complete { head_len } = status.map_err(|_| Malformed)? else {
-                // An interim head is read once more with what follows: rare, and the same again.
+                // An interim head is parsed again together with the next bytes. This is rare and
+                // has the same result.
                 if at > 0 {
                     self.parser.reset();
                 }
@@ -128,10 +137,12 @@ impl Reader {
             if self.parser.is_interim() {
                 continue;
             }
-            answer.status = self.parser.status();
-            answer.keep_alive = self.parser.keep_alive(self.method);
-            if answer.wants_fields {
-                self.parser.headers(head).for_each(|(name, value)| answer.take_field(name, value));
+            response.status = self.parser.status();
+            response.keep_alive = self.parser.keep_alive(self.method);
+            if response.wants_fields {
+                self.parser
+                    .headers(head)
+                    .for_each(|(name, value)| response.take_field(name, value));
             }
             self.state = match self.parser.body(self.method) {
                 ResponseBody::None => State::Length(0),
@@ -146,31 +157,31 @@ impl Reader {
         }
     }
 
-    fn feed_body(&mut self, bytes: &[u8], answer: &mut Answer) -> Result<bool, Malformed> {
+    fn feed_body(&mut self, bytes: &[u8], response: &mut Response) -> Result<bool, Malformed> {
         match self.state {
             State::Length(left) if bytes.len() as u64 > left => Err(Malformed),
             State::Length(left) => {
-                answer.take_body(bytes);
+                response.take_body(bytes);
                 let left = left - bytes.len() as u64;
                 self.state = State::Length(left);
                 Ok(left == 0)
             }
             State::UntilClose => {
-                answer.take_body(bytes);
+                response.take_body(bytes);
                 Ok(false)
             }
-            State::Chunked => self.feed_chunks(bytes, answer),
+            State::Chunked => self.feed_chunks(bytes, response),
             State::Head => Err(Malformed),
         }
     }
 
-    fn feed_chunks(&mut self, bytes: &[u8], answer: &mut Answer) -> Result<bool, Malformed> {
+    fn feed_chunks(&mut self, bytes: &[u8], response: &mut Response) -> Result<bool, Malformed> {
         let mut at = 0;
         loop {
             match self.chunks.decode(&bytes[at..]).map_err(|_| Malformed)? {
                 Chunk::NeedMore => return Ok(false),
                 Chunk::Data { range } => {
-                    answer.take_body(&bytes[at + range.start..at + range.end]);
+                    response.take_body(&bytes[at + range.start..at + range.end]);
                     at += range.end;
                 }
                 Chunk::End { consumed } if at + consumed == bytes.len() => return Ok(true),
@@ -179,7 +190,7 @@ impl Reader {
         }
     }
 
-    /// The peer sends nothing more; true when that is how the answer ends.
+    /// Handles the end of the stream; true when it completes the response.
     pub(crate) fn end(&mut self) -> bool {
         self.state == State::UntilClose
     }

@@ -1,13 +1,12 @@
-//! HTTP/2 as a client of one connection (RFC 9113): as many requests at a time as it has lanes, one
-//! after the other in each.
+//! HTTP/2 for one connection of a client (RFC 9113), with one request at a time in each lane.
 //!
-//! The protocol is the `h2` crate's; here it has no socket: [`Wire`] is two buffers, which the
-//! connection fills and empties, and everything is polled when bytes have come. Nothing ever wakes
-//! a task, since there is none.
+//! The `h2` crate implements the protocol without a socket: [`Wire`] is two buffers, which the
+//! connection fills and empties, and everything is polled when bytes arrive. Nothing wakes a task,
+//! since there is none.
 
-use crate::answer::Answer;
-use crate::codec::{Came, Malformed};
+use crate::codec::{Malformed, ReceivedLanes};
 use crate::message::Message;
+use crate::response::Response;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream};
@@ -19,7 +18,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Large, so that no answer waits for a window.
+/// Large, so that no head waits for a window update.
 const WINDOW_BYTES: u32 = 16 << 20;
 
 #[derive(Debug, Default)]
@@ -28,16 +27,16 @@ struct Buffers {
     outgoing: Vec<u8>,
 }
 
-/// Why a request was not begun.
+/// Why a request was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsent {
-    /// It has no form in the protocol.
+    /// It is not valid in the protocol.
     Malformed,
-    /// The server wants no more on this connection (GOAWAY, RFC 9113 6.8).
+    /// The server accepts no more requests on this connection (GOAWAY, RFC 9113 6.8).
     Leaving,
 }
 
-/// One connection's protocol; empty until it is connected.
+/// The protocol state of one connection; empty until it is connected.
 #[derive(Default)]
 pub(crate) struct Session {
     buffers: Rc<RefCell<Buffers>>,
@@ -46,10 +45,10 @@ pub(crate) struct Session {
     is_tls: bool,
 }
 
-/// The request in flight of one lane, if there is one.
+/// The request in flight of one lane, if any.
 #[derive(Default)]
 struct Lane {
-    response: Option<ResponseFuture>,
+    head: Option<ResponseFuture>,
     body: Option<RecvStream>,
 }
 
@@ -59,21 +58,21 @@ impl Session {
         Self { is_tls, lanes, ..Self::default() }
     }
 
-    /// A new connection: nothing of the last one counts.
+    /// Prepares for a new connection and forgets the last one.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.is_tls, self.lanes.len());
         let wire = Wire(self.buffers.clone());
         let mut builder = Builder::new();
         builder.initial_window_size(WINDOW_BYTES).initial_connection_window_size(WINDOW_BYTES);
         let handshake = builder.enable_push(false).handshake(wire);
-        // It writes the preface and waits for nothing.
+        // This writes the preface and waits for nothing.
         let mut context = Context::from_waker(Waker::noop());
         if let Poll::Ready(Ok(ends)) = pin!(handshake).poll(&mut context) {
             self.ends = Some(ends);
         }
     }
 
-    /// Begins a request in a lane that has none.
+    /// Sends a request in a lane that has none.
     pub(crate) fn send(&mut self, lane: usize, message: &Message) -> Result<(), Unsent> {
         let request = self.request(message).map_err(|_| Unsent::Malformed)?;
         let (sender, _) = self.ends.as_mut().ok_or(Unsent::Leaving)?;
@@ -82,22 +81,22 @@ impl Session {
             return Err(Unsent::Leaving);
         }
         let is_over = message.body.is_empty();
-        let (response, mut stream) =
+        let (head, mut stream) =
             sender.send_request(request, is_over).map_err(|_| Unsent::Leaving)?;
         if !is_over {
             let body = Bytes::copy_from_slice(&message.body);
             stream.send_data(body, true).map_err(|_| Unsent::Leaving)?;
         }
-        self.lanes[lane] = Lane { response: Some(response), body: None };
-        // If it has ended meanwhile, so it says when bytes are next taken.
+        self.lanes[lane] = Lane { head: Some(head), body: None };
+        // If the connection has ended meanwhile, the next call reports it.
         let _ = self.turn();
         Ok(())
     }
 
-    /// Gives up the request of a lane; the server is told (RST_STREAM).
+    /// Cancels the request of a lane with RST_STREAM.
     pub(crate) fn cancel(&mut self, lane: usize) {
         self.lanes[lane] = Lane::default();
-        // What this writes goes out with the next bytes; an end shows there, too.
+        // The next bytes carry what this writes, and report an end of the connection.
         let _ = self.turn();
     }
 
@@ -118,69 +117,69 @@ impl Session {
         request.body(())
     }
 
-    /// Takes what came for all lanes, each of which has its own answer.
+    /// Parses received bytes for all lanes, each of which has its own head.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
-        answers: &mut [Answer],
-        came: &mut Came,
+        responses: &mut [Response],
+        received: &mut ReceivedLanes,
     ) -> Result<(), Malformed> {
         self.buffers.borrow_mut().incoming.extend_from_slice(bytes);
-        // One that ends may have brought answers before.
-        came.is_over |= self.turn().is_err();
-        for (index, (lane, answer)) in self.lanes.iter_mut().zip(answers).enumerate() {
-            match lane.take(answer) {
+        // A connection that ends may have delivered responses before.
+        received.is_over |= self.turn().is_err();
+        for (index, (lane, response)) in self.lanes.iter_mut().zip(responses).enumerate() {
+            match lane.take(response) {
                 Ok(false) => {}
-                Ok(true) => came.whole.push(index),
-                Err(error) if is_refusal(&error) => came.refused.push(index),
+                Ok(true) => received.complete.push(index),
+                Err(error) if is_refusal(&error) => received.refused.push(index),
                 Err(_) => return Err(Malformed),
             }
         }
-        // Windows that were given back are announced.
-        came.is_over |= self.turn().is_err();
-        if came.is_over && came.is_nothing() { Err(Malformed) } else { Ok(()) }
+        // Window updates are sent.
+        received.is_over |= self.turn().is_err();
+        if received.is_over && received.is_empty() { Err(Malformed) } else { Ok(()) }
     }
 
-    /// Takes what is to be sent.
+    /// Takes the bytes that are to be sent.
     pub(crate) fn take_output(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.buffers.borrow_mut().outgoing);
     }
 
-    /// Lets the protocol act on what has come and write what it has to say.
+    /// Drives the protocol with the received bytes.
     fn turn(&mut self) -> Result<(), Malformed> {
         let (_, connection) = self.ends.as_mut().ok_or(Malformed)?;
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(connection).poll(&mut context) {
             Poll::Pending => Ok(()),
-            // It has ended; what of an answer has come is no use.
+            // The connection has ended; a partial head is useless.
             Poll::Ready(_) => Err(Malformed),
         }
     }
 }
 
-/// Whether the server has not looked at a request at all (RFC 9113 8.7): it was sent after what the
-/// server calls the last one, or is refused by name.
+/// Whether the server has not processed a request at all (RFC 9113 8.7): the request received after the
+/// server's last stream id or was refused with REFUSED_STREAM.
 fn is_refusal(error: &h2::Error) -> bool {
     let is_left = error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
     error.is_remote() && (is_left || error.reason() == Some(Reason::REFUSED_STREAM))
 }
 
 impl Lane {
-    /// Takes what has come of its answer; true when it is whole.
-    fn take(&mut self, answer: &mut Answer) -> Result<bool, h2::Error> {
+    /// Polls the response; true when it is complete.
+    fn take(&mut self, response: &mut Response) -> Result<bool, h2::Error> {
         let mut context = Context::from_waker(Waker::noop());
-        if let Some(response) = &mut self.response {
-            let Poll::Ready(response) = Pin::new(response).poll(&mut context) else {
+        if let Some(head) = &mut self.head {
+            let Poll::Ready(head) = Pin::new(head).poll(&mut context) else {
                 return Ok(false);
             };
-            self.response = None;
-            let (parts, body) = response?.into_parts();
-            answer.status = parts.status.as_u16();
-            answer.keep_alive = true;
-            if answer.wants_fields {
+            self.head = None;
+            let (parts, body) = head?.into_parts();
+            response.status = parts.status.as_u16();
+            response.keep_alive = true;
+            if response.wants_fields {
                 let fields = parts.headers.iter();
                 fields.for_each(|(name, value)| {
-                    answer.take_field(name.as_str().as_bytes(), value.as_bytes());
+                    response.take_field(name.as_str().as_bytes(), value.as_bytes());
                 });
             }
             self.body = Some(body);
@@ -195,7 +194,7 @@ impl Lane {
                 }
                 Poll::Ready(Some(data)) => {
                     let data = data?;
-                    answer.take_body(&data);
+                    response.take_body(&data);
                     body.flow_control().release_capacity(data.len())?;
                 }
             }
@@ -203,7 +202,7 @@ impl Lane {
     }
 }
 
-/// The two buffers, as h2 wants to see a socket.
+/// The two buffers as the socket that h2 expects.
 struct Wire(Rc<RefCell<Buffers>>);
 
 impl AsyncRead for Wire {

@@ -1,31 +1,31 @@
-//! [`Keys`]: the names that one thread of a run draws for its requests, and those that it adds.
+//! [`Keys`]: the keys that one thread of a run draws and adds.
 //!
-//! Filled into templates. Invariant: a key that the thread has added is drawn as one of the latest
-//! only when its request must have been answered, and no two threads add the same.
+//! Used by templates. Invariants: an added key is drawn as one of the latest only once its request
+//! must have been answered, and no two threads add the same key.
 
+use crate::key_distribution::KeyDistribution;
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::worker::Share;
-use crate::zipf::Draw;
 
-/// Numbers from 0 on; see the module.
+/// Keys numbered from 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    draw: Draw,
-    /// How many there are before the run.
+    distribution: KeyDistribution,
+    /// The number of keys before the run.
     count: u64,
-    /// Of this thread: the first that it adds, and how far it is from one to the next.
+    /// The first key that this thread adds, and the distance to the next.
     first: u64,
     stride: u64,
     added: u64,
-    /// So many of those added may be on their way.
+    /// At most this many added keys may still be in flight.
     unanswered_max: u64,
 }
 
 impl Keys {
     pub(crate) fn new(plan: &Plan, share: Share) -> Self {
         Self {
-            draw: Draw::new(plan.keys, plan.zipf),
+            distribution: KeyDistribution::new(plan.keys, plan.zipf),
             count: plan.keys,
             first: plan.keys + share.thread as u64,
             stride: share.threads as u64,
@@ -34,29 +34,29 @@ impl Keys {
         }
     }
 
-    /// Keys of one thread alone, each as likely as the others.
+    /// Keys of one thread alone, all equally likely.
     pub(crate) fn of(count: u64) -> Self {
-        let draw = Draw::new(count, None);
-        Self { draw, count, first: count, stride: 1, added: 0, unanswered_max: 0 }
+        let distribution = KeyDistribution::new(count, None);
+        Self { distribution, count, first: count, stride: 1, added: 0, unanswered_max: 0 }
     }
 
-    /// One of those that were there before the run.
+    /// One of the keys from before the run.
     pub(crate) fn known(&self, random: &mut Random) -> u64 {
-        self.draw.next(random)
+        self.distribution.next(random)
     }
 
-    /// One that was none before.
+    /// A new key.
     pub(crate) fn add(&mut self) -> u64 {
         self.added += 1;
         self.first + (self.added - 1) * self.stride
     }
 
-    /// One of those that are there by now; where there is a law, the youngest most often.
+    /// One of the keys that exist by now; with a distribution, the youngest is the most likely.
     pub(crate) fn latest(&self, random: &mut Random) -> u64 {
-        self.of_age(self.draw.rank(random))
+        self.of_age(self.distribution.rank(random))
     }
 
-    /// The key that so many are younger than.
+    /// The key with this many younger ones.
     fn of_age(&self, age: u64) -> u64 {
         let answered = self.added.saturating_sub(self.unanswered_max);
         match answered.checked_sub(age + 1) {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_those_added_last_and_then_those_before() {
+    fn the_latest_keys_are_the_last_added() {
         let mut keys = Keys { first: 11, stride: 2, unanswered_max: 1, ..Keys::of(10) };
         assert_eq!([0, 9].map(|age| keys.of_age(age)), [9, 0]);
         assert_eq!([keys.add(), keys.add(), keys.add()], [11, 13, 15]);

@@ -1,9 +1,9 @@
-//! A load generator: sends HTTP requests by a plan and says what came of it.
+//! The measuring library: a load generator, CPU accounting and profiles.
 //!
-//! Called by `outboard bench` and by whatever needs load under its own control. A [`Plan`] says
-//! everything beforehand; [`Run::start`] begins; [`Run::next_moment`] follows the time series;
-//! [`Run::finish`] gives the [`Summary`]: counts by class of failure, histograms that can be
-//! merged, the CPU time of both sides, and the [`Doubt`]s that speak against believing it.
+//! Used by `outboard bench`, `outboard profile` and the lab. A [`Plan`] describes a run completely;
+//! [`Run::start`] starts it; [`Run::next_interval`] follows the time series; [`Run::finish`] returns
+//! the [`Summary`]: counts by class of failure, histograms that can be merged, the CPU time of both
+//! ends, and the [`Warning`]s about its reliability.
 //!
 //! ```no_run
 //! use outboard_load::{Plan, Run, Target};
@@ -11,49 +11,54 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let plan = Plan::new(Target::parse("http://127.0.0.1:8080/")?);
 //! let summary = Run::start(plan)?.finish()?;
-//! println!("{:.0} a second, {} failed", summary.rate(), summary.failures);
+//! println!("{:.0} per second, {} failed", summary.rate(), summary.failures);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Invariants: a request that waits for a connection is never forgotten, and its latency counts
-//! from when it was intended; a failed request is counted once, in one class; nothing is shared
-//! between threads while they send. An own epoll loop with requests made into bytes beforehand
-//! keeps the cost of a request at that of its system calls.
+//! Invariants: the wait for a connection is part of a request's latency, which counts from when the
+//! request was due; a failed request is counted once, in one class; threads share nothing while they
+//! send. An epoll loop with rendered requests keeps the cost of a request at that of its system
+//! calls.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `target` | what a URL says |
-//! | `plan`, `template`, `scenario` | what is sent, expected, and when |
+//! | `target` | address and protocol from a URL |
+//! | `plan`, `template`, `scenario` | the requests and the expected responses |
 //! | `schedule` | due times of an open loop |
-//! | `random`, `zipf`, `keys` | what is drawn |
-//! | `run`, `worker` | threads, their loop, the collecting |
-//! | `user`, `wording`, `message` | who sends what next, and its bytes |
-//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `answer` | sockets and protocols |
-//! | `recorder`, `failures`, `times`, `server_cpu` | what is counted |
-//! | `promise`, `search` | what a result must keep, and the highest rate that keeps it |
-//! | `null` | a server that costs next to nothing, to measure the generator itself |
-//! | `summary`, `moment`, `doubt`, [`report`] | what came of it, whether to believe it, how to show it |
+//! | `random`, `key_distribution`, `keys` | random numbers and keys |
+//! | `run`, `worker` | threads, their loop, the collector |
+//! | `user`, `request_generator`, `message` | the next request of a user, and its bytes |
+//! | `connection`, `socket`, `tls`, `codec`, `http1`, `http2`, `fastcgi`, `redis`, `response` | sockets and protocols |
+//! | `recorder`, `failures`, `times`, `server_cpu`, [`process_table`] | counters and CPU time |
+//! | `threshold`, `search` | conditions on a result, and the highest rate that meets them |
+//! | `null` | a server with almost no cost, to measure the generator itself |
+//! | `summary`, `interval`, `warning`, [`report`] | the result, its reliability and its rendering |
+//! | [`client`] | single blocking requests |
+//! | [`profile`] | samples of running processes, flame graphs |
 #![forbid(unsafe_code)]
 
-mod answer;
+pub mod client;
 mod codec;
 mod connection;
-mod doubt;
 mod failures;
 mod fastcgi;
 mod http1;
 mod http2;
+mod interval;
+mod key_distribution;
 mod keys;
 mod message;
-mod moment;
 mod null;
 mod plan;
-mod promise;
+pub mod process_table;
+pub mod profile;
 mod random;
 mod recorder;
 mod redis;
 pub mod report;
+mod request_generator;
+mod response;
 mod run;
 mod scenario;
 mod schedule;
@@ -63,22 +68,21 @@ mod socket;
 mod summary;
 mod target;
 mod template;
+mod threshold;
 mod times;
 mod tls;
 mod user;
-mod wording;
+mod warning;
 mod worker;
-mod zipf;
 
 #[doc(hidden)]
-pub use codec::read_answer;
-pub use doubt::Doubt;
+pub use codec::read_response;
 pub use failures::{Failure, Failures};
 pub use hdrhistogram::Histogram;
-pub use moment::Moment;
+pub use interval::Interval;
+pub use key_distribution::DEFAULT_EXPONENT as ZIPF_DEFAULT_EXPONENT;
 pub use null::NullServer;
 pub use plan::{Capture, Expect, Feed, Load, Plan, Request, Script, Step};
-pub use promise::{InvalidPromise, Promise};
 pub use recorder::{First, histogram};
 pub use run::{Error, Run};
 pub use scenario::{InvalidScenario, parse_duration};
@@ -88,5 +92,6 @@ pub use server_cpu::{Processes, ServerCpu};
 pub use summary::Summary;
 pub use target::{Address, InvalidTarget, Protocol, Target};
 pub use template::{InvalidTemplate, Template};
+pub use threshold::{InvalidThreshold, Threshold};
 pub use times::Times;
-pub use zipf::USUAL as ZIPF_USUAL;
+pub use warning::Warning;

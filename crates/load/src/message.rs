@@ -1,6 +1,7 @@
-//! [`Message`]: a request with its places filled, before it has the form of a protocol.
+//! [`Message`]: a rendered request that is not yet encoded in a protocol.
 //!
-//! One per step and thread, filled again and again without allocating once its parts have grown.
+//! One per step and thread, rendered again and again without allocation once its buffers have
+//! grown.
 
 use crate::plan::Request;
 use crate::target::Target;
@@ -11,10 +12,10 @@ pub(crate) struct Message {
     pub(crate) method: String,
     pub(crate) path: Vec<u8>,
     pub(crate) host: Vec<u8>,
-    /// FastCGI: the folder that the path is below.
+    /// FastCGI: the directory that the path is relative to.
     pub(crate) document_root: String,
     pub(crate) body: Vec<u8>,
-    /// In the order of the request's headers; the last is for cookies, and empty without.
+    /// In the order of the request's headers; the last is for cookies and is empty without any.
     fields: Vec<(String, Vec<u8>)>,
 }
 
@@ -31,7 +32,7 @@ impl Message {
         }
     }
 
-    /// Fills it for one sending.
+    /// Renders the request.
     pub(crate) fn render(
         &mut self,
         request: &Request,
@@ -41,7 +42,7 @@ impl Message {
         self.path.clear();
         request.path.render(source, &mut self.path);
         for ((_, out), (name, value)) in self.fields.iter_mut().zip(&request.headers) {
-            // An empty field is none, and the host has its own place.
+            // Empty fields are omitted, and the host has its own field.
             let out = if name.eq_ignore_ascii_case("host") { &mut self.host } else { out };
             out.clear();
             value.render(source, out);
@@ -59,13 +60,13 @@ impl Message {
         request.body.render(source, &mut self.body);
     }
 
-    /// The fields to send, names as given.
+    /// The fields to send.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let filled = self.fields.iter().filter(|(_, value)| !value.is_empty());
         filled.map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// Whether a length is told: always where the method announces a body (RFC 9110 8.6).
+    /// Whether Content-Length is sent: always for methods that announce a body (RFC 9110 8.6).
     pub(crate) fn has_body(&self) -> bool {
         !self.body.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH")
     }

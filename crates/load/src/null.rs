@@ -1,7 +1,7 @@
-//! [`NullServer`]: answers every request with the same few bytes, in this process.
+//! [`NullServer`]: sends the same few bytes for every request, in this process.
 //!
-//! What a run against it costs and how punctual it is are the generator's own limits. One thread;
-//! it understands of HTTP only where a head ends, which is enough for requests without bodies.
+//! A run against it measures the cost and the punctuality of the generator itself. It has one
+//! thread and parses of HTTP only the end of a head, which is enough for requests without bodies.
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: null\r\nContent-Length: 12\r\n\r\nhello world\n";
+const RESPONSE: &[u8] =
+    b"HTTP/1.1 200 OK\r\nServer: null\r\nContent-Length: 12\r\n\r\nhello world\n";
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const LISTENER: u64 = u64::MAX;
 const EVENTS_A_TURN: usize = 256;
 
-/// A server on the loopback; it ends when dropped.
+/// A server on the loopback interface; dropping it ends it.
 #[derive(Debug)]
 pub struct NullServer {
     address: SocketAddr,
@@ -27,12 +28,12 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Begins to listen on an ephemeral port.
+    /// Listens on an ephemeral port.
     pub fn start() -> io::Result<Self> {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into())
     }
 
-    /// Begins to listen on this address.
+    /// Listens on this address.
     pub fn start_at(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -43,7 +44,7 @@ impl NullServer {
         Ok(Self { address, is_over, thread })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
@@ -52,7 +53,7 @@ impl NullServer {
 impl Drop for NullServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes it, so that it sees that it is over.
+        // A connection wakes the thread, which then sees the flag.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -60,7 +61,7 @@ impl Drop for NullServer {
     }
 }
 
-/// A connection, and how much of [`HEAD_END`] the last bytes were.
+/// A connection, and how much of [`HEAD_END`] the last bytes matched.
 struct Peer {
     socket: OwnedFd,
     matched: usize,
@@ -90,7 +91,7 @@ fn serve(listener: &TcpListener, is_over: &AtomicBool) -> io::Result<()> {
                 let peer = Some(Peer { socket: socket.into(), matched: 0 });
                 if free == peers.len() { peers.push(peer) } else { peers[free] = peer }
             } else if let Some(peer) = peers.get_mut(place as usize)
-                && !peer.as_mut().is_some_and(|peer| peer.answer(&mut buffer))
+                && !peer.as_mut().is_some_and(|peer| peer.response(&mut buffer))
             {
                 *peer = None;
             }
@@ -100,8 +101,8 @@ fn serve(listener: &TcpListener, is_over: &AtomicBool) -> io::Result<()> {
 }
 
 impl Peer {
-    /// Reads what came and answers each head in it; false when the connection is over.
-    fn answer(&mut self, buffer: &mut [u8]) -> bool {
+    /// Reads and answers each head; false when the connection is closed.
+    fn response(&mut self, buffer: &mut [u8]) -> bool {
         loop {
             let count = match rustix::io::read(&self.socket, &mut *buffer) {
                 Ok(0) => return false,
@@ -111,8 +112,8 @@ impl Peer {
             };
             let heads = self.heads(&buffer[..count]);
             for _ in 0..heads {
-                // Answers are tiny: a peer that lets them fill its window reads none.
-                if rustix::io::write(&self.socket, ANSWER) != Ok(ANSWER.len()) {
+                // Responses are tiny, so a peer that lets them fill its window reads none.
+                if rustix::io::write(&self.socket, RESPONSE) != Ok(RESPONSE.len()) {
                     return false;
                 }
             }
@@ -122,7 +123,7 @@ impl Peer {
         }
     }
 
-    /// How many heads end in `bytes`.
+    /// The number of heads that end in `bytes`.
     fn heads(&mut self, bytes: &[u8]) -> usize {
         let mut heads = 0;
         for &byte in bytes {

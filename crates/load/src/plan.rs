@@ -1,7 +1,7 @@
-//! [`Plan`]: everything that a run does, decided before it begins.
+//! [`Plan`]: the complete description of a run, fixed before it starts.
 //!
-//! Made by the command line, by a scenario file or by another crate; read by all threads of the
-//! run. Nothing of it changes while the run goes on.
+//! Built by the command line, by a scenario file or by another crate; read by all threads of the
+//! run.
 
 use crate::schedule::{Arrival, Rate};
 use crate::server_cpu::Processes;
@@ -10,25 +10,25 @@ use crate::template::Template;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a server ought to allow (RFC 9113 6.5.2), and what the protocol's library assumes.
+/// The minimum that servers should allow (RFC 9113 6.5.2), and the default of `h2`.
 const STREAMS_MAX: usize = 100;
 
-/// One request, with places that are filled when it is sent.
+/// One request with placeholders that are filled on sending.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The method, such as `GET`.
     pub method: String,
     /// Path and query.
     pub path: Template,
-    /// Fields beside `Host`, `Content-Length`, `Connection` and `Cookie`, which are made. A `Host`
-    /// given here takes the place of the target's.
+    /// Fields except `Host`, `Content-Length`, `Connection` and `Cookie`, which are generated. A
+    /// `Host` given here replaces that of the target.
     pub headers: Vec<(String, Template)>,
     /// The body; empty for none.
     pub body: Template,
 }
 
 impl Request {
-    /// A `GET` of a path, taken literally.
+    /// A `GET` of a literal path.
     pub fn get(path: &str) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -44,8 +44,8 @@ impl Request {
         [&self.path, &self.body].into_iter().chain(headers)
     }
 
-    /// What of it would not arrive as it is meant.
-    fn mistake(&self) -> Option<String> {
+    /// Why it would not arrive as it is meant, if so.
+    fn problem(&self) -> Option<String> {
         let is_token = |text: &str| {
             let is_tchar =
                 |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -58,50 +58,50 @@ impl Request {
         name.map(|(name, _)| format!("{name:?} is no name of a header"))
     }
 
-    /// Whether it is sent as the same bytes each time.
+    /// Whether all its requests have the same bytes.
     pub(crate) fn is_fixed(&self) -> bool {
         self.templates().all(Template::is_fixed)
     }
 }
 
-/// What an answer must be; one that is not counts as failed.
+/// The expected response; any other counts as failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// The only good status; without it, all below 400 are good.
+    /// The only good status; by default all below 400 are good.
     pub status: Option<u16>,
     /// The only good length of the body in bytes.
     pub length_bytes: Option<u64>,
-    /// What the body must contain. Has every body kept, which costs the generator a copy.
+    /// Text that the body must contain. Bodies are stored then, which costs the generator a copy.
     pub body_contains: Option<String>,
-    /// The only good body. Has every body kept as well.
+    /// The only good body. Bodies are stored then as well.
     pub body_is: Option<Arc<[u8]>>,
 }
 
-/// A value taken out of an answer for the requests after it.
+/// A value that is captured from a response for later requests.
 #[derive(Debug, Clone)]
 pub struct Capture {
-    /// The name of the place that it fills.
+    /// The name of its placeholder.
     pub name: String,
-    /// Finds it in the body: the first group, or the whole match without groups.
+    /// The pattern for the body: its first group, or the whole match without groups.
     pub pattern: regex::bytes::Regex,
 }
 
-/// One request of a script and what belongs to it.
+/// One request of a script with its checks.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What is sent.
+    /// The request.
     pub request: Request,
-    /// What must come back.
+    /// The expected response.
     pub expect: Expect,
-    /// What is taken out of the answer.
+    /// Values captured from the response.
     pub captures: Vec<Capture>,
-    /// How long the user thinks after the answer: at least and at most. A closed loop alone
-    /// thinks; in an open loop the schedule says when the next request is due.
+    /// Minimum and maximum think time after the response. It applies to closed loops only; in an
+    /// open loop the schedule says when the next request is due.
     pub think: (Duration, Duration),
 }
 
 impl Step {
-    /// A request alone.
+    /// A request without checks.
     pub fn new(request: Request) -> Self {
         Self {
             request,
@@ -111,57 +111,57 @@ impl Step {
         }
     }
 
-    /// Whether the text of the answer's body matters.
+    /// Whether the body of the response is read as text.
     pub(crate) fn reads_body(&self) -> bool {
         let Expect { body_contains, body_is, .. } = &self.expect;
         body_contains.is_some() || body_is.is_some() || !self.captures.is_empty()
     }
 }
 
-/// What one user does from beginning to end, with a fresh set of cookies each time.
+/// The requests of one user from start to end, each time with new cookies.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// For the report.
+    /// The name in reports.
     pub name: String,
-    /// How often it is chosen, against the others.
+    /// Its weight in the random choice among scripts.
     pub weight: u32,
-    /// In this order; a failed step ends the script.
+    /// In order; a failed step ends the script.
     pub steps: Vec<Step>,
 }
 
 /// Rows of values for the users of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feed {
-    /// The names of the columns, by which places refer to them.
+    /// The names of the columns, which placeholders refer to.
     pub columns: Vec<String>,
     /// At least one row, each as long as `columns`.
     pub rows: Vec<Vec<String>>,
-    /// Whether rows are drawn at random instead of one after the other.
+    /// Whether rows are drawn at random instead of in order.
     pub random: bool,
 }
 
 /// When requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {
-    /// Each connection sends the next when the last is answered: shows how much a server can do,
-    /// and not what users wait.
+    /// Each connection sends the next request after the last response. Shows the capacity of a
+    /// server, not what users wait.
     Closed,
-    /// By a schedule that knows nothing of the server; a request that finds no free connection
-    /// waits, and its latency counts from when it was due.
+    /// By a schedule that is independent of the server. A request without a free connection waits,
+    /// and its latency counts from when it was due.
     Open {
-        /// Requests a second.
+        /// Requests per second.
         rate: Rate,
-        /// How they scatter.
+        /// Their distribution in time.
         arrival: Arrival,
-        /// Requests that have waited so long for a connection are given up, and counted.
+        /// Requests that have waited this long for a connection are dropped and counted.
         deadline: Option<Duration>,
     },
 }
 
-/// A run; see the fields.
+/// A run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where to, and what to speak.
+    /// Address and protocol.
     pub target: Target,
     /// At least one, of at least one step each.
     pub scripts: Vec<Script>,
@@ -169,44 +169,44 @@ pub struct Plan {
     pub feeds: Vec<Feed>,
     /// When requests are sent.
     pub load: Load,
-    /// Connections, each held by as many users as it has streams.
+    /// Connections, each used by as many users as it has streams.
     pub connections: usize,
-    /// Requests at a time on one connection; more than one in HTTP/2 alone.
+    /// Concurrent requests per connection; more than one requires HTTP/2.
     pub streams: usize,
-    /// Threads; at most one a connection is used.
+    /// Threads; at most one per connection is used.
     pub threads: usize,
     /// How long requests are sent.
     pub duration: Duration,
-    /// Ends a closed loop after so many requests, if the duration has not before.
+    /// Ends a closed loop after this many requests, if the duration has not ended it before.
     pub requests: Option<u64>,
-    /// Whether a closed loop waits at its end for the answers that are still to come. A slow server
-    /// then has nothing left to do for nobody when the run has ended. When none comes for a while,
-    /// connections that have nothing left to send are closed, since others may wait for them.
+    /// Whether a closed loop waits at its end for outstanding responses, so that a slow server has
+    /// no work left when the run has ended. When no response arrives for a while, idle connections
+    /// are closed, since a server may serve others only then.
     pub drains: bool,
     /// Whether a connection carries more than one request.
     pub keep_alive: bool,
-    /// After so long without a whole answer a request has failed.
+    /// The timeout of a request without a complete response.
     pub timeout: Duration,
-    /// How many keys `{key}` draws from.
+    /// The number of keys that `{key}` draws from.
     pub keys: u64,
-    /// Has `{key}`, `{latest}` and random rows of feeds be drawn by Zipf's law with this exponent,
-    /// from above 0 to below 1; without, each is as likely as the others.
+    /// Draws `{key}`, `{latest}` and random rows of feeds by Zipf's law with this exponent, between
+    /// 0 and 1; without it all are equally likely.
     pub zipf: Option<f64>,
-    /// Where all random numbers of the run begin.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// The length of one [`Moment`](crate::Moment) of the time series.
+    /// The length of one [`Interval`](crate::Interval) of the time series.
     pub interval: Duration,
-    /// Whether the time to the first byte of each answer is measured, for a little more CPU time.
+    /// Whether the time to the first byte of each response is measured, for a little more CPU time.
     pub first_byte: bool,
     /// Whether certificates must be trusted by this machine.
     pub verify_tls: bool,
-    /// The server's processes, for its CPU time: what it spends from the first request to the end,
-    /// without that of accepting the first connections and of closing the last.
+    /// The server's processes, whose CPU time is measured from the first request to the end,
+    /// without accepting the first connections and closing the last.
     pub server: Option<Processes>,
 }
 
 impl Plan {
-    /// `GET` the target over and over: closed loop, 64 connections, 10 s.
+    /// `GET` the target in a closed loop with 64 connections for 10 s.
     pub fn new(target: Target) -> Self {
         let step = Step::new(Request::get(&target.path));
         let script = Script { name: "request".to_owned(), weight: 1, steps: vec![step] };
@@ -233,24 +233,24 @@ impl Plan {
         }
     }
 
-    /// Threads that the run starts: no more than connections, nor than requests.
+    /// The threads that the run starts: no more than connections or requests.
     pub(crate) fn thread_count(&self) -> usize {
         let requests = self.requests.map_or(usize::MAX, |count| count.max(1) as usize);
         self.threads.min(self.connections).min(requests).max(1)
     }
 
-    /// Whether any user ever thinks.
+    /// Whether any script has think time.
     pub(crate) fn thinks(&self) -> bool {
         self.scripts.iter().flat_map(|script| &script.steps).any(|step| !step.think.1.is_zero())
     }
 
-    /// Whether users carry anything from one answer to the next request.
-    pub(crate) fn keeps_cookies(&self) -> bool {
+    /// Whether users need cookies or captures from responses.
+    pub(crate) fn uses_responses(&self) -> bool {
         self.scripts.iter().any(|script| script.steps.len() > 1)
     }
 
-    /// What of it cannot be done, in words.
-    pub(crate) fn mistake(&self) -> Option<String> {
+    /// Why it cannot be carried out, if so.
+    pub(crate) fn problem(&self) -> Option<String> {
         let steps = || self.scripts.iter().flat_map(|script| &script.steps);
         let rate_is_sound = match self.load {
             Load::Closed => true,
@@ -261,7 +261,7 @@ impl Plan {
         };
         let is_open = self.load != Load::Closed;
         let no_weight = self.scripts.iter().all(|script| script.weight == 0);
-        let mistakes = [
+        let problems = [
             (self.connections == 0, "no connections: at least one is needed"),
             (self.requests == Some(0), "no requests: at least one is needed"),
             (self.duration.is_zero() || self.interval.is_zero(), "the duration is zero"),
@@ -269,17 +269,14 @@ impl Plan {
                 self.streams == 0 || (self.streams > 1 && self.target.protocol != Protocol::Http2),
                 "several requests at a time on a connection need HTTP/2",
             ),
-            (
-                self.streams > STREAMS_MAX,
-                "more than 100 streams on a connection are not what servers allow",
-            ),
+            (self.streams > STREAMS_MAX, "servers allow at most 100 streams per connection"),
             (
                 self.streams > 1 && !self.keep_alive,
-                "several requests at a time need a connection that is kept",
+                "several concurrent requests need persistent connections",
             ),
             (
                 self.streams > 1 && self.first_byte,
-                "the first byte of several answers at a time is not told apart",
+                "the first byte cannot be measured with several concurrent responses",
             ),
             (steps().next().is_none(), "there is no request to send"),
             (self.scripts.iter().any(|script| script.steps.is_empty()), "a script has no steps"),
@@ -296,7 +293,7 @@ impl Plan {
             ),
             (self.feeds.iter().any(|feed| feed.rows.is_empty()), "a data feed has no rows"),
         ];
-        let mistake = mistakes.iter().find(|(is_so, _)| *is_so).map(|(_, why)| (*why).to_owned());
-        mistake.or_else(|| steps().find_map(|step| step.request.mistake()))
+        let problem = problems.iter().find(|(is_so, _)| *is_so).map(|(_, why)| (*why).to_owned());
+        problem.or_else(|| steps().find_map(|step| step.request.problem()))
     }
 }

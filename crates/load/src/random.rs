@@ -1,7 +1,7 @@
-//! [`Random`]: numbers that look random and repeat with their seed.
+//! [`Random`]: pseudo-random numbers that repeat with their seed.
 //!
-//! Used for arrivals, keys and generated bodies, a state per thread. SplitMix64 (Steele, Lea and
-//! Flood 2014): a few instructions a number, and any seed is a good one. Not for secrets.
+//! Used for arrivals, keys and generated bodies, with a state per thread. SplitMix64 (Steele, Lea
+//! and Flood 2014) needs a few instructions per number and works with any seed. Not for secrets.
 
 /// A stream of numbers.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl Random {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number from 0 to before 1.
+    /// A number in [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -33,7 +33,7 @@ impl Random {
     /// A number from the exponential distribution with mean 1: the gap between two arrivals of a
     /// Poisson process of rate 1.
     pub(crate) fn exponential(&mut self) -> f64 {
-        // 53 bits make a number in (0, 1], whose logarithm is finite.
+        // 53 bits give a number in (0, 1], whose logarithm is finite.
         let uniform = ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         -uniform.ln()
     }

@@ -1,8 +1,8 @@
-//! [`Recorder`]: what one thread counts while the run goes on.
+//! [`Recorder`]: the counters and histograms of one thread.
 //!
-//! The worker calls it for every request; once an interval it hands what it has to the collecting
-//! thread and begins anew, so that nothing is shared on the hot path and each request is recorded
-//! once. Histograms hold nanoseconds with three significant digits.
+//! The worker calls it for every request. Once per interval it hands its slice to the collecting
+//! thread and starts a new one, so that nothing is shared on the hot path and each request is
+//! recorded once. Histograms hold nanoseconds with three significant digits.
 
 use crate::failures::{Failure, Failures};
 use crate::times::{Kind, Times};
@@ -11,32 +11,32 @@ use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
-/// Longest time that is told apart from longer ones.
+/// Longer times are recorded as this one.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// More of the answers with a bad status are counted and not kept one by one.
-const REJECTED_KEPT: usize = 100_000;
+/// Further responses with a bad status are counted and not listed.
+const REJECTED_MAX: usize = 100_000;
 
 /// An empty histogram for times in ns up to an hour.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("1 to an hour with 3 digits is in range")
 }
 
-/// What one thread counted in one interval.
+/// The counts of one thread in one interval.
 #[derive(Debug, Clone)]
 pub(crate) struct Slice {
     pub(crate) latency: Histogram<u64>,
-    /// Time from sending to the whole answer, where that is not the latency anyway.
+    /// Time from sending to the complete response, where it differs from the latency.
     pub(crate) service: Option<Histogram<u64>>,
     pub(crate) sent: u64,
-    pub(crate) answers: u64,
-    /// Of these, how many the server had no room for.
+    pub(crate) responses: u64,
+    /// Responses among them with status 429 or 503.
     pub(crate) refused: u64,
     pub(crate) failures: Failures,
     pub(crate) body_bytes: u64,
     /// At the end of the interval.
     pub(crate) in_flight: u64,
-    /// Requests that were due and had no connection, at worst.
+    /// The largest number of requests that were due and had no connection.
     pub(crate) backlog_max: u64,
 }
 
@@ -46,7 +46,7 @@ impl Slice {
             latency: histogram(),
             service: is_open.then(histogram),
             sent: 0,
-            answers: 0,
+            responses: 0,
             refused: 0,
             failures: Failures::default(),
             body_bytes: 0,
@@ -61,7 +61,7 @@ impl Slice {
             *service += other;
         }
         self.sent += other.sent;
-        self.answers += other.answers;
+        self.responses += other.responses;
         self.refused += other.refused;
         self.failures += other.failures;
         self.body_bytes += other.body_bytes;
@@ -70,61 +70,61 @@ impl Slice {
     }
 }
 
-/// The first answer of a run, which says what kind of thing is being measured.
+/// The first response of a run, which shows what is being measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct First {
     /// Its status.
     pub status: u16,
     /// The length of its body.
     pub body_bytes: u64,
-    /// What the server calls itself; empty when it does not.
+    /// The `Server` field; empty without one.
     pub server: String,
 }
 
-/// What one thread counted over the whole run beside its slices.
+/// The counts of one thread over the whole run, in addition to its slices.
 #[derive(Debug)]
 pub(crate) struct Totals {
-    /// Of requests that were refused; made with the first.
+    /// Of refused requests; created with the first.
     pub(crate) refused: Option<Box<Times>>,
-    /// Of those that had another bad answer, or none in time.
+    /// Of requests with another bad response, or a timeout.
     pub(crate) failed: Option<Box<Times>>,
-    /// How much later than it could a request was sent: this program's own delay.
+    /// The delay of requests by this program itself.
     pub(crate) lag: Histogram<u64>,
     pub(crate) connect: Histogram<u64>,
-    /// Time from sending to the first bytes of the answer, if the plan wants it.
+    /// Time from sending to the first bytes of the response, if the plan asks for it.
     pub(crate) first_byte: Histogram<u64>,
-    /// Answers by status.
+    /// Responses by status.
     pub(crate) statuses: BTreeMap<u16, u64>,
-    /// `{seq}` and status of answers whose status was not good.
+    /// `{seq}` and status of responses whose status was not good.
     pub(crate) rejected: Vec<(u64, u16)>,
     pub(crate) first: Option<First>,
     pub(crate) received_bytes: u64,
     pub(crate) closed_by_server: u64,
-    /// By the schedule, in an open loop.
+    /// The scheduled requests of an open loop.
     pub(crate) due: u64,
-    /// Sent later than due because no connection was free.
+    /// Sent late because no connection was free.
     pub(crate) delayed: u64,
-    /// Given up after waiting too long.
+    /// Dropped at the deadline.
     pub(crate) shed: u64,
     /// Due within the run and never sent.
     pub(crate) unsent: u64,
-    /// Without an answer when the run ended.
+    /// Without a response when the run ended.
     pub(crate) unfinished: u64,
-    /// Sum of the times that requests were in flight, in ns: what Little's law is about.
+    /// Sum of the times that requests were in flight in ns, for Little's law.
     pub(crate) in_flight_ns: u128,
     pub(crate) cpu_us: u64,
-    /// When the last request ended, in ns from the beginning.
+    /// When the last request ended, in ns since the start.
     pub(crate) ended_ns: u64,
-    /// How long requests were to be sent, in ns: less than planned when it was stopped.
+    /// How long requests were sent in ns: less than planned if the run was stopped.
     pub(crate) duration_ns: u64,
 }
 
 impl Totals {
-    /// Counts an answer, and notes which one it was when its status was not good.
+    /// Counts a response, and lists it when its status was not good.
     pub(crate) fn count_status(&mut self, status: u16, failure: Option<Failure>, seq: Option<u64>) {
         *self.statuses.entry(status).or_default() += 1;
         if let (Some(Failure::Status), Some(seq)) = (failure, seq)
-            && self.rejected.len() < REJECTED_KEPT
+            && self.rejected.len() < REJECTED_MAX
         {
             self.rejected.push((seq, status));
         }
@@ -133,12 +133,12 @@ impl Totals {
 
 /// From a thread to the collector.
 #[derive(Debug)]
-pub(crate) enum Note {
+pub(crate) enum Message {
     Slice {
         index: u64,
         slice: Box<Slice>,
     },
-    /// With its connections, which are closed when nobody needs them any more.
+    /// With its connections, which are closed once they are no longer needed.
     Done {
         totals: Box<Totals>,
         sockets: Vec<OwnedFd>,
@@ -151,11 +151,11 @@ pub(crate) struct Recorder {
     pub(crate) totals: Totals,
     interval_ns: u64,
     index: u64,
-    notes: Sender<Note>,
+    messages: Sender<Message>,
 }
 
 impl Recorder {
-    pub(crate) fn new(is_open: bool, interval_ns: u64, notes: Sender<Note>) -> Self {
+    pub(crate) fn new(is_open: bool, interval_ns: u64, messages: Sender<Message>) -> Self {
         Self {
             slice: Slice::new(is_open),
             totals: Totals {
@@ -181,7 +181,7 @@ impl Recorder {
             },
             interval_ns,
             index: 0,
-            notes,
+            messages,
         }
     }
 
@@ -193,7 +193,7 @@ impl Recorder {
         self.slice.backlog_max = self.slice.backlog_max.max(waiting);
     }
 
-    /// A request ended with a whole answer.
+    /// Records a complete response.
     pub(crate) fn answered(
         &mut self,
         kind: Kind,
@@ -201,13 +201,13 @@ impl Recorder {
         service_ns: u64,
         body_bytes: u64,
     ) {
-        self.slice.answers += 1;
+        self.slice.responses += 1;
         self.slice.refused += u64::from(kind == Kind::Refused);
         self.slice.body_bytes += body_bytes;
         self.ended(kind, latency_ns, service_ns);
     }
 
-    /// A request took so long, however it ended.
+    /// Records how long a request took, whatever its outcome.
     pub(crate) fn ended(&mut self, kind: Kind, latency_ns: u64, service_ns: u64) {
         self.slice.latency.saturating_record(latency_ns);
         self.totals.in_flight_ns += u128::from(service_ns);
@@ -226,12 +226,12 @@ impl Recorder {
         self.slice.failures.add(failure);
     }
 
-    /// When the present interval is over, in ns from the beginning.
+    /// The end of the current interval, in ns since the start.
     pub(crate) fn boundary_ns(&self) -> u64 {
         (self.index + 1) * self.interval_ns
     }
 
-    /// Hands over the slices that are over at `now_ns`.
+    /// Sends the slices that are complete at `now_ns`.
     pub(crate) fn turn(&mut self, now_ns: u64, in_flight: u64) {
         while now_ns >= self.boundary_ns() {
             self.hand_over(in_flight);
@@ -242,15 +242,15 @@ impl Recorder {
         let next = Slice::new(self.slice.service.is_some());
         let mut slice = std::mem::replace(&mut self.slice, next);
         slice.in_flight = in_flight;
-        // Without a collector the run is of no interest any more.
-        let _ = self.notes.send(Note::Slice { index: self.index, slice: Box::new(slice) });
+        // Without a collector nobody needs the results.
+        let _ = self.messages.send(Message::Slice { index: self.index, slice: Box::new(slice) });
         self.index += 1;
     }
 
-    /// Hands over what is left.
+    /// Sends what is left.
     pub(crate) fn finish(mut self, in_flight: u64, sockets: Vec<OwnedFd>) {
         self.hand_over(in_flight);
         let totals = Box::new(self.totals);
-        let _ = self.notes.send(Note::Done { totals, sockets });
+        let _ = self.messages.send(Message::Done { totals, sockets });
     }
 }

@@ -1,18 +1,18 @@
-//! Redis's protocol (RESP 2) as a client of one command after the other.
+//! The Redis protocol (RESP 2) for a client that sends one command at a time.
 //!
-//! [`write`] makes the bytes of a command, [`Reader`] takes those of replies. No I/O. The method of
-//! a request is the command, the segments of its path the arguments, its body, if it has one, the
-//! last of them: `SET` of `/name` with a body. A reply has the status that HTTP would have for it:
-//! 200, 404 for nil, 500 for an error; its body are the bytes of its strings and numbers, one after
-//! the other. Invariant: how the bytes were cut changes nothing.
+//! [`write`] writes the bytes of a command, [`Reader`] parses those of replies. No I/O. The method
+//! of a request is the command, the segments of its path are the arguments, and its body, if any,
+//! is the last argument: `SET` of `/name` with a body. A reply has the equivalent HTTP status: 200,
+//! 404 for nil, 500 for an error. Its body is the bytes of its strings and numbers in order.
+//! Invariant: the result does not depend on how the bytes are cut.
 
-use crate::answer::Answer;
 use crate::codec::Malformed;
 use crate::message::Message;
+use crate::response::Response;
 
-/// A line longer than this is none: only strings with a length are long.
+/// A longer line is malformed: only strings with a length are long.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// What Redis takes at most (`proto-max-bulk-len`).
+/// The limit of Redis (`proto-max-bulk-len`).
 const STRING_BYTES_MAX: u64 = 512 << 20;
 
 /// Appends the command of `message`.
@@ -43,7 +43,7 @@ fn string(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Takes the percent-encoding off (RFC 3986 2.1); what is none stays as it is.
+/// Percent-decodes (RFC 3986 2.1); invalid sequences stay as they are.
 fn decode(segment: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(&byte) = segment.get(at) {
@@ -63,50 +63,50 @@ fn decode(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the replies of one connection.
+/// Parses the replies of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The present line, as far as it has come.
+    /// The received part of the current line.
     line: Vec<u8>,
-    /// What is left of a string, its end of line included.
+    /// The rest of a string, including its end of line.
     string_left: u64,
-    /// Values that have to come until the reply is whole.
+    /// Values that the reply still needs.
     values_left: u64,
     /// Whether the next value is the whole reply or its outermost array.
     is_outermost: bool,
 }
 
 impl Reader {
-    /// A command was sent.
+    /// Prepares for the reply to a command.
     pub(crate) fn begin(&mut self) {
         self.line.clear();
         (self.string_left, self.values_left, self.is_outermost) = (0, 1, true);
     }
 
-    /// Takes what came; true when the reply is whole.
+    /// Parses received bytes; true when the reply is complete.
     pub(crate) fn feed(
         &mut self,
         mut bytes: &[u8],
-        answer: &mut Answer,
+        response: &mut Response,
     ) -> Result<bool, Malformed> {
         while !bytes.is_empty() {
             if self.values_left == 0 {
                 return Err(Malformed);
             }
             bytes = match self.string_left {
-                0 => self.take_line(bytes, answer)?,
-                _ => self.take_string(bytes, answer),
+                0 => self.take_line(bytes, response)?,
+                _ => self.take_string(bytes, response),
             };
         }
         Ok(self.values_left == 0)
     }
 
-    fn take_string<'b>(&mut self, bytes: &'b [u8], answer: &mut Answer) -> &'b [u8] {
+    fn take_string<'b>(&mut self, bytes: &'b [u8], response: &mut Response) -> &'b [u8] {
         let taken = (bytes.len() as u64).min(self.string_left) as usize;
         let (piece, rest) = bytes.split_at(taken);
         // The last two bytes end the line.
         let content = self.string_left.saturating_sub(2).min(taken as u64) as usize;
-        answer.take_body(&piece[..content]);
+        response.take_body(&piece[..content]);
         self.string_left -= taken as u64;
         if self.string_left == 0 {
             self.values_left -= 1;
@@ -117,7 +117,7 @@ impl Reader {
     fn take_line<'b>(
         &mut self,
         bytes: &'b [u8],
-        answer: &mut Answer,
+        response: &mut Response,
     ) -> Result<&'b [u8], Malformed> {
         let end = memchr::memchr(b'\n', bytes);
         let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
@@ -127,28 +127,28 @@ impl Reader {
         self.line.extend_from_slice(piece);
         if end.is_some() {
             let line = std::mem::take(&mut self.line);
-            self.take_value(line.strip_suffix(b"\r\n").ok_or(Malformed)?, answer)?;
+            self.take_value(line.strip_suffix(b"\r\n").ok_or(Malformed)?, response)?;
             self.line = line;
             self.line.clear();
         }
         Ok(rest)
     }
 
-    fn take_value(&mut self, line: &[u8], answer: &mut Answer) -> Result<(), Malformed> {
+    fn take_value(&mut self, line: &[u8], response: &mut Response) -> Result<(), Malformed> {
         let (kind, text) = line.split_first().ok_or(Malformed)?;
         let is_outermost = std::mem::take(&mut self.is_outermost);
         if is_outermost {
-            (answer.status, answer.keep_alive) = (200, true);
+            (response.status, response.keep_alive) = (200, true);
         }
         self.values_left -= 1;
         match kind {
-            b'+' | b':' => answer.take_body(text),
+            b'+' | b':' => response.take_body(text),
             b'-' => {
-                answer.status = 500;
-                answer.take_body(text);
+                response.status = 500;
+                response.take_body(text);
             }
             b'$' | b'*' => match (length(text)?, kind) {
-                (None, _) if is_outermost => answer.status = 404,
+                (None, _) if is_outermost => response.status = 404,
                 (None, _) => {}
                 (Some(bytes), b'$') if bytes <= STRING_BYTES_MAX => {
                     self.string_left = bytes + 2;

@@ -1,7 +1,7 @@
 //! How a [`Summary`](crate::Summary) is shown: one file a form, each a function that writes text.
 
 mod ab;
-mod chart;
+pub mod chart;
 mod html;
 mod json;
 mod series;
@@ -11,6 +11,7 @@ mod webbench;
 mod wrk;
 
 pub use ab::{ab, ab_csv, ab_gnuplot};
+pub(crate) use html::STYLE;
 pub use html::html;
 pub use json::json;
 pub use series::{csv, ndjson};
@@ -43,6 +44,11 @@ pub fn count(number: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// Text for HTML, attributes included.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! [`Run`]: a plan being carried out, and the collecting of what its threads count.
+//! [`Run`]: executes a plan and collects the counts of its threads.
 
-use crate::moment::Moment;
+use crate::interval::Interval;
 use crate::plan::{Load, Plan};
-use crate::recorder::{Note, Recorder, Slice, Totals};
+use crate::recorder::{Message, Recorder, Slice, Totals};
 use crate::server_cpu::Accounts;
 use crate::socket::probe;
 use crate::summary::Summary;
@@ -20,18 +20,18 @@ use std::{fmt, io, thread};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The plan asks for what cannot be.
+    /// The plan is invalid.
     Plan(String),
-    /// Nobody answers at the target's address.
+    /// Nothing listens at the target's address.
     Unreachable {
         /// The address.
         address: String,
-        /// What connecting to it said.
+        /// The error of connecting.
         error: io::Error,
     },
     /// The CPU time of the server cannot be read.
     Accounts(String),
-    /// This machine does not give what is needed, such as file descriptors.
+    /// This machine lacks a resource, such as file descriptors.
     System(io::Error),
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Error {
         match self {
             Error::Plan(why) => f.write_str(why),
             Error::Unreachable { address, error } if error.kind() == io::ErrorKind::InvalidData => {
-                write!(f, "no TLS with {address}: {error}; --insecure takes any certificate")
+                write!(f, "no TLS with {address}: {error}; --insecure accepts any certificate")
             }
             Error::Unreachable { address, error } => {
                 write!(f, "no connection with {address}: {error}; is the server running?")
@@ -53,47 +53,46 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A plan being carried out. [`Self::next_moment`] follows it; [`Self::finish`] waits for its end.
+/// A plan in execution. [`Self::next_interval`] follows it; [`Self::finish`] waits for its end.
 #[derive(Debug)]
 pub struct Run {
     plan: Arc<Plan>,
     threads: Vec<JoinHandle<()>>,
-    notes: Receiver<Note>,
+    messages: Receiver<Message>,
     accounts: Option<Accounts>,
-    /// Slices of intervals that not all threads have been through.
+    /// Slices of intervals that some threads have not finished.
     partial: BTreeMap<u64, (usize, Slice)>,
     all: Slice,
     totals: Vec<Totals>,
-    /// What the threads that have ended leave open until the server's accounts are read.
+    /// The sockets of threads that have ended, open until the server's CPU time is read.
     sockets: Vec<OwnedFd>,
-    moments: Vec<Moment>,
-    told: usize,
+    intervals: Vec<Interval>,
+    reported: usize,
 }
 
 impl Run {
-    /// Checks the plan, makes sure that somebody is there, and begins.
+    /// Checks the plan, checks that the target accepts connections, and starts.
     pub fn start(plan: Plan) -> Result<Self, Error> {
         Self::start_until(plan, Arc::default())
     }
 
-    /// The same for a run that ends as soon as `stop` is set; its result is that of the part that
-    /// there was.
+    /// Starts a run that ends as soon as `stop` is set; its result covers the time until then.
     pub fn start_until(plan: Plan, stop: Arc<AtomicBool>) -> Result<Self, Error> {
-        if let Some(mistake) = plan.mistake() {
-            return Err(Error::Plan(mistake));
+        if let Some(problem) = plan.problem() {
+            return Err(Error::Plan(problem));
         }
         allow_descriptors(plan.connections);
         let address = plan.target.address.to_string();
         let tls = Tls::of(&plan).map_err(Error::Plan)?;
         match probe(&plan.target.address, tls.as_ref()) {
-            // Nothing is known of the server then; the requests will say the same of this machine.
+            // This says nothing about the server; the requests will report the same lack of ports.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
             probed => probed.map_err(|error| Error::Unreachable { address, error })?,
         }
         let plan = Arc::new(plan);
         let threads = plan.thread_count();
         let start = Arc::new(Start::new(threads, stop));
-        let (sender, notes) = channel();
+        let (sender, messages) = channel();
         let interval_ns = plan.interval.as_nanos() as u64;
         let is_open = plan.load != Load::Closed;
         let spawn = |thread| {
@@ -109,13 +108,13 @@ impl Run {
                     }
                 };
                 if let Err(error) = outcome {
-                    let _ = sender.send(Note::Failed(error));
+                    let _ = sender.send(Message::Failed(error));
                 }
             })
         };
         let threads = (0..threads).map(spawn).collect::<io::Result<Vec<_>>>();
         let threads = threads.map_err(Error::System)?;
-        // Between the two, the server has accepted its connections and nothing else to do.
+        // At this point the server has accepted its connections and is idle.
         let accounts = start.give(|| plan.server.as_ref().map(Accounts::read).transpose());
         if accounts.is_err() {
             start.stop.store(true, Ordering::Relaxed);
@@ -124,35 +123,35 @@ impl Run {
             accounts: accounts.map_err(Error::Accounts)?,
             plan,
             threads,
-            notes,
+            messages,
             partial: BTreeMap::new(),
             all: Slice::new(is_open),
             totals: Vec::new(),
             sockets: Vec::new(),
-            moments: Vec::new(),
-            told: 0,
+            intervals: Vec::new(),
+            reported: 0,
         })
     }
 
-    /// Waits for the next interval of the time series to be over; `None` after the last.
-    pub fn next_moment(&mut self) -> Result<Option<Moment>, Error> {
-        while self.told == self.moments.len() && self.totals.len() < self.threads.len() {
-            let Ok(note) = self.notes.recv() else { break };
-            self.take(note)?;
+    /// Waits for the end of the next interval of the time series; `None` after the last.
+    pub fn next_interval(&mut self) -> Result<Option<Interval>, Error> {
+        while self.reported == self.intervals.len() && self.totals.len() < self.threads.len() {
+            let Ok(message) = self.messages.recv() else { break };
+            self.handle(message)?;
         }
-        let next = self.moments.get(self.told).cloned();
-        self.told += usize::from(next.is_some());
+        let next = self.intervals.get(self.reported).cloned();
+        self.reported += usize::from(next.is_some());
         Ok(next)
     }
 
-    fn take(&mut self, note: Note) -> Result<(), Error> {
-        match note {
-            Note::Failed(error) => return Err(Error::System(error)),
-            Note::Done { totals, sockets } => {
+    fn handle(&mut self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::Failed(error) => return Err(Error::System(error)),
+            Message::Done { totals, sockets } => {
                 self.totals.push(*totals);
                 self.sockets.extend(sockets);
             }
-            Note::Slice { index, slice } => {
+            Message::Slice { index, slice } => {
                 let is_open = slice.service.is_some();
                 self.all.merge(&slice);
                 let (count, merged) =
@@ -161,32 +160,32 @@ impl Run {
                 merged.merge(&slice);
             }
         }
-        // Threads end at about the same time; who is done adds nothing to the intervals to come.
+        // Threads end at about the same time; a finished one adds nothing to later intervals.
         while let Some(first) = self.partial.first_entry() {
             if first.get().0 + self.totals.len() < self.threads.len() {
                 break;
             }
             let (index, (_, slice)) = first.remove_entry();
             let ended_ns = self.totals.iter().map(|one| one.ended_ns).max();
-            self.tell(index, &slice, ended_ns);
+            self.push_interval(index, &slice, ended_ns);
         }
         Ok(())
     }
 
-    fn tell(&mut self, index: u64, slice: &Slice, ended_ns: Option<u64>) {
+    fn push_interval(&mut self, index: u64, slice: &Slice, ended_ns: Option<u64>) {
         let interval = self.plan.interval.as_secs_f64();
         let at_seconds = index as f64 * interval;
         let left = ended_ns.map_or(interval, |ns| ns as f64 / 1e9 - at_seconds);
         let seconds = left.min(interval);
-        // The end of a run leaves a sliver that says nothing.
+        // The short rest at the end of a run says nothing.
         if seconds > 0.0 && (seconds > interval / 10.0 || slice.sent > 0) {
-            self.moments.push(Moment::of(slice, at_seconds, seconds));
+            self.intervals.push(Interval::of(slice, at_seconds, seconds));
         }
     }
 
     /// Waits for the end of the run.
     pub fn finish(mut self) -> Result<Summary, Error> {
-        while self.next_moment()?.is_some() {}
+        while self.next_interval()?.is_some() {}
         let server = match (&self.accounts, &self.plan.server) {
             (Some(before), Some(processes)) => {
                 let after = Accounts::read(processes).map_err(Error::Accounts)?;
@@ -198,18 +197,18 @@ impl Run {
         for thread in self.threads {
             thread.join().expect("a worker does not panic");
         }
-        Ok(Summary::of(&self.plan, &self.all, self.totals, self.moments, server))
+        Ok(Summary::of(&self.plan, &self.all, self.totals, self.intervals, server))
     }
 }
 
-/// Raises the soft limit of descriptors as far as the connections need it (getrlimit(2)).
+/// Raises the soft limit of descriptors to what the connections need (getrlimit(2)).
 fn allow_descriptors(connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let wanted = connections as u64 + 64;
+    let needed = connections as u64 + 64;
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let current = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
-        // Who may not have more learns so from the connections that fail.
+    if limit.current.is_some_and(|current| current < needed) {
+        let current = limit.maximum.map_or(needed, |maximum| needed.min(maximum));
+        // If the limit cannot be raised, connections fail and say so.
         let raised = Rlimit { current: Some(current), maximum: limit.maximum };
         let _ = setrlimit(Resource::Nofile, raised);
     }

@@ -1,7 +1,7 @@
-//! Scenario files: what users do, step by step, written as TOML.
+//! Scenario files: what users do, step by step, in TOML.
 //!
-//! Read once by the command line; makes the [`Script`]s and [`Feed`]s of a plan. Everything that
-//! can be wrong with a file is said before the first request, with its place in the file.
+//! Read once by the command line; gives the [`Script`]s and [`Feed`]s of a plan. All errors of a
+//! file are reported before the first request, with their place.
 //!
 //! ```toml
 //! [[feed]]                      # columns become {user} and {password}
@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
 
-/// Why a scenario file is of no use: in words, with file and place.
+/// Why a scenario file is invalid, with file and place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidScenario(String);
 
@@ -104,14 +104,14 @@ struct RawCheck {
 }
 
 impl Plan {
-    /// Has the users do what a scenario file says, in place of the target's one request.
-    pub fn take_scenario(&mut self, path: &Path) -> Result<(), InvalidScenario> {
+    /// Replaces the target's one request by the scripts of a scenario file.
+    pub fn load_scenario(&mut self, path: &Path) -> Result<(), InvalidScenario> {
         let fail = |why: String| InvalidScenario(format!("{}: {why}", path.display()));
         let text = fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
         let raw: RawFile = toml::from_str(&text).map_err(|error| fail(error.to_string()))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let directory = path.parent().unwrap_or(Path::new(""));
         let feeds: Result<Vec<Feed>, String> =
-            raw.feed.iter().map(|feed| feed.read(folder)).collect();
+            raw.feed.iter().map(|feed| feed.read(directory)).collect();
         let feeds = feeds.map_err(fail)?;
         let scripts: Result<Vec<Script>, String> =
             raw.scenario.iter().map(RawScript::script).collect();
@@ -124,8 +124,8 @@ impl Plan {
 }
 
 impl RawFeed {
-    fn read(&self, folder: &Path) -> Result<Feed, String> {
-        let path = folder.join(&self.file);
+    fn read(&self, directory: &Path) -> Result<Feed, String> {
+        let path = directory.join(&self.file);
         let fail = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
         let text = fs::read_to_string(&path).map_err(|error| fail(&error))?;
         let mut rows = parse_csv(&text);
@@ -134,8 +134,8 @@ impl RawFeed {
         }
         let columns = rows.remove(0);
         if let Some(at) = rows.iter().position(|row| row.len() != columns.len()) {
-            let (found, wanted) = (rows[at].len(), columns.len());
-            return Err(fail(&format!("row {} has {found} values and not {wanted}", at + 2)));
+            let (found, expected) = (rows[at].len(), columns.len());
+            return Err(fail(&format!("row {} has {found} values and not {expected}", at + 2)));
         }
         Ok(Feed { columns, rows, random: self.order == Order::Random })
     }
@@ -193,7 +193,7 @@ impl RawStep {
     }
 }
 
-/// `name=value&…`, everything encoded that must be.
+/// `name=value&…`, percent-encoded.
 fn form_body(form: &BTreeMap<String, String>) -> Result<Template, String> {
     let mut body = Template::default();
     for (name, value) in form {
@@ -207,7 +207,7 @@ fn form_body(form: &BTreeMap<String, String>) -> Result<Template, String> {
     Ok(body)
 }
 
-/// Every place must be filled by a feed, or by a step before.
+/// Every placeholder must be filled by a feed or by an earlier step.
 fn check_values(script: &Script, feeds: &[Feed]) -> Result<(), String> {
     let mut known: Vec<&str> =
         feeds.iter().flat_map(|feed| &feed.columns).map(String::as_str).collect();
@@ -225,7 +225,7 @@ fn check_values(script: &Script, feeds: &[Feed]) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `100ms` or `100ms..2s`.
+/// Parses `100ms` or `100ms..2s`.
 fn think(text: &str) -> Result<(Duration, Duration), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let (least, most) = (parse_duration(least.trim())?, parse_duration(most.trim())?);
@@ -235,7 +235,7 @@ fn think(text: &str) -> Result<(Duration, Duration), String> {
     Ok((least, most))
 }
 
-/// Reads `500us`, `250ms`, `10s`, `2m`, `1h`, or a number of seconds.
+/// Parses `500us`, `250ms`, `10s`, `2m`, `1h`, or a number of seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
@@ -252,8 +252,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
-/// Rows of values (RFC 4180): between double quotes, commas and line ends are text, and two double
-/// quotes are one. Empty lines are none.
+/// Rows of values (RFC 4180): in double quotes, commas and line ends are text, and two double
+/// quotes are one. Empty lines are skipped.
 fn parse_csv(text: &str) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let (mut row, mut value) = (Vec::new(), String::new());

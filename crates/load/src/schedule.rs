@@ -1,44 +1,44 @@
-//! [`Schedule`]: when each request of an open loop is due, whatever the server does.
+//! [`Schedule`]: when each request of an open loop is due, independently of the server.
 //!
-//! Every thread makes its own from the plan's rate. A due time is computed from the number of the
-//! request and never from the last one, so that no error adds up; and as the times of all
-//! requests are known, those that wait for a connection need no queue: what is due and not yet
-//! taken *is* the queue.
+//! Every thread computes its own from the plan's rate. A due time is computed from the number of
+//! the request and never from the last due time, so that errors do not add up. Since the due times
+//! of all requests are known, no queue is needed for those that wait for a connection: what is due
+//! and not yet taken *is* the queue.
 
 use crate::random::Random;
 use std::time::Duration;
 
-/// How many requests a second are due, as time goes by.
+/// The rate as a function of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {
-    /// Always as many.
+    /// Constant.
     Fixed(f64),
-    /// From `from` to `to` in a straight line over the duration of the run.
+    /// From `from` to `to` linearly over the duration of the run.
     Ramp {
-        /// Requests a second at the beginning.
+        /// Requests per second at the start.
         from: f64,
-        /// Requests a second at the end.
+        /// Requests per second at the end.
         to: f64,
     },
-    /// `from`, and another from one moment on: how a server bears too much, and how soon it is its
-    /// old self afterwards.
+    /// `from`, then another rate after some time: shows overload, and how soon a server
+    /// recovers.
     Step {
-        /// Requests a second at the beginning.
+        /// Requests per second at the start.
         from: f64,
-        /// For so long.
+        /// How long.
         during: Duration,
-        /// Requests a second from there to the end.
+        /// Requests per second after that.
         to: f64,
     },
 }
 
-/// How the gaps between requests are spread around the rate.
+/// How arrivals are distributed around the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Arrival {
-    /// All alike.
+    /// At equal distances.
     #[default]
     Even,
-    /// As of many users who do not know of each other: a Poisson process.
+    /// As of many independent users: a Poisson process.
     Poisson,
 }
 
@@ -46,9 +46,9 @@ pub enum Arrival {
 #[derive(Debug, Clone, Copy)]
 struct Profile {
     from: f64,
-    /// Requests a second, per second.
+    /// Requests per second, per second.
     slope: f64,
-    /// From so many seconds on, so many a second; without a slope before.
+    /// From this second on, this rate; without a slope before.
     then: Option<(f64, f64)>,
 }
 
@@ -65,8 +65,8 @@ impl Profile {
         }
     }
 
-    /// When `count` requests are behind: solves from·t + slope·t²/2 = count for t. `None` when a
-    /// falling ramp ends before.
+    /// The time when `count` requests are due: solves from·t + slope·t²/2 = count for t. `None`
+    /// when a falling ramp ends before.
     fn ns_of(&self, count: f64) -> Option<u64> {
         if count == 0.0 {
             return Some(0);
@@ -81,12 +81,12 @@ impl Profile {
         if root < 0.0 {
             return None;
         }
-        // The form of the quadratic formula that divides by no slope and subtracts nothing alike.
+        // This form of the quadratic formula works without a slope and avoids cancellation.
         let seconds = 2.0 * count / (self.from + root.sqrt());
         seconds.is_finite().then_some((seconds * 1e9) as u64)
     }
 
-    /// How many requests are behind at `ns`.
+    /// The number of requests that are due by `ns`.
     fn count_at(&self, ns: u64) -> f64 {
         let seconds = ns as f64 / 1e9;
         if let Some((before, rate)) = self.then
@@ -98,7 +98,7 @@ impl Profile {
     }
 }
 
-/// The due times of one thread's requests, in nanoseconds from the beginning of the run.
+/// The due times of one thread's requests, in nanoseconds since the start of the run.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     profile: Profile,
@@ -106,7 +106,7 @@ pub(crate) struct Schedule {
     threads: f64,
     random: Random,
     end_ns: u64,
-    /// Where the next request stands among those of all threads.
+    /// The index of the next request among those of all threads.
     position: f64,
     next_ns: Option<u64>,
     taken: u64,
@@ -156,7 +156,7 @@ impl Schedule {
         self.next_ns
     }
 
-    /// Ends earlier than it was meant to.
+    /// Ends earlier than planned.
     pub(crate) fn end_at(&mut self, end_ns: u64) {
         self.end_ns = end_ns.max(1);
         self.next_ns = self.next_ns.filter(|&ns| ns < end_ns);
@@ -169,8 +169,8 @@ impl Schedule {
         self.taken += 1;
     }
 
-    /// About how many requests are due at `now_ns` and not taken: exact for even arrivals, the
-    /// expected number for others.
+    /// The number of requests that are due at `now_ns` and not taken: exact for even arrivals,
+    /// otherwise the expected number.
     pub(crate) fn waiting(&self, now_ns: u64) -> u64 {
         match self.next_ns {
             Some(next_ns) if next_ns <= now_ns => {
@@ -181,7 +181,7 @@ impl Schedule {
         }
     }
 
-    /// Takes all that is left; gives how many that were.
+    /// Takes all that are left and returns their number.
     pub(crate) fn take_rest(&mut self) -> u64 {
         let before = self.taken;
         while self.next_ns.is_some() {

@@ -1,22 +1,22 @@
-//! [`Search`]: the highest rate that keeps a promise, by halving what lies between.
+//! [`Search`]: bisects for the highest rate that meets a threshold.
 //!
-//! Decides which rate is tried next and nothing else; who calls it runs the trial. One bad trial
-//! may be the noise of the machine, so a rate counts as broken after two.
+//! It decides only which rate is tried next; the caller runs the trial. One bad trial may be noise
+//! of the machine, so a rate fails after two.
 
-/// Where a search stands.
+/// The state of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
-    kept: f64,
-    broken: f64,
+    met: f64,
+    missed: f64,
     /// The rate that failed once.
     suspect: Option<f64>,
     precision: f64,
 }
 
 impl Search {
-    /// Searches below `ceiling` requests a second, until it is known to `precision` of itself.
+    /// Searches below `ceiling` requests per second until the relative precision is reached.
     pub fn below(ceiling: f64, precision: f64) -> Self {
-        Self { kept: 0.0, broken: ceiling, suspect: None, precision }
+        Self { met: 0.0, missed: ceiling, suspect: None, precision }
     }
 
     /// The next rate to try; `None` when the search is over.
@@ -24,23 +24,23 @@ impl Search {
         if let Some(rate) = self.suspect {
             return Some(rate);
         }
-        let is_over = self.broken - self.kept <= self.broken * self.precision || self.broken < 1.0;
-        (!is_over).then_some((self.kept + self.broken) / 2.0)
+        let is_over = self.missed - self.met <= self.missed * self.precision || self.missed < 1.0;
+        (!is_over).then_some((self.met + self.missed) / 2.0)
     }
 
-    /// The rate was tried.
-    pub fn note(&mut self, rate: f64, is_kept: bool) {
-        match (is_kept, self.suspect.take()) {
-            (true, _) => self.kept = self.kept.max(rate),
-            (false, Some(_)) => self.broken = self.broken.min(rate),
+    /// Reports the outcome of a trial.
+    pub fn record(&mut self, rate: f64, is_met: bool) {
+        match (is_met, self.suspect.take()) {
+            (true, _) => self.met = self.met.max(rate),
+            (false, Some(_)) => self.missed = self.missed.min(rate),
             (false, None) => self.suspect = Some(rate),
         }
     }
 
-    /// The highest rate that kept the promise, 0 if none did, and the lowest that did not or was
-    /// out of reach.
+    /// The highest rate that met the threshold, 0 if none did, and the lowest that failed or was
+    /// not reached.
     pub fn bounds(&self) -> (f64, f64) {
-        (self.kept, self.broken)
+        (self.met, self.missed)
     }
 }
 
@@ -48,13 +48,14 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches where every rate up to `limit` keeps the promise; gives the result and the trials.
+    /// Searches where every rate up to `limit` meets the threshold; returns the result and the
+    /// trials.
     fn search(limit: f64, noisy: Option<usize>) -> (f64, usize) {
         let mut search = Search::below(10_000.0, 0.02);
         let mut trials = 0;
         while let Some(rate) = search.next_rate() {
             trials += 1;
-            search.note(rate, rate <= limit && noisy != Some(trials));
+            search.record(rate, rate <= limit && noisy != Some(trials));
         }
         (search.bounds().0, trials)
     }
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is_kept() {
+    fn an_unreachable_threshold_is_not_found() {
         assert_eq!(search(0.0, None).0, 0.0);
     }
 }

@@ -1,7 +1,7 @@
-//! Sockets before anything is said on them: connecting, and asking whether anybody is there.
+//! Sockets before they carry data: connecting, and probing a target.
 //!
-//! Called by connections, and by a run before its threads begin. Invariant: what is handed out does
-//! not block, and is closed when a program is started.
+//! Called by connections, and by a run before its threads start. Invariant: sockets are
+//! non-blocking and close-on-exec.
 
 use crate::failures::Failure;
 use crate::target::Address;
@@ -13,7 +13,7 @@ use rustix::net::{
 };
 use std::io;
 
-/// A socket that is connecting, or connected at once.
+/// A socket that is connecting or already connected.
 pub(crate) fn connect(address: &Address) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, connected) = match address {
@@ -41,7 +41,8 @@ pub(crate) fn failure_of(error: Errno) -> Failure {
     if error == Errno::ADDRNOTAVAIL { Failure::Ports } else { Failure::Connect }
 }
 
-/// Connects once and waits for it, to learn whether anybody is there, and speaks TLS as wanted.
+/// Connects once and waits for the outcome, to learn whether the target accepts connections and
+/// TLS.
 pub(crate) fn probe(address: &Address, tls: Option<&Tls>) -> io::Result<()> {
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
     let address = match address {

@@ -1,36 +1,36 @@
-//! [`Summary`]: what a run came to.
+//! [`Summary`]: the result of a run.
 //!
-//! Made by `run`; read by the reports, by the search for a rate and by other crates. Whether it
-//! may be believed is asked of [`Summary::doubts`].
+//! Created by `run`; read by the reports, by the search for a rate and by other crates.
+//! [`Summary::warnings`] says whether it is reliable.
 
-use crate::doubt::Doubt;
 use crate::failures::Failures;
-use crate::moment::Moment;
+use crate::interval::Interval;
 use crate::plan::{Load, Plan};
 use crate::recorder::{First, Slice, Totals, histogram};
 use crate::schedule::Rate;
 use crate::server_cpu::ServerCpu;
 use crate::times::Times;
+use crate::warning::Warning;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
 /// The result of one run, or of several of the same plan merged.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// The URL as it was written.
+    /// The URL as it was given.
     pub url: String,
     /// When requests were sent.
     pub load: Load,
-    /// Connections held.
+    /// The number of connections.
     pub connections: usize,
-    /// Requests at a time on each of them.
+    /// Concurrent requests per connection.
     pub streams: usize,
-    /// Threads that did the work.
+    /// The number of threads.
     pub threads: usize,
     /// Whether connections carried more than one request.
     pub keep_alive: bool,
-    /// Whether the run had a number of requests to send, or users who think: then the
-    /// connections are not always busy, even in a closed loop.
+    /// Whether the run had a number of requests or think time: then the connections are not always
+    /// busy, even in a closed loop.
     pub has_pauses: bool,
     /// Whether it was stopped before its end.
     pub is_partial: bool,
@@ -38,58 +38,58 @@ pub struct Summary {
     pub seconds: f64,
     /// Requests sent.
     pub sent: u64,
-    /// Whole answers, of any status.
-    pub answers: u64,
-    /// Requests that failed; bad answers are among them and among [`Self::answers`].
+    /// Complete responses of any status.
+    pub responses: u64,
+    /// Requests that failed; bad responses count here and in [`Self::responses`].
     pub failures: Failures,
     /// Bytes of bodies.
     pub body_bytes: u64,
-    /// Bytes received, heads and TLS included.
+    /// Bytes received, including heads and TLS.
     pub received_bytes: u64,
-    /// Latency in ns: from when a request was intended to its whole answer. In a closed loop from
-    /// when it was sent. Requests that timed out are here with the time they took until then.
+    /// Latency in ns: from when a request was due to its complete response; in a closed loop from
+    /// when it was sent. Includes requests that timed out, with the time until then.
     pub latency: Histogram<u64>,
-    /// Time of service in ns: from when a request was sent.
+    /// Service time in ns: from when a request was sent.
     pub service: Histogram<u64>,
-    /// Times of the requests that the server had no room for, which are among those above.
+    /// Times of the refused requests (429, 503), which are included above.
     pub refused: Times,
-    /// Times of the requests that had another bad answer, or none in time; among them as well.
+    /// Times of requests with another bad response or a timeout, which are included above.
     pub failed: Times,
-    /// How much later than it could a request was sent, in ns: this program's own delay.
+    /// The delay of requests by this program itself, in ns.
     pub lag: Histogram<u64>,
-    /// Time to connect, in ns, of every connection made.
+    /// Time to connect, in ns, of every connection.
     pub connect: Histogram<u64>,
-    /// Time in ns to the first byte of each answer, if the plan asked for it.
+    /// Time in ns to the first byte of each response, if the plan has it.
     pub first_byte: Histogram<u64>,
-    /// The first answer that came.
+    /// The first response.
     pub first: Option<First>,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// `{seq}` and status of the answers whose status was not good, as far as requests had a `{seq}`
-    /// and there were fewer than 100,000.
+    /// `{seq}` and status of the responses whose status was not good, for requests with a `{seq}`
+    /// and at most 100,000 of them.
     pub rejected: Vec<(u64, u16)>,
-    /// Requests that the schedule of an open loop had.
+    /// Scheduled requests of an open loop.
     pub due: u64,
-    /// Of these, sent late because no connection was free.
+    /// Those sent late because no connection was free.
     pub delayed: u64,
-    /// Of these, given up at the deadline.
+    /// Those dropped at the deadline.
     pub shed: u64,
-    /// Of these, still waiting for a connection when the run ended.
+    /// Those still waiting for a connection when the run ended.
     pub unsent: u64,
-    /// Sent, and without an answer when the run ended.
+    /// Sent, and without a response when the run ended.
     pub unfinished: u64,
-    /// Most requests that waited for a connection at once.
+    /// The largest number of requests that waited for a connection at once.
     pub backlog_max: u64,
-    /// Connections that the server closed although they should have been kept.
+    /// Persistent connections that the server closed.
     pub closed_by_server: u64,
-    /// Mean of the requests in flight, from their times of service.
+    /// Mean number of requests in flight, from their service times.
     pub in_flight_mean: f64,
-    /// CPU time of the threads that did the work, in µs.
+    /// CPU time of the threads of this run, in µs.
     pub client_cpu_us: u64,
     /// CPU time of the server, if the plan named its processes.
     pub server: Option<ServerCpu>,
     /// The time series.
-    pub moments: Vec<Moment>,
+    pub intervals: Vec<Interval>,
 }
 
 impl Summary {
@@ -97,7 +97,7 @@ impl Summary {
         plan: &Plan,
         all: &Slice,
         totals: Vec<Totals>,
-        moments: Vec<Moment>,
+        intervals: Vec<Interval>,
         server: Option<ServerCpu>,
     ) -> Self {
         let mut summary = Self {
@@ -111,7 +111,7 @@ impl Summary {
             is_partial: false,
             seconds: plan.duration.as_secs_f64(),
             sent: all.sent,
-            answers: all.answers,
+            responses: all.responses,
             failures: all.failures,
             body_bytes: all.body_bytes,
             received_bytes: 0,
@@ -130,12 +130,12 @@ impl Summary {
             shed: 0,
             unsent: 0,
             unfinished: 0,
-            backlog_max: moments.iter().map(|moment| moment.backlog_max).max().unwrap_or(0),
+            backlog_max: intervals.iter().map(|interval| interval.backlog_max).max().unwrap_or(0),
             closed_by_server: 0,
             in_flight_mean: 0.0,
             client_cpu_us: 0,
             server,
-            moments,
+            intervals,
         };
         let mut in_flight_ns = 0;
         let (mut ended_ns, mut duration_ns) = (0, 0);
@@ -174,12 +174,12 @@ impl Summary {
         summary
     }
 
-    /// Whole answers a second.
+    /// Complete responses per second.
     pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.answers as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 { self.responses as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Times of the requests that were answered well.
+    /// Times of the good responses.
     pub fn accepted(&self) -> Times {
         let rest = |all: &Histogram<u64>, of: fn(&Times) -> &Histogram<u64>| {
             Times::rest(all.clone(), [of(&self.refused), of(&self.failed)])
@@ -190,15 +190,14 @@ impl Summary {
         }
     }
 
-    /// Times of the requests that were answered well, and of those that were refused, where there
-    /// were both.
+    /// Times of the good and of the refused requests, if there were both.
     pub fn by_kind(&self) -> Option<(Times, &Times)> {
         let accepted = (self.refused.count() > 0).then(|| self.accepted())?;
         (accepted.count() > 0).then_some((accepted, &self.refused))
     }
 
-    /// Requests that the schedule asked for a second; `None` in a closed loop.
-    pub fn asked_rate(&self) -> Option<f64> {
+    /// The scheduled rate in requests per second; `None` in a closed loop.
+    pub fn scheduled_rate(&self) -> Option<f64> {
         match self.load {
             Load::Closed => None,
             Load::Open { rate: Rate::Fixed(rate), .. } => Some(rate),
@@ -210,7 +209,7 @@ impl Summary {
         }
     }
 
-    /// The share of the schedule's requests that were sent; 1 in a closed loop.
+    /// The share of the scheduled requests that were sent; 1 in a closed loop.
     pub fn rate_ratio(&self) -> f64 {
         match self.due {
             0 => 1.0,
@@ -218,13 +217,13 @@ impl Summary {
         }
     }
 
-    /// The share of requests that failed, or were given up.
+    /// The share of requests that failed or were dropped.
     pub fn failure_share(&self) -> f64 {
         let all = self.sent + self.shed;
         if all == 0 { 0.0 } else { (self.failures.total() + self.shed) as f64 / all as f64 }
     }
 
-    /// This program's CPU time for one request in µs.
+    /// This program's CPU time per request in µs.
     pub fn client_us_per_request(&self) -> f64 {
         self.client_cpu_us as f64 / self.sent.max(1) as f64
     }
@@ -234,27 +233,26 @@ impl Summary {
         self.client_cpu_us as f64 / (self.seconds * 1e6 * self.threads as f64).max(1.0)
     }
 
-    /// The server's CPU time for one answer in µs.
+    /// The server's CPU time per response in µs.
     pub fn server_us_per_request(&self) -> Option<f64> {
         let server = self.server.as_ref()?;
-        Some(server.total_us as f64 / self.answers.max(1) as f64)
+        Some(server.total_us as f64 / self.responses.max(1) as f64)
     }
 
-    /// Why these numbers should not be believed; empty when nothing speaks against them.
-    pub fn doubts(&self) -> Vec<Doubt> {
-        Doubt::about(self)
+    /// Why these numbers are not reliable; empty if they are.
+    pub fn warnings(&self) -> Vec<Warning> {
+        Warning::about(self)
     }
 
-    /// Takes another run of the same plan in: counts and times add up, and the time series
-    /// follows on.
+    /// Merges another run of the same plan: counts and times add up, and the time series continues.
     pub fn merge(&mut self, other: &Self) {
         let together = (self.seconds + other.seconds).max(f64::MIN_POSITIVE);
         self.in_flight_mean =
             (self.in_flight_mean * self.seconds + other.in_flight_mean * other.seconds) / together;
         let offset = self.seconds;
-        self.moments.extend(other.moments.iter().cloned().map(|mut moment| {
-            moment.at_seconds += offset;
-            moment
+        self.intervals.extend(other.intervals.iter().cloned().map(|mut interval| {
+            interval.at_seconds += offset;
+            interval
         }));
         self.seconds += other.seconds;
         self.failures += other.failures;
@@ -275,7 +273,7 @@ impl Summary {
         self.failed += &other.failed;
         for (mine, theirs) in [
             (&mut self.sent, other.sent),
-            (&mut self.answers, other.answers),
+            (&mut self.responses, other.responses),
             (&mut self.body_bytes, other.body_bytes),
             (&mut self.received_bytes, other.received_bytes),
             (&mut self.due, other.due),
@@ -312,24 +310,24 @@ mod tests {
         let mut plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
         plan.duration = Duration::from_secs(2);
         let mut slice = Slice::new(false);
-        slice.answers = 10;
+        slice.responses = 10;
         slice.sent = 10;
         slice.latency.saturating_record(1_000_000);
-        let moment = Moment::of(&slice, 0.0, 1.0);
-        Summary { seconds: 2.0, ..Summary::of(&plan, &slice, Vec::new(), vec![moment], None) }
+        let interval = Interval::of(&slice, 0.0, 1.0);
+        Summary { seconds: 2.0, ..Summary::of(&plan, &slice, Vec::new(), vec![interval], None) }
     }
 
     #[test]
     fn two_runs_merged_are_one_of_twice_the_length() {
         let mut merged = summary();
         merged.merge(&summary());
-        assert_eq!((merged.answers, merged.seconds, merged.rate()), (20, 4.0, 5.0));
+        assert_eq!((merged.responses, merged.seconds, merged.rate()), (20, 4.0, 5.0));
         assert_eq!(merged.latency.len(), 2);
-        assert_eq!(merged.moments[1].at_seconds, 2.0);
+        assert_eq!(merged.intervals[1].at_seconds, 2.0);
     }
 
     #[test]
-    fn what_was_refused_is_told_apart_from_what_was_done() {
+    fn refused_and_good_times_are_separate() {
         let mut slice = Slice::new(true);
         let (notes, _collector) = std::sync::mpsc::channel();
         let mut recorder = crate::recorder::Recorder::new(true, 1, notes);
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_ratio_is_the_share_of_the_schedule_that_was_sent() {
+    fn the_rate_ratio_is_the_sent_share_of_the_schedule() {
         let summary = Summary { due: 200, unsent: 20, shed: 10, ..summary() };
         assert_eq!(summary.rate_ratio(), 0.85);
     }

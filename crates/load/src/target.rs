@@ -1,8 +1,8 @@
-//! [`Target`]: what a URL says about where to connect and what to speak there.
+//! [`Target`]: address and protocol from a URL.
 //!
 //! ```text
 //! http://host:port/path              HTTP/1.1
-//! https://host/path                  TLS; HTTP/1.1, or HTTP/2 where asked for
+//! https://host/path                  TLS; HTTP/1.1, or HTTP/2 if requested
 //! http+unix:/run/app.sock:/path      HTTP/1.1 over a Unix socket
 //! fcgi://host:port/srv/www/index.php?query     FastCGI, the script by its path on the server
 //! fcgi+unix:/run/php.sock:/srv/www/index.php
@@ -32,7 +32,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1 (RFC 9112).
@@ -45,26 +45,26 @@ pub enum Protocol {
     Redis,
 }
 
-/// A URL, understood.
+/// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// As it was written.
+    /// The URL as it was given.
     pub url: String,
-    /// Where to connect.
+    /// The address.
     pub address: Address,
-    /// What to speak.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The name that the certificate must have; without one there is no TLS.
+    /// The name that the certificate must have; `None` without TLS.
     pub tls_name: Option<String>,
     /// The authority for the `Host` field.
     pub host: String,
     /// Path and query of the first request. For FastCGI below [`Self::document_root`].
     pub path: String,
-    /// FastCGI: the folder that paths are below.
+    /// FastCGI: the directory that paths are relative to.
     pub document_root: String,
 }
 
-/// Why a URL is of no use.
+/// Why a URL is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidTarget {
     url: String,
@@ -80,7 +80,7 @@ impl fmt::Display for InvalidTarget {
 impl std::error::Error for InvalidTarget {}
 
 impl Target {
-    /// Understands `url`; looks names up.
+    /// Parses `url` and resolves names.
     pub fn parse(url: &str) -> Result<Self, InvalidTarget> {
         Self::read(url).map_err(|why| InvalidTarget { url: url.to_owned(), why })
     }
@@ -111,7 +111,7 @@ impl Target {
         Ok(target)
     }
 
-    /// FastCGI wants the folder and the script's name in it.
+    /// FastCGI needs both directory and script name.
     fn split_script(&mut self) -> Result<(), String> {
         let end = self.path.find('?').unwrap_or(self.path.len());
         let name = self.path[..end].rfind('/').unwrap_or(0);
@@ -153,7 +153,7 @@ fn over_tcp(rest: &str, protocol: Protocol, tls: bool) -> Result<Target, String>
     })
 }
 
-/// The name without brackets and the port, if there is one.
+/// The name without brackets, and the port, if any.
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let (name, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, rest)) => (name, rest.strip_prefix(':')),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_and_scripts_are_told_apart() {
+    fn unix_sockets_and_scripts_are_separated() {
         let target = parse("http+unix:/run/a.sock:/x");
         assert_eq!(
             (target.address.to_string().as_str(), target.path.as_str()),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_says_what_is_missing() {
+    fn an_invalid_url_says_what_is_missing() {
         for (url, why) in [
             ("127.0.0.1:80", "begins with http://"),
             ("http:/x", "// and a host"),

@@ -1,19 +1,19 @@
-//! [`Template`]: text with places that are filled anew for each request.
+//! [`Template`]: text with placeholders that are filled for each request.
 //!
-//! `{seq}` is the number of the request, unlike any other in the run; `{key}` one of the plan's
-//! keys, drawn at random; `{new}` a key that was none before, and `{latest}` one of the keys that
-//! are there by now, the youngest most often where there is a law; `{rand}` 16 random hexadecimal digits, `{rand:N}` N random letters and
-//! digits; `{name}` a value of the user: a column of a data feed or what a step has captured.
-//! `{{` and `}}` are braces. A text without places costs nothing: it is rendered once.
+//! `{seq}` is the number of the request, which is unique in the run; `{key}` one of the plan's
+//! keys, drawn at random; `{new}` a new key; `{latest}` one of the keys that exist by now, the
+//! youngest most often with Zipf's law; `{rand}` 16 random hexadecimal digits; `{rand:N}` N random
+//! letters and digits; `{name}` a value of the user: a column of a data feed or a captured value.
+//! `{{` and `}}` are braces. A text without placeholders is rendered once.
 
 use crate::keys::Keys;
 use crate::random::Random;
 use outboard_http1::write_u64;
 use std::fmt;
 
-/// Letters of generated text; 64 of them, so that six bits choose one.
+/// Letters of generated text; 64 of them, so that six bits select one.
 const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-/// Longest generated text.
+/// The limit of generated text.
 const RAND_BYTES_MAX: usize = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ enum Part {
     Value { name: String, is_encoded: bool },
 }
 
-/// Why a template is none.
+/// Why a template is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidTemplate {
     text: String,
@@ -43,11 +43,11 @@ impl fmt::Display for InvalidTemplate {
 
 impl std::error::Error for InvalidTemplate {}
 
-/// Parsed text; see the module.
+/// A parsed template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
-/// Where the values of a rendering come from.
+/// The sources of values for a rendering.
 pub(crate) struct Source<'a> {
     pub(crate) seq: u64,
     pub(crate) keys: &'a mut Keys,
@@ -56,13 +56,13 @@ pub(crate) struct Source<'a> {
 }
 
 impl Template {
-    /// Text as it is, braces and all.
+    /// Literal text, including braces.
     pub fn literal(text: impl Into<Vec<u8>>) -> Self {
         let text = text.into();
         if text.is_empty() { Self::default() } else { Self(vec![Part::Text(text)]) }
     }
 
-    /// Reads the places of `text`.
+    /// Parses the placeholders of `text`.
     pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
         let fail = |why| InvalidTemplate { text: text.to_owned(), why };
         let mut parts = Vec::new();
@@ -91,12 +91,12 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// Whether every rendering is the same.
+    /// Whether all renderings are equal.
     pub fn is_fixed(&self) -> bool {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
-    /// The user's values that it asks for.
+    /// The names of the user's values that it needs.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Value { name, .. } => Some(name.as_str()),
@@ -104,7 +104,7 @@ impl Template {
         })
     }
 
-    /// The same, with the user's values percent-encoded where they are put in.
+    /// The template with the user's values percent-encoded.
     #[must_use]
     pub fn with_encoded_values(mut self) -> Self {
         for part in &mut self.0 {
@@ -115,7 +115,7 @@ impl Template {
         self
     }
 
-    /// The same, with the text between the places percent-encoded.
+    /// The template with the text between the placeholders percent-encoded.
     #[must_use]
     pub fn with_encoded_text(mut self) -> Self {
         for part in &mut self.0 {
@@ -128,7 +128,7 @@ impl Template {
         self
     }
 
-    /// Adds another one behind it.
+    /// Appends another template.
     pub fn append(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_and_double_braces_are_braces() {
+    fn placeholders_are_filled_and_double_braces_are_braces() {
         assert_eq!(render("/u/{name}/{seq}?{{x}}{unknown}."), "/u/Ada/17?{x}.");
         let key: u64 = render("{key}").parse().expect("a key is a number");
         assert!(key < 10);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_text_has_the_length_that_was_asked_for() {
+    fn generated_text_has_the_requested_length() {
         assert_eq!(render("{rand}").len(), 16);
         assert!(render("{rand}").bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert_eq!(render("{rand:100}").len(), 100);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_says_why() {
+    fn an_invalid_template_says_why() {
         for (text, why) in [("{a", "without its }"), ("a}", "without its {"), ("{a b}", "no such")]
         {
             let error = Template::parse(text).expect_err("it is refused").to_string();

@@ -1,30 +1,29 @@
-//! [`Times`]: how long requests of one kind took, and [`Kind`], which kinds are told apart.
+//! [`Times`]: durations of requests of one kind, and [`Kind`], the kinds.
 //!
-//! A server that is asked for more than it can do refuses some requests quickly. What the others
-//! took is then half of the truth, and the mean of both is none of it. The recorder keeps times of
-//! those that were not answered well; what is left of all is the rest, so that a good answer costs
-//! nothing more.
+//! An overloaded server refuses some requests quickly, so the mean of good and refused responses
+//! says nothing. The recorder stores the times of requests without a good response separately; the
+//! good ones are all minus those, so that a good response costs nothing more.
 
 use crate::failures::Failure;
 use crate::recorder::histogram;
 use hdrhistogram::Histogram;
 use std::ops::AddAssign;
 
-/// 429 and 503 (RFC 6585 4, RFC 9110 15.6.4): come later.
+/// 429 and 503 (RFC 6585 4, RFC 9110 15.6.4): try again later.
 const REFUSING: [u16; 2] = [429, 503];
 
-/// What became of a request that has ended.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Accepted,
-    /// The server has no room for it at present.
+    /// The server refused it for lack of capacity.
     Refused,
-    /// Any other bad answer, or none in time.
+    /// Another bad response, or a timeout.
     Failed,
 }
 
 impl Kind {
-    /// Of a whole answer, by what was wrong with it.
+    /// The kind of a complete response with this failure.
     pub(crate) fn of(status: u16, failure: Option<Failure>) -> Self {
         match failure {
             None => Self::Accepted,
@@ -34,10 +33,10 @@ impl Kind {
     }
 }
 
-/// How long requests of one kind took.
+/// The durations of requests of one kind.
 #[derive(Debug, Clone)]
 pub struct Times {
-    /// In ns, from when they were intended to the whole answer.
+    /// In ns, from when they were due to the complete response.
     pub latency: Histogram<u64>,
     /// In ns, from when they were sent.
     pub service: Histogram<u64>,
@@ -53,12 +52,12 @@ impl Times {
         self.service.saturating_record(service_ns);
     }
 
-    /// How many requests.
+    /// The number of requests.
     pub fn count(&self) -> u64 {
         self.latency.len()
     }
 
-    /// What is left of `all` without `parts` of it.
+    /// `all` without `parts` of it.
     pub(crate) fn rest(mut all: Histogram<u64>, parts: [&Histogram<u64>; 2]) -> Histogram<u64> {
         for part in parts {
             all.subtract(part).expect("each of them was recorded in all as well");
@@ -79,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_a_bad_status_that_says_later() {
+    fn a_refusal_is_a_bad_429_or_503() {
         assert_eq!(Kind::of(201, None), Kind::Accepted);
-        assert_eq!(Kind::of(503, None), Kind::Accepted, "it was what was asked for");
+        assert_eq!(Kind::of(503, None), Kind::Accepted, "it was the expected status");
         assert_eq!(Kind::of(503, Some(Failure::Status)), Kind::Refused);
         assert_eq!(Kind::of(429, Some(Failure::Status)), Kind::Refused);
         assert_eq!(Kind::of(500, Some(Failure::Status)), Kind::Failed);

@@ -1,7 +1,7 @@
 //! [`Tls`]: the settings of all TLS connections of a run (RFC 8446), by rustls.
 //!
-//! Sessions are resumed where the server allows it, as browsers do; every thread has the same
-//! settings, so the tickets of one serve all.
+//! Sessions are resumed if the server allows it, as in browsers. All threads share the settings, so
+//! a ticket serves all of them.
 
 use crate::plan::Plan;
 use crate::target::Protocol;
@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::sync::Arc;
 
-/// How connections are secured.
+/// The TLS settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls {
     settings: Arc<ClientConfig>,

@@ -1,34 +1,34 @@
-//! [`User`]: who holds a connection: where he stands in his script and what he carries with him.
+//! [`User`]: a virtual user with its position in the script, its cookies and its values.
 
-/// One user; the request in flight, if there is one, is his.
+/// A virtual user, which has at most one request in flight.
 #[derive(Debug, Default)]
 pub(crate) struct User {
     pub(crate) is_busy: bool,
     pub(crate) intended_ns: u64,
-    /// When the request was sent, or its connection was asked for.
+    /// When the request was sent, or its connection was requested.
     pub(crate) began_ns: u64,
-    /// His request has gone out, and does not wait for a connection.
+    /// The request has been sent and does not wait for a connection.
     pub(crate) is_sent: bool,
-    /// Does nothing until a time.
-    pub(crate) is_resting: bool,
+    /// The user is paused until a time.
+    pub(crate) is_paused: bool,
     pub(crate) free_since_ns: u64,
-    /// The `{seq}` of the request in flight, if its bytes were made for it.
+    /// The `{seq}` of the request in flight, if it has one.
     pub(crate) seq: Option<u64>,
     pub(crate) script: usize,
     pub(crate) step: usize,
     pub(crate) cookies: Vec<(String, String)>,
-    /// From the data feeds and from captures.
+    /// From data feeds and captures.
     pub(crate) values: Vec<(String, String)>,
 }
 
 impl User {
-    /// Sets a value, in place of what it was.
+    /// Sets a value.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         put(&mut self.values, name, value);
     }
 
-    /// Keeps a cookie, in place of what it was.
-    pub(crate) fn keep_cookie(&mut self, pair: &str) {
+    /// Sets a cookie.
+    pub(crate) fn set_cookie(&mut self, pair: &str) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         put(&mut self.cookies, name, value);
     }

@@ -1,23 +1,23 @@
-//! [`Worker`]: one thread of a run, with its users, its connections and its share of the schedule.
+//! [`Worker`]: one thread of a run with its users, connections and share of the schedule.
 //!
-//! Started by `run`. Each user holds a connection, or a lane of one that several share, and has at
-//! most one request in flight. The loop sends what is due ([`pace`]), sleeps in epoll until an
-//! answer comes or the next request is due, and takes the answers ([`request`]); in a closed loop
-//! an answer is followed by the next request at once, without another turn. Connections come and go
-//! in [`opening`], requests that come to nothing in [`loss`].
+//! Started by `run`. Each user has a connection, or a lane of one that several share, and at most
+//! one request in flight. The loop sends the due requests ([`pace`]), sleeps in epoll until a
+//! response arrives or the next request is due, and handles responses ([`request`]). In a closed
+//! loop a response is followed by the next request at once, without another iteration. [`opening`]
+//! opens and replaces connections, [`loss`] handles requests that fail.
 //!
-//! Times are nanoseconds from the beginning of the run. A request knows when it was intended: its
-//! latency counts from there, whatever delayed it.
+//! Times are nanoseconds since the start of the run. A latency counts from when the request was
+//! due, whatever delayed it.
 
-use crate::answer::Answer;
 use crate::codec::Codec;
-use crate::connection::{Connection, News};
+use crate::connection::{Connection, Outcome};
 use crate::failures::Failure;
 use crate::plan::{Plan, Step};
 use crate::recorder::Recorder;
+use crate::request_generator::RequestGenerator;
+use crate::response::Response;
 use crate::tls::Tls;
 use crate::user::User;
-use crate::wording::Wording;
 use pace::Pace;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
@@ -37,15 +37,15 @@ mod request;
 
 const EVENTS_A_TURN: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How often time-outs are looked for.
+/// The interval of checks for timeouts.
 const SWEEP_NS: u64 = 20_000_000;
-/// How long a user waits after a failed connection, so that a server that is not there is not
-/// asked a million times a second.
-const REST_NS: u64 = 10_000_000;
+/// The pause of a user after a failed connection, so that a missing server is not tried a million
+/// times per second.
+const PAUSE_NS: u64 = 10_000_000;
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 pub(crate) struct Start {
-    /// Of all threads and the one that collects.
+    /// A barrier for all threads and the collector.
     barrier: Barrier,
     origin: OnceLock<Instant>,
     /// The run ends now, whatever the plan says.
@@ -57,8 +57,8 @@ impl Start {
         Self { barrier: Barrier::new(threads + 1), origin: OnceLock::new(), stop }
     }
 
-    /// Has everybody begin at once, as soon as all connections are open and `meanwhile`, which no
-    /// request disturbs, is done.
+    /// Starts all threads at once, when all connections are open and `meanwhile` is done, which no
+    /// request disturbs.
     pub(crate) fn give<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
         self.barrier.wait();
         let done = meanwhile();
@@ -66,7 +66,8 @@ impl Start {
         done
     }
 
-    /// A thread has opened its connections, or failed to; gives when the run began.
+    /// Reports that a thread has opened its connections, or failed to, and returns when the run
+    /// started.
     pub(crate) fn take(&self) -> Instant {
         self.barrier.wait();
         self.barrier.wait();
@@ -74,7 +75,7 @@ impl Start {
     }
 }
 
-/// Where this thread stands among the others.
+/// The index of this thread among the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) thread: usize,
@@ -82,35 +83,35 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// This thread's part of `count` things.
+    /// This thread's part of `count`.
     fn of(self, count: u64) -> u64 {
         let (thread, threads) = (self.thread as u64, self.threads as u64);
         count / threads + u64::from(thread < count % threads)
     }
 }
 
-/// One thread; see the module.
+/// One thread of a run.
 pub(crate) struct Worker<'p> {
     plan: &'p Plan,
     tls: Option<Tls>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Users of one connection; they stand one after the other in `users`.
+    /// Users of one connection; they are adjacent in `users`.
     lanes: usize,
     users: Vec<User>,
-    wording: Wording<'p>,
+    generator: RequestGenerator<'p>,
     pace: Pace,
-    /// Users who could take a request of the schedule, longest waiting first.
+    /// Users that are ready for a scheduled request, longest waiting first.
     idle: VecDeque<u32>,
-    /// Users who do nothing until a time.
-    resting: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Paused users.
+    paused: BinaryHeap<Reverse<(u64, u32)>>,
     in_flight: u64,
     recorder: Recorder,
     origin: Instant,
     end_ns: u64,
     is_stopped: bool,
     next_sweep_ns: u64,
-    /// An answer has come since the last sweep.
+    /// Whether a response has arrived since the last check for timeouts.
     is_moving: bool,
 }
 
@@ -123,17 +124,17 @@ impl<'p> Worker<'p> {
     ) -> io::Result<Self> {
         let connections = share.of(plan.connections as u64) as usize;
         let end_ns = plan.duration.as_nanos() as u64;
-        let answer = || Answer {
+        let response = || Response {
             wants_fields: true,
             wants_body: plan.scripts.iter().flat_map(|script| &script.steps).any(Step::reads_body),
-            ..Answer::default()
+            ..Response::default()
         };
         let connection = || {
             let codec = Codec::new(&plan.target, plan.keep_alive, plan.streams);
-            let answers = (0..plan.streams).map(|_| answer()).collect();
-            Connection::new(codec, answers, plan.first_byte)
+            let responses = (0..plan.streams).map(|_| response()).collect();
+            Connection::new(codec, responses, plan.first_byte)
         };
-        let mut wording = Wording::new(plan, share);
+        let mut generator = RequestGenerator::new(plan, share);
         let users = connections * plan.streams;
         Ok(Self {
             plan,
@@ -141,11 +142,11 @@ impl<'p> Worker<'p> {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: (0..connections).map(|_| connection()).collect(),
             lanes: plan.streams,
-            users: (0..users).map(|_| wording.new_user()).collect(),
-            wording,
+            users: (0..users).map(|_| generator.new_user()).collect(),
+            generator,
             pace: Pace::new(plan, share),
             idle: VecDeque::with_capacity(users),
-            resting: BinaryHeap::new(),
+            paused: BinaryHeap::new(),
             in_flight: 0,
             recorder,
             origin: Instant::now(),
@@ -160,7 +161,7 @@ impl<'p> Worker<'p> {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Runs to the end of the plan.
+    /// Executes the plan to its end.
     pub(crate) fn run(mut self, start: &Start) -> io::Result<()> {
         // The default of 50 µs (prctl(2), PR_SET_TIMERSLACK) would be most of the pacing error.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -179,8 +180,8 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Tells the collector what there is to tell at the end. The connections go with it: they are
-    /// closed when the server's accounts have been read.
+    /// Sends the final counts to the collector. The connections go along, since they are closed
+    /// only after the server's CPU time has been read.
     fn conclude(mut self, ended_ns: u64) {
         let totals = &mut self.recorder.totals;
         totals.ended_ns = ended_ns;
@@ -197,9 +198,9 @@ impl<'p> Worker<'p> {
         self.recorder.finish(self.in_flight, sockets.collect());
     }
 
-    /// Waits for events, `at_most_ns`. epoll_pwait(2) knows whole milliseconds only, and the call
-    /// that knows more is newer than some of the machines that this runs on: whoever waits for a
-    /// due time waits in ppoll(2), which counts nanoseconds, for the epoll itself.
+    /// Waits for events for `at_most_ns`. epoll_pwait(2) takes whole milliseconds only, and
+    /// epoll_pwait2(2) is newer than some supported kernels, so a wait for a due time uses
+    /// ppoll(2), which takes nanoseconds, on the epoll descriptor.
     fn wait(&self, events: &mut Vec<epoll::Event>, at_most_ns: u64) -> io::Result<()> {
         let mut timeout = Timespec {
             tv_sec: (at_most_ns / 1_000_000_000) as i64,
@@ -220,7 +221,7 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// The loop; gives when the last request ended.
+    /// The loop; returns when the last request ended.
     fn turn_until_over(&mut self, start: &Start, buffer: &mut [u8]) -> io::Result<u64> {
         let mut events = Vec::with_capacity(EVENTS_A_TURN);
         loop {
@@ -253,19 +254,19 @@ impl<'p> Worker<'p> {
 
     fn on_event(&mut self, index: usize, flags: epoll::EventFlags, buffer: &mut [u8]) {
         match self.connections[index].advance(flags, buffer) {
-            News::Nothing => {}
-            News::Answered => self.on_answers(index),
-            News::Ready => self.on_ready(index),
-            News::Lost(failure) => self.lose(index, failure, self.now_ns()),
+            Outcome::Nothing => {}
+            Outcome::Received => self.on_responses(index),
+            Outcome::Ready => self.on_ready(index),
+            Outcome::Lost(failure) => self.lose(index, failure, self.now_ns()),
         }
     }
 
-    fn on_answers(&mut self, index: usize) {
-        while let Some(lane) = self.connections[index].came.refused.pop() {
+    fn on_responses(&mut self, index: usize) {
+        while let Some(lane) = self.connections[index].received.refused.pop() {
             self.users[index * self.lanes + lane].is_sent = false;
         }
-        // Whoever closes the connection meanwhile empties the list.
-        while let Some(lane) = self.connections[index].came.whole.pop() {
+        // Closing the connection meanwhile empties the list.
+        while let Some(lane) = self.connections[index].received.complete.pop() {
             let place = index * self.lanes + lane;
             match self.users[place].is_busy {
                 true => self.finish(place),

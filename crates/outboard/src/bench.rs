@@ -1,23 +1,22 @@
 //! `outboard bench`: measures a server.
 //!
-//! Reads the arguments, has `outboard_load` do the work, shows how it goes and writes what came of
-//! it. Exit codes: 0 done, 1 it could not be run, 2 the operator's mistake, 3 a promise or check
-//! was not kept, 5 the result is not to be believed, 130 it was interrupted and is that of a part.
+//! Parses the arguments, runs the plan with `outboard_load`, shows its progress and writes the
+//! result. Exit codes: 0 done, 1 the run failed, 2 a mistake in the arguments, 3 a threshold or a
+//! check was missed, 5 the result is not reliable, 130 interrupted.
 
 mod arguments;
+mod compat;
 mod diff;
 mod find;
 mod live;
 mod null;
-mod old_flags;
-mod old_tools;
 mod outputs;
 
 use crate::terminal::{Terminal, show};
 use arguments::PlanArguments;
 use clap::{Args, Subcommand};
 use live::Live;
-use outboard_load::{Error, Expect, Plan, Promise, Run, Summary};
+use outboard_load::{Error, Expect, Plan, Run, Summary, Threshold};
 use outputs::Outputs;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
@@ -25,22 +24,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// It could not be run.
+/// The run failed.
 const FAILED: u8 = 1;
-/// The operator's mistake.
+/// A mistake in the arguments.
 const MISTAKE: u8 = 2;
-/// A promise or a check was not kept.
-const BROKEN: u8 = 3;
-/// The result is not to be believed.
+/// A threshold or a check was missed.
+const MISSED: u8 = 3;
+/// The result is not reliable.
 const INVALID: u8 = 5;
-/// Ctrl-C ended it: 128 and the number of the signal, as shells say it.
+/// Ctrl-C ended it: 128 and the number of the signal, as in shells.
 const INTERRUPTED: u8 = 130;
 
 /// `outboard bench`.
 ///
-/// Exit codes: 0 done, 1 it could not be run, 2 a mistake in the arguments, 3 a promise (--slo) or
-/// check was not kept, 5 the result is not to be believed, and why, 130 it was interrupted: the
-/// result is that of the part that there was.
+/// Exit codes: 0 done, 1 the run failed, 2 a mistake in the arguments, 3 a threshold (--slo) or
+/// check was missed, 5 the result is not reliable (the reason is printed), 130 interrupted: the
+/// result covers the time until then.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BenchArguments {
@@ -52,52 +51,52 @@ pub(crate) struct BenchArguments {
 
 #[derive(Debug, Args)]
 struct RequestArguments {
-    /// What to measure: http://HOST/PATH, http+unix:SOCKET:/PATH, https://,
+    /// The target: http://HOST/PATH, http+unix:SOCKET:/PATH, https://,
     /// fcgi://HOST:PORT/srv/www/index.php or fcgi+unix:SOCKET:/srv/www/index.php.
     #[arg(required = true)]
     url: Option<String>,
     #[command(flatten)]
     plan: PlanArguments,
-    /// What must hold: p99<50ms, mean<5ms, errors<0.1%, rate>1000, cpu<400us. May be given more
-    /// than once.
-    #[arg(long, value_name = "PROMISE", value_parser = Promise::parse)]
-    slo: Vec<Promise>,
+    /// A threshold for the result: p99<50ms, mean<5ms, errors<0.1%, rate>1000, cpu<400us. May be
+    /// given more than once.
+    #[arg(long, value_name = "THRESHOLD", value_parser = Threshold::parse)]
+    slo: Vec<Threshold>,
     #[command(flatten)]
     outputs: Outputs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Special {
-    /// Find the highest rate that keeps a promise.
+    /// Find the highest rate that meets a threshold.
     Find(Box<find::FindArguments>),
-    /// Hold one result against another, both written with --json.
+    /// Compare two results that were written with --json.
     ///
-    /// Exit code 5 if one of them is not to be believed.
+    /// Exit code 5 if one of them is not reliable.
     Diff(diff::DiffArguments),
-    /// Measure the generator itself, against a server that costs next to nothing.
+    /// Measure the generator itself, against a server with almost no cost.
     Null(null::NullArguments),
-    /// Take the flags of ab, print its report.
+    /// Take the flags of ab and print its report.
     #[command(disable_help_flag = true)]
-    Ab(OldArguments),
-    /// Take the flags of wrk, print its report.
+    Ab(CompatArguments),
+    /// Take the flags of wrk and print its report.
     #[command(disable_help_flag = true)]
-    Wrk(OldArguments),
-    /// Take the flags of wrk2, print its report.
+    Wrk(CompatArguments),
+    /// Take the flags of wrk2 and print its report.
     #[command(disable_help_flag = true)]
-    Wrk2(OldArguments),
-    /// Take the flags of webbench, print its report.
+    Wrk2(CompatArguments),
+    /// Take the flags of webbench and print its report.
     #[command(disable_help_flag = true)]
-    Webbench(OldArguments),
+    Webbench(CompatArguments),
 }
 
 #[derive(Debug, Args)]
-struct OldArguments {
-    /// As the old tool takes them.
+struct CompatArguments {
+    /// The arguments of the original tool.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     words: Vec<String>,
 }
 
-/// Why there is no result, and the exit code.
+/// The error message and the exit code.
 struct Stop(u8, String);
 
 impl Stop {
@@ -119,10 +118,10 @@ pub(crate) fn run(arguments: BenchArguments, terminal: &Terminal) -> ExitCode {
         Some(Special::Find(arguments)) => find::run(&arguments),
         Some(Special::Diff(arguments)) => diff::run(&arguments),
         Some(Special::Null(arguments)) => null::run(&arguments),
-        Some(Special::Ab(arguments)) => old_tools::ab(&arguments.words),
-        Some(Special::Wrk(arguments)) => old_tools::wrk(&arguments.words, false),
-        Some(Special::Wrk2(arguments)) => old_tools::wrk(&arguments.words, true),
-        Some(Special::Webbench(arguments)) => old_tools::webbench(&arguments.words),
+        Some(Special::Ab(arguments)) => compat::ab(&arguments.words),
+        Some(Special::Wrk(arguments)) => compat::wrk(&arguments.words, false),
+        Some(Special::Wrk2(arguments)) => compat::wrk(&arguments.words, true),
+        Some(Special::Webbench(arguments)) => compat::webbench(&arguments.words),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -141,21 +140,22 @@ fn bench(arguments: &RequestArguments, terminal: &Terminal) -> Result<u8, Stop> 
     let mut series = arguments.outputs.open_series()?;
     let mut live = Live::new(&plan, arguments.outputs.quiet);
     let mut run = Run::start_until(plan, stop)?;
-    while let Some(moment) = run.next_moment()? {
-        series.write(&moment)?;
-        live.show(&moment);
+    while let Some(interval) = run.next_interval()? {
+        series.write(&interval)?;
+        live.show(&interval);
     }
     live.end();
     let summary = run.finish()?;
     arguments.outputs.write(&summary, terminal)?;
-    let broken: Vec<&Promise> = arguments.slo.iter().filter(|slo| !slo.is_kept(&summary)).collect();
-    for slo in &broken {
-        show(&format!("\n  not kept: {slo}, measured {}\n", slo.found(&summary)));
+    let missed: Vec<&Threshold> =
+        arguments.slo.iter().filter(|slo| !slo.is_met(&summary)).collect();
+    for slo in &missed {
+        show(&format!("\n  threshold missed: {slo}, measured {}\n", slo.measured(&summary)));
     }
-    Ok(verdict(&summary, has_checks, !broken.is_empty()))
+    Ok(verdict(&summary, has_checks, !missed.is_empty()))
 }
 
-/// A flag that the first Ctrl-C sets; the second ends the program.
+/// A flag that the first Ctrl-C sets; the second Ctrl-C ends the program.
 fn stop_at_interrupt() -> Result<Arc<AtomicBool>, Stop> {
     let stop = Arc::new(AtomicBool::new(false));
     let cannot = |error| Stop(FAILED, format!("no handler for Ctrl-C: {error}"));
@@ -164,23 +164,23 @@ fn stop_at_interrupt() -> Result<Arc<AtomicBool>, Stop> {
     Ok(stop)
 }
 
-/// Whether the operator said what a good answer is.
+/// Whether the user defined what a good response is.
 fn has_checks(plan: &Plan) -> bool {
     let mut steps = plan.scripts.iter().flat_map(|script| &script.steps);
     steps.any(|step| step.expect != Expect::default())
 }
 
-/// The exit code that a result deserves. A wrong answer is one however it was measured; whether a
-/// promise was kept is known from a sound measurement only.
-fn verdict(summary: &Summary, has_checks: bool, is_broken: bool) -> u8 {
+/// The exit code of a result. A wrong response counts in any case; thresholds are decided by
+/// reliable results only.
+fn verdict(summary: &Summary, has_checks: bool, has_missed: bool) -> u8 {
     if summary.is_partial {
         INTERRUPTED
     } else if has_checks && summary.failures.total() > 0 {
-        BROKEN
-    } else if !summary.doubts().is_empty() {
+        MISSED
+    } else if !summary.warnings().is_empty() {
         INVALID
-    } else if is_broken {
-        BROKEN
+    } else if has_missed {
+        MISSED
     } else {
         0
     }

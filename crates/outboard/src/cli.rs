@@ -84,7 +84,9 @@ pub(crate) enum Command {
     /// nothing. Reading another process needs its user's rights, or root's (ptrace(2)).
     Profile(crate::profile::ProfileArguments),
     /// Measure Outboard and other ways of serving PHP side by side on this machine.
-    Lab(crate::lab::arguments::Lab),
+    ///
+    /// Runs outboard-lab, a program of its own; `outboard lab --help` shows its commands.
+    Lab(crate::lab::LabArguments),
     /// Start PHP for a gateway that has given up root. What `outboard serve` uses.
     #[command(hide = true)]
     Spawner,

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments, &terminal),
         Command::Bench(arguments) => bench::run(*arguments, &terminal),
         Command::Profile(arguments) => profile::run(&arguments, &terminal),
-        Command::Lab(arguments) => lab::run(&arguments, &terminal),
+        Command::Lab(arguments) => lab::run(&arguments, outboard.color, &terminal),
         Command::Spawner => match outboard_spawner::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => terminal.fail(&error.to_string(), 1),

@@ -1,21 +1,20 @@
-//! `outboard profile`: where the time of a running server's PHP goes.
+//! `outboard profile`: a flame graph of a running server's PHP functions.
 //!
-//! Its workers are found through the admin socket and looked at from outside, by the sampler of the
-//! PHP host; the library draws.
+//! The workers are found through the admin socket and sampled from outside by the PHP host.
 
 use crate::admin_client::{call, default_socket};
 use crate::terminal::{Terminal, show};
 use clap::Args;
 use outboard_admin_api::status::Get;
-use outboard_lab::process_table::{Pid, ProcessTable};
-use outboard_lab::profile::folded::Folded;
-use outboard_lab::profile::{self, Sampling, flame};
 use outboard_load::parse_duration;
+use outboard_load::process_table::{Pid, ProcessTable};
+use outboard_load::profile::folded::Folded;
+use outboard_load::profile::{self, ProfileError, Sampling, flame};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The functions that are named in the terminal.
+/// The number of functions shown in the terminal.
 const NAMED: usize = 15;
 
 #[derive(Debug, Args)]
@@ -23,22 +22,22 @@ pub(crate) struct ProfileArguments {
     /// The admin socket of the server.
     #[arg(long, value_name = "SOCKET")]
     admin: Option<PathBuf>,
-    /// One app alone.
+    /// Only this app.
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// How long to look.
+    /// How long to sample.
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     duration: Duration,
-    /// How often a second each worker is looked at.
+    /// Samples per second of each worker.
     #[arg(long, value_name = "N", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]
     hz: u32,
-    /// Count waiting too: for queries, files, other servers.
+    /// Include time spent waiting for queries, files and other servers.
     #[arg(long)]
     wall: bool,
-    /// Also take the native functions of gateway and workers, by perf.
+    /// Also sample the native functions of gateway and workers with perf.
     #[arg(long)]
     native: bool,
-    /// Write the flame graph: one page that needs nothing else.
+    /// The file of the flame graph, a self-contained page.
     #[arg(long, short, value_name = "FILE", default_value = "profile.html")]
     output: PathBuf,
     /// Also write the folded stacks, for other tools.
@@ -59,7 +58,6 @@ fn take(arguments: &ProfileArguments) -> Result<(), String> {
     let gateway = Pid::try_from(status.pid).map_err(|_| "the server reports no process id")?;
     let pids: Vec<Pid> = ProcessTable::snapshot().tree([gateway]).into_iter().collect();
     let sampling = Sampling { duration: arguments.duration, hz: arguments.hz };
-    let words = |error: outboard_lab::error::Error| error.to_string();
     let zygotes = profile::zygotes(&pids);
     let (php, native) = std::thread::scope(|scope| {
         let native = arguments
@@ -68,14 +66,14 @@ fn take(arguments: &ProfileArguments) -> Result<(), String> {
         let php = profile::php(&zygotes, sampling);
         (php, native.map(|native| native.join().expect("perf's reader does not panic")))
     });
-    let php = chosen(php.map_err(words)?, arguments);
+    let php = chosen(php.map_err(|error| error.to_string())?, arguments);
     let mut graphs = vec![("PHP".to_owned(), flame::graph(&php, "php"))];
-    if let Some(native) = native.transpose().map_err(words)? {
+    if let Some(native) = native.transpose().map_err(|error: ProfileError| error.to_string())? {
         graphs.push(("Native".to_owned(), flame::graph(&native, "native")));
     }
     let title = format!("Profile of {}", arguments.app.as_deref().unwrap_or("all apps"));
     let about = format!(
-        "{} samples over {:?}, {} times a second; {}",
+        "{} samples over {:?}, {} per second; {}",
         php.samples(),
         arguments.duration,
         arguments.hz,

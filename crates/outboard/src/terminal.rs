@@ -32,10 +32,6 @@ impl Terminal {
         if self.color_out { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    pub(crate) fn red(&self, text: &str) -> String {
-        if self.color_out { format!("\x1b[31m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
     /// Says what failed; the exit code is for the shell.
     pub(crate) fn fail(&self, message: &str, code: u8) -> ExitCode {
         let error = if self.color_err { "\x1b[1;31merror\x1b[0m" } else { "error" };

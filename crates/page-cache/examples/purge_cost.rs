@@ -1,4 +1,4 @@
-//! What a purge costs while a million pages are kept, in microseconds.
+//! Measures the cost of purges among a million stored pages, in microseconds.
 //!
 //! ```text
 //! cargo run --release -p outboard-page-cache --example purge_cost
@@ -6,8 +6,8 @@
 
 use outboard_http1::Method;
 use outboard_page_cache::{
-    CookieRules, Entry, Exchanged, Fields, Guard, Key, Policy, Purge, Request, RequestFacts,
-    Response, Selector, Store, storable,
+    BypassRules, CookieRules, Entry, ExchangeTimes, Fields, Key, Policy, Purge, Request,
+    RequestFacts, Response, Selector, Store, storable,
 };
 use std::time::Instant;
 
@@ -49,13 +49,13 @@ fn put(store: &mut Store, number: usize) {
     let fields = Fields(&[(b"Cache-Control", b"max-age=3600"), (b"Cache-Tag", tags.as_bytes())]);
     let (policy, cookies) = (Policy::STANDARD, CookieRules::default());
     let request = Request { method: Method::Get, path: b"/", fields: Fields(&[]) };
-    let facts = RequestFacts::read(request, &Guard::default(), &policy).expect("a plain GET");
-    let exchanged = Exchanged { request_s: NOW_S, response_s: NOW_S };
+    let facts = RequestFacts::read(request, &BypassRules::default(), &policy).expect("a plain GET");
+    let exchanged = ExchangeTimes { request_s: NOW_S, response_s: NOW_S };
     let response = Response { status: 200, fields };
     let storable = storable(&policy, &cookies, &facts, Fields(&[]), response, exchanged);
     let storable = storable.expect("it says how long it lives");
     let tags = store.tags_of(fields);
     let body = vec![b'x'; 64].into();
     let entry = Entry::new(key, 200, fields, body, storable, tags);
-    store.insert(entry, store.stamp(), NOW_S).expect("there is room");
+    store.insert(entry, store.purge_epoch(), NOW_S).expect("there is room");
 }

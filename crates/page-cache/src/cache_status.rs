@@ -1,62 +1,61 @@
-//! What an answer says about the cache: `Cache-Status` (RFC 9211) and `X-Cache`.
+//! The fields that report the cache's part in a response: `Cache-Status` (RFC 9211) and `X-Cache`.
 //!
-//! Called when a head is put together. Invariant: everything written here is a token, a number or
-//! a quoted string of our own making.
+//! Called when a head is rendered. Invariant: every value is a constant token or a number.
 
 use crate::reason::Reason;
 use outboard_http1::write_u64;
 
-/// How an answer came about.
+/// The cache's part in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CacheStatus {
     /// From the cache, fresh.
     Hit {
-        /// For how many more seconds it is fresh.
+        /// The seconds until it becomes stale.
         remaining_s: i64,
     },
     /// From the cache, stale.
     Stale {
-        /// Since when, as a negative number of seconds.
+        /// The seconds since it became stale, as a negative number.
         remaining_s: i64,
-        /// Whether because the origin failed rather than because a new one is being made.
+        /// Whether because the origin failed rather than during a revalidation.
         after_error: bool,
     },
-    /// From a request of somebody else for the same, that this one waited for.
+    /// From another client's request for the same page, which this one waited for.
     Collapsed {
-        /// For how many more seconds it is fresh.
+        /// The seconds until it becomes stale.
         remaining_s: i64,
     },
     /// The origin confirmed what was stored.
     Revalidated {
-        /// For how many more seconds it is fresh now.
+        /// The seconds until it becomes stale.
         remaining_s: i64,
     },
-    /// The origin was asked, and its answer may have been kept.
+    /// From the origin; the response may have been stored.
     Miss {
-        /// Why it was asked.
-        forward: Missed,
-        /// Whether the answer is kept, or why not.
+        /// Why the request was forwarded.
+        forward: MissReason,
+        /// Whether the response is stored, or why not.
         stored: Result<(), Reason>,
     },
-    /// The cache had no part in it.
+    /// The cache was not used.
     Bypass(Reason),
 }
 
-/// Why something was not answered from the cache (RFC 9211 2.2).
+/// Why a request was forwarded to the origin (RFC 9211 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
+pub enum MissReason {
     /// Nothing is stored for the URI.
     Uri,
-    /// Something is stored, but for requests with other fields.
+    /// Responses are stored, but for requests with other fields.
     Vary,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
-    /// The request did not want what is stored.
+    /// The request did not accept the stored response.
     Request,
 }
 
-impl Missed {
-    /// As it stands in the field.
+impl MissReason {
+    /// The value of `fwd`.
     pub fn token(self) -> &'static str {
         match self {
             Self::Uri => "uri-miss",
@@ -67,7 +66,7 @@ impl Missed {
     }
 }
 
-impl Outcome {
+impl CacheStatus {
     /// The value of X-Cache.
     pub fn word(self) -> &'static str {
         match self {
@@ -82,11 +81,7 @@ impl Outcome {
     pub fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"Cache-Status: Outboard");
         match self {
-            Self::Hit { remaining_s } => {
-                out.extend_from_slice(b"; hit");
-                write_ttl(out, remaining_s);
-            }
-            Self::Stale { remaining_s, after_error: false } => {
+            Self::Hit { remaining_s } | Self::Stale { remaining_s, after_error: false } => {
                 out.extend_from_slice(b"; hit");
                 write_ttl(out, remaining_s);
             }

@@ -1,12 +1,12 @@
-//! Making the codings of a stored body.
+//! Compression of stored bodies.
 //!
-//! Called once for a stored page, on a thread beside the I/O thread: it takes milliseconds. The
-//! levels are those at which the next one costs twice the time for some percent of size.
+//! Called once for a stored page, on a thread beside the I/O thread, because it takes milliseconds.
+//! At each level the next one would double the time for a few percent of size.
 
-use crate::coding::Coding;
+use outboard_http_semantics::Coding;
 use std::io::Write;
 
-/// Shorter bodies gain nothing: they fit one packet either way.
+/// A shorter body gains nothing, because it fits one packet either way.
 pub const COMPRESS_MIN_BYTES: usize = 1024;
 
 const BROTLI_QUALITY: i32 = 5;
@@ -15,7 +15,7 @@ const BROTLI_WINDOW: i32 = 22;
 const ZSTD_LEVEL: i32 = 6;
 const GZIP_LEVEL: u32 = 6;
 
-/// The body in a coding; `None` if that is not smaller.
+/// Compresses a body; `None` if the result is not smaller.
 pub fn compressed(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
     let bytes = match coding {
         Coding::Brotli => brotli(body),
@@ -50,7 +50,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn every_coding_gives_the_body_back_and_is_smaller() {
+    fn every_coding_is_smaller_and_decodes_to_the_body() {
         let body = b"<p>a page</p>\n".repeat(1000);
         for coding in Coding::ALL {
             let bytes = compressed(coding, &body).unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_become_smaller_is_left_as_it_is() {
+    fn a_body_that_does_not_shrink_is_not_compressed() {
         for coding in Coding::ALL {
             assert_eq!(compressed(coding, b"x"), None);
         }

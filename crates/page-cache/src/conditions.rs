@@ -1,13 +1,12 @@
-//! Conditional requests from clients, answered from a stored response (RFC 9111 4.3.2).
+//! Conditional requests from clients, evaluated against a stored response (RFC 9111 4.3.2).
 //!
-//! Called for every answer from the cache. Invariant: conditions that only the origin can judge
-//! (If-Match, If-Unmodified-Since) are never judged here.
+//! Called for every response from the cache. Invariant: conditions that only the origin can evaluate
+//! (If-Match, If-Unmodified-Since) are never evaluated here.
 
-use crate::date;
 use crate::message::Fields;
-use crate::range::{self, Ranged};
-use crate::validators::{EntityTag, Validators};
-use std::borrow::Cow;
+use crate::validators::Validators;
+use outboard_http_semantics as semantics;
+use outboard_http_semantics::{ByteRange, EntityTag, LastModified, Outcome, RangeSelection};
 
 /// The conditions of a request. Nothing is copied unless a list came in several lines.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,109 +15,95 @@ pub struct Conditions<'a> {
     has_if_none_match: bool,
     if_modified_since: Option<&'a [u8]>,
     range: Option<&'a [u8]>,
-    /// Whether there is one that a stored response cannot answer.
-    pub concern_the_origin: bool,
+    /// Whether the request has a condition that only the origin can evaluate.
+    pub need_origin: bool,
 }
 
-/// What the conditions make of a stored response with status 200.
+/// What a request gets of a stored response with status 200.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ContentSelection {
     /// All of it.
     Whole,
     /// 304.
     NotModified,
     /// 206 with these bytes.
-    Part(Ranged),
+    Part(ByteRange),
     /// 416: the range lies beyond its end.
     Unsatisfiable,
 }
 
 impl<'a> Conditions<'a> {
-    /// Reads them.
+    /// Reads the conditions of a request.
     pub fn read(fields: Fields<'a>) -> Self {
         let mut conditions = Self { fields, ..Self::default() };
         for &(name, value) in fields.0 {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
                 5 if is("range") => conditions.range = Some(value),
-                8 if is("if-match") => conditions.concern_the_origin = true,
+                8 if is("if-match") => conditions.need_origin = true,
                 13 if is("if-none-match") => conditions.has_if_none_match = true,
                 17 if is("if-modified-since") => conditions.if_modified_since = Some(value),
-                19 if is("if-unmodified-since") => conditions.concern_the_origin = true,
+                19 if is("if-unmodified-since") => conditions.need_origin = true,
                 _ => {}
             }
         }
         conditions
     }
 
-    /// Whether there are any that a stored response can answer.
-    pub fn are_any(&self) -> bool {
+    /// Whether there are conditions that a stored response can be evaluated against.
+    pub fn has_conditions(&self) -> bool {
         self.has_if_none_match || self.if_modified_since.is_some() || self.range.is_some()
     }
 
-    /// What to answer with a stored response of status 200 and `size` bytes, which was received
-    /// at `received_s` with the Date `date_s`.
-    pub fn answer(
+    /// Evaluates the conditions against a stored response of status 200 and `size` bytes, which was
+    /// received at `received_s` with the Date `date_s`.
+    pub fn evaluate(
         &self,
         is_head: bool,
         stored: Validators<'_>,
         date_s: Option<u64>,
         received_s: u64,
         size: u64,
-    ) -> Answer {
-        if self.is_not_modified(stored, date_s.unwrap_or(received_s)) {
-            return Answer::NotModified;
-        }
-        // RFC 9110 14.2: Range is defined for GET alone.
-        match self.range {
-            Some(range) if !is_head && self.if_range_holds(stored, date_s) => {
-                range::select(range, size)
-            }
-            _ => Answer::Whole,
-        }
-    }
-
-    fn is_not_modified(&self, stored: Validators<'_>, otherwise_s: u64) -> bool {
-        if self.has_if_none_match {
-            let field = self.fields.joined("if-none-match").unwrap_or(Cow::Borrowed(b""));
-            return lists(&field, stored.etag);
-        }
-        let Some(since_s) = self.if_modified_since.and_then(date::parse) else { return false };
-        stored.last_modified_s().unwrap_or(otherwise_s) <= since_s
-    }
-
-    /// RFC 9110 13.1.5: a strong tag, or the exact date of a response that was old enough when it
-    /// was made for that date to be strong (RFC 9110 8.8.2.2).
-    fn if_range_holds(&self, stored: Validators<'_>, date_s: Option<u64>) -> bool {
-        let Some(wanted) = self.fields.first("if-range") else { return true };
-        if let Some(wanted) = EntityTag::parse(wanted) {
-            let etag = stored.etag.and_then(EntityTag::parse);
-            return etag.is_some_and(|etag| etag.matches_strongly(wanted));
-        }
-        let (Some(wanted_s), Some(modified_s)) = (date::parse(wanted), stored.last_modified_s())
-        else {
-            return false;
+    ) -> ContentSelection {
+        let if_none_match =
+            self.has_if_none_match.then(|| self.fields.joined("if-none-match")).flatten();
+        let if_range = self.range.and_then(|_| self.fields.first("if-range"));
+        let request = semantics::Conditions {
+            is_head,
+            if_none_match: if_none_match.as_deref(),
+            if_modified_since: self.if_modified_since,
+            range: self.range,
+            if_range,
+            ..Default::default()
         };
-        wanted_s == modified_s && date_s.is_some_and(|date_s| date_s > modified_s)
+        // Reading a date costs more than the rest, and most revisits are decided by a tag.
+        let compares_dates =
+            if_range.is_some() || (!self.has_if_none_match && self.if_modified_since.is_some());
+        let current = semantics::Validators {
+            etag: stored.etag.and_then(EntityTag::parse),
+            last_modified: compares_dates.then(|| last_modified(stored, date_s, received_s)),
+        };
+        match request.evaluate(current) {
+            Outcome::NotModified => ContentSelection::NotModified,
+            Outcome::Ranged(field) => match semantics::select_ranges(field, size) {
+                RangeSelection::Unsatisfiable => ContentSelection::Unsatisfiable,
+                // RFC 9110 14.2 allows the whole response where several ranges are requested.
+                RangeSelection::Ranges(ranges) => match ranges[..] {
+                    [range] => ContentSelection::Part(range),
+                    _ => ContentSelection::Whole,
+                },
+                RangeSelection::Whole => ContentSelection::Whole,
+            },
+            Outcome::Whole | Outcome::PreconditionFailed => ContentSelection::Whole,
+        }
     }
 }
 
-/// Whether a list of entity-tags, or `*`, names the stored one (RFC 9110 13.1.2). A list that is
-/// malformed somewhere names only what stands before that place.
-fn lists(field: &[u8], etag: Option<&[u8]>) -> bool {
-    let mut rest = field.trim_ascii();
-    if rest == b"*" {
-        return true;
-    }
-    let Some(etag) = etag.and_then(EntityTag::parse) else { return false };
-    loop {
-        while let [b',' | b' ' | b'\t', tail @ ..] = rest {
-            rest = tail;
-        }
-        let Some((theirs, tail)) = EntityTag::read(rest) else { return false };
-        if theirs.matches_weakly(etag) {
-            return true;
-        }
-        rest = tail;
+/// The date that If-Modified-Since is compared with: Last-Modified, else Date, else the time of
+/// reception (RFC 9111 4.3.2). Only a Last-Modified before Date is strong (RFC 9110 8.8.2.2).
+fn last_modified(stored: Validators<'_>, date_s: Option<u64>, received_s: u64) -> LastModified {
+    match stored.last_modified_s() {
+        Some(unix_s) => LastModified { unix_s, is_strong: date_s > Some(unix_s) },
+        None => LastModified { unix_s: date_s.unwrap_or(received_s), is_strong: false },
     }
 }

@@ -1,48 +1,47 @@
-//! What a request's cookies say about who asks.
+//! Whether a request's cookies identify its visitor.
 //!
-//! Called for every request that has cookies. Invariant: a cookie that no list knows counts as one
-//! that may change the page.
+//! Called for every request with cookies. Invariant: a cookie that is in no list may change the page.
 
 use crate::message::Fields;
 use crate::pattern::NamePattern;
 
-/// Which cookies mean what.
+/// The meaning of cookies by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CookieRules {
-    /// Somebody is logged in, has a cart or wrote a comment.
+    /// The visitor is logged in, has a cart or wrote a comment.
     pub login: Vec<NamePattern>,
-    /// Only scripts in the browser read it; the page is the same.
-    pub harmless: Vec<NamePattern>,
+    /// The cookie does not change the page; scripts in the browser read it.
+    pub ignored: Vec<NamePattern>,
 }
 
-/// Who asks, by the cookies.
+/// The visitor as far as cookies identify one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visitor {
-    /// Nobody in particular: no cookies, or harmless ones.
+    /// No cookies, or ignored ones.
     Anonymous,
-    /// Some cookie may change the page.
+    /// A cookie may change the page.
     Unknown,
-    /// A cookie says that the page is personal.
+    /// A login cookie makes the page personal.
     Known,
 }
 
 impl CookieRules {
-    /// Who sent these fields.
+    /// The visitor who sent these fields.
     pub fn visitor(&self, fields: Fields<'_>) -> Visitor {
         let mut visitor = Visitor::Anonymous;
         for name in names(fields) {
             if self.login.iter().any(|pattern| pattern.matches(name)) {
                 return Visitor::Known;
             }
-            if !self.is_harmless(name) {
+            if !self.is_ignored(name) {
                 visitor = Visitor::Unknown;
             }
         }
         visitor
     }
 
-    pub(crate) fn is_harmless(&self, name: &[u8]) -> bool {
-        self.harmless.iter().any(|pattern| pattern.matches(name))
+    pub(crate) fn is_ignored(&self, name: &[u8]) -> bool {
+        self.ignored.iter().any(|pattern| pattern.matches(name))
     }
 }
 

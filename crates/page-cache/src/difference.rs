@@ -1,14 +1,14 @@
-//! What two visitors' copies of a page differ in for certain, whatever chance and the clock do.
+//! The certain differences between two visitors' copies of a page, apart from chance and the clock.
 //!
-//! Called by the audit with two copies for each visitor, made in turns. Words are compared in pairs,
-//! so that `3 items` is not `0 items` though both numbers stand elsewhere on the page. Invariant: what
-//! differs between two copies for the same visitor is noise and tells nothing.
+//! Called by the audit with two copies for each visitor, rendered alternately. Words are compared in
+//! pairs, so that `3 items` differs from `0 items` even if both numbers occur elsewhere on the page.
+//! Invariant: a difference between two copies for the same visitor is noise and is ignored.
 
 use std::collections::HashSet;
 
 type Pair<'a> = [&'a [u8]; 2];
 
-/// What only one of two visitors gets, every time.
+/// The words that only one of two visitors gets, every time.
 #[derive(Debug)]
 pub struct Difference<'a> {
     only_first: HashSet<Pair<'a>>,
@@ -17,7 +17,7 @@ pub struct Difference<'a> {
 }
 
 impl<'a> Difference<'a> {
-    /// Between the copies of two visitors; `None` when there is none that could be told from noise.
+    /// The difference between the copies of two visitors; `None` if there is only noise.
     pub fn between(first: [&'a [u8]; 2], second: [&'a [u8]; 2]) -> Option<Self> {
         let [one, again] = first.map(pairs);
         let [other, other_again] = second.map(pairs);
@@ -36,7 +36,7 @@ impl<'a> Difference<'a> {
         Some(Self { only_first, only_second, excerpt })
     }
 
-    /// Whether a third copy is on the side of the first visitor.
+    /// Whether a third copy agrees with the first visitor's.
     pub fn is_in(&self, copy: &[u8]) -> bool {
         let found = pairs(copy);
         self.only_first.iter().any(|pair| found.contains(pair))
@@ -44,7 +44,7 @@ impl<'a> Difference<'a> {
                 && self.only_second.iter().all(|pair| !found.contains(pair)))
     }
 
-    /// Words that only one of them gets, to find the place by.
+    /// Words that only one of them gets, to find the place.
     pub fn excerpt(&self) -> String {
         let [before, word] = self.excerpt.map(String::from_utf8_lossy);
         format!("{before} {word}")

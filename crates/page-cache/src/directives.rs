@@ -1,23 +1,23 @@
 //! Cache-Control (RFC 9111 5.2) as facts.
 //!
-//! Called for every request and response that the cache looks at. Invariant: where a directive is
-//! malformed or said twice, the reading is the one that keeps less: an unreadable lifetime is
-//! none, an unreadable list of field names means the whole response.
+//! Called for every request and response that may use the cache. Invariant: a malformed or repeated
+//! directive is read so that less is stored: an unreadable lifetime is 0, an unreadable list of field
+//! names means the whole response.
 
-use crate::list;
 use crate::message::Fields;
+use outboard_http_semantics::list;
 
-/// What stands for any number of seconds too large to matter (RFC 9111 1.2.2).
+/// The largest number of seconds; larger ones are read as this one (RFC 9111 1.2.2).
 pub const SECONDS_MAX: u32 = 1 << 31;
 
 /// The directives of a request (RFC 9111 5.2.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// `max-age`: the oldest response that is wanted, in seconds.
+    /// `max-age`: the largest accepted age, in seconds.
     pub max_age_s: Option<u32>,
-    /// `max-stale`: by how many seconds a response may be stale; [`SECONDS_MAX`] for any.
+    /// `max-stale`: the largest accepted staleness, in seconds; [`SECONDS_MAX`] for any.
     pub max_stale_s: Option<u32>,
-    /// `min-fresh`: for how many more seconds it has to be fresh.
+    /// `min-fresh`: the least remaining freshness, in seconds.
     pub min_fresh_s: Option<u32>,
     /// `stale-if-error` (RFC 5861 4).
     pub stale_if_error_s: Option<u32>,
@@ -30,17 +30,17 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// Reads them. `Pragma: no-cache` counts where there is no Cache-Control (RFC 9111 5.4).
+    /// Reads the directives. `Pragma: no-cache` counts without Cache-Control (RFC 9111 5.4).
     pub fn read(fields: Fields<'_>) -> Self {
         let mut directives = Self::default();
-        let mut said = false;
+        let mut has_cache_control = false;
         for value in fields.all("cache-control") {
-            said = true;
+            has_cache_control = true;
             for element in list::elements(value) {
                 directives.add(element);
             }
         }
-        if !said {
+        if !has_cache_control {
             let mut pragma = fields.all("pragma").flat_map(list::elements);
             directives.no_cache = pragma.any(|element| element.eq_ignore_ascii_case(b"no-cache"));
         }
@@ -72,17 +72,17 @@ impl RequestDirectives {
     }
 }
 
-/// The smaller of two numbers where a directive was said twice.
+/// The smaller of two numbers of a repeated directive.
 fn stricter(present: Option<u32>, other: u32) -> u32 {
     present.map_or(other, |present| present.min(other))
 }
 
-/// `1*DIGIT`, as a token or quoted (RFC 9111 1.2.2 and 5.2); too much is [`SECONDS_MAX`].
+/// `1*DIGIT`, as a token or quoted (RFC 9111 1.2.2 and 5.2); at most [`SECONDS_MAX`].
 fn seconds(argument: Option<&[u8]>) -> Option<u32> {
     digits(list::argument_text(argument?)?)
 }
 
-/// A number of decimal digits alone, at most [`SECONDS_MAX`].
+/// A number of decimal digits only, at most [`SECONDS_MAX`].
 pub(crate) fn digits(text: &[u8]) -> Option<u32> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -93,7 +93,7 @@ pub(crate) fn digits(text: &[u8]) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// What `no-cache` or `private` is about (RFC 9111 5.2.2.4 and 5.2.2.7).
+/// What `no-cache` or `private` applies to (RFC 9111 5.2.2.4 and 5.2.2.7).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
     /// The directive is absent.
@@ -106,12 +106,12 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether it is about all of the response.
+    /// Whether the directive applies to the whole response.
     pub fn is_response(&self) -> bool {
         *self == Self::Response
     }
 
-    /// Whether it is about the field `name`.
+    /// Whether the directive names the field `name`.
     pub fn names(&self, name: &[u8]) -> bool {
         match self {
             Self::Fields(names) => {
@@ -121,7 +121,7 @@ impl Scope {
         }
     }
 
-    /// Adds what another line says.
+    /// Adds the argument of another line.
     pub(crate) fn widen(&mut self, argument: Option<&[u8]>) {
         let fresh = match argument {
             None => Self::Response,
@@ -152,7 +152,7 @@ impl Scope {
 /// The directives of a response (RFC 9111 5.2.2, RFC 5861, RFC 8246).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
-    /// `max-age`; 0 when it cannot be read or differs between two places (RFC 9111 4.2.1).
+    /// `max-age`; 0 if it is unreadable or two values differ (RFC 9111 4.2.1).
     pub max_age_s: Option<u32>,
     /// `s-maxage`, likewise.
     pub s_maxage_s: Option<u32>,
@@ -192,7 +192,7 @@ impl ResponseDirectives {
         directives
     }
 
-    /// Adds one directive; `widen` says what the names of `no-cache` and `private` are.
+    /// Adds one directive; `widen` adds the names of `no-cache` and `private`.
     pub(crate) fn add(&mut self, name: &[u8], number: Seconds, widen: impl FnOnce(&mut Scope)) {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         if is("max-age") {
@@ -231,9 +231,9 @@ impl ResponseDirectives {
 /// The argument of a directive that takes seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seconds {
-    /// A number that can be read.
+    /// A valid number.
     Number(u32),
-    /// None, or something else.
+    /// Absent or malformed.
     Unreadable,
 }
 
@@ -246,7 +246,7 @@ impl Seconds {
     }
 }
 
-/// What counts when a directive comes (again): two that differ cannot both be meant.
+/// The value of a possibly repeated directive; two different values mean 0.
 fn agreed(present: Option<u32>, number: Seconds) -> u32 {
     match (present, number) {
         (None, Seconds::Number(number)) => number,

@@ -1,9 +1,9 @@
-//! [`Encoder`]: a body put into a coding piece by piece.
+//! [`Encoder`]: streaming compression of a body.
 //!
-//! Called for answers that are not kept, so it is quick rather than thorough (`compress` is the
-//! opposite). Invariant: after each piece all of it can be decoded.
+//! Called for responses that are not stored, so it is fast rather than thorough, unlike `compress`.
+//! Invariant: after each piece, everything so far can be decoded.
 
-use crate::coding::Coding;
+use outboard_http_semantics::Coding;
 use std::io::{self, Write};
 
 /// Of 9.
@@ -15,7 +15,7 @@ const BROTLI_WINDOW: u32 = 19;
 const ZSTD_LEVEL: i32 = 3;
 const BROTLI_BUFFER_BYTES: usize = 4096;
 
-/// See the module.
+/// A body under compression.
 pub struct Encoder(Kind);
 
 enum Kind {
@@ -31,10 +31,10 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// Begins a body.
+    /// Starts a body.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Out of memory.
     pub fn new(coding: Coding) -> io::Result<Self> {
         let out = Vec::new();
         Ok(Self(match coding {
@@ -51,15 +51,15 @@ impl Encoder {
         }))
     }
 
-    /// Puts a piece in; all of it comes out.
+    /// Compresses a piece and flushes it.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Out of memory.
     pub fn push(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
         match &mut self.0 {
-            Kind::Gzip(encoder) => through(encoder, piece)?,
-            Kind::Brotli(encoder) => through(encoder, piece)?,
-            Kind::Zstd(encoder) => through(encoder, piece)?,
+            Kind::Gzip(encoder) => write_flushed(encoder, piece)?,
+            Kind::Brotli(encoder) => write_flushed(encoder, piece)?,
+            Kind::Zstd(encoder) => write_flushed(encoder, piece)?,
         }
         Ok(std::mem::take(match &mut self.0 {
             Kind::Gzip(encoder) => encoder.get_mut(),
@@ -68,7 +68,7 @@ impl Encoder {
         }))
     }
 
-    /// Puts the last piece in; the rest comes out.
+    /// Compresses the last piece and ends the body.
     ///
     /// # Errors
     /// As [`Encoder::push`].
@@ -90,7 +90,7 @@ impl Encoder {
     }
 }
 
-fn through(encoder: &mut impl Write, piece: &[u8]) -> io::Result<()> {
+fn write_flushed(encoder: &mut impl Write, piece: &[u8]) -> io::Result<()> {
     encoder.write_all(piece)?;
     encoder.flush()
 }
@@ -102,7 +102,7 @@ mod tests {
 
     fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        // What has come so far ends in the middle of a stream.
+        // An unfinished stream ends with an error after its output.
         let _ = match coding {
             Coding::Gzip => flate2::read::GzDecoder::new(bytes).read_to_end(&mut out),
             Coding::Brotli => brotli::Decompressor::new(bytes, 4096).read_to_end(&mut out),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_piece_comes_out_at_once_and_all_is_there_at_the_end() {
+    fn each_piece_is_flushed_and_the_end_completes_the_body() {
         let pieces = [&b"one two three "[..], b"", b"one two three four", &[7; 70_000]];
         for coding in Coding::ALL {
             let mut encoder = Encoder::new(coding).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_in_one_piece_ends_as_it_should() {
+    fn a_body_in_one_piece_is_complete() {
         for coding in Coding::ALL {
             let coded = Encoder::new(coding).unwrap().end(b"all of it").unwrap();
             assert_eq!(decoded(coding, &coded), b"all of it", "{coding:?}");

@@ -1,26 +1,24 @@
-//! One stored response, ready to go out.
+//! A stored response, ready to be sent.
 //!
-//! Made when a response is kept, shared by the store and by answers under way. Invariant: an entry
-//! never changes. What is freshened, expired or compressed becomes another entry that shares the
+//! Created when a response is stored, shared by the store and by responses under way. Invariant: an
+//! entry never changes. Freshening, expiry and compression create another entry that shares the
 //! bodies.
 
-use crate::coding::{self, Coding};
 use crate::compress::COMPRESS_MIN_BYTES;
-use crate::conditions::Answer;
-use crate::conditions::Conditions;
-use crate::date;
+use crate::conditions::{Conditions, ContentSelection};
 use crate::freshness::Freshness;
 use crate::message::{Field, Fields};
 use crate::storage::{Audience, Storable};
 use crate::validators::Validators;
 use crate::vary::Variant;
+use outboard_http_semantics::{Coding, format_http_date, is_compressible, parse_http_date};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The codings of a page that lives more shortly are not worth their making.
+/// A page with a shorter lifetime is not worth compressing.
 const CODED_MIN_S: u32 = 5;
 
-/// What a response is stored under: `scheme://authority/path?query`.
+/// The key of a response: `scheme://authority/path?query`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     pub(crate) bytes: Arc<[u8]>,
@@ -28,7 +26,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a request. The authority's case means nothing (RFC 9110 4.2.3).
+    /// The key of a request. The authority is case-insensitive (RFC 9110 4.2.3).
     pub fn new(is_https: bool, authority: &[u8], path_and_query: &[u8]) -> Self {
         let (scheme, port): (&[u8], &[u8]) =
             if is_https { (b"https://", b":443") } else { (b"http://", b":80") };
@@ -41,7 +39,7 @@ impl Key {
         Self { bytes: bytes.into(), path_start }
     }
 
-    /// All of it.
+    /// The key as one text.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -52,12 +50,12 @@ impl Key {
     }
 }
 
-/// A body in one coding, with the header lines that go with it.
+/// A body in one coding, with its header lines.
 #[derive(Debug, Clone)]
 pub struct Representation {
     /// `None` for the body as it was received.
     pub coding: Option<Coding>,
-    /// The header lines, each ended by CRLF: all but those that every answer has anew.
+    /// The header lines, each ended by CRLF: all but those that are rendered for every response.
     pub head: Arc<[u8]>,
     /// The bytes.
     pub body: Arc<[u8]>,
@@ -73,9 +71,9 @@ pub struct Entry {
     pub(crate) audience: Audience,
     /// Hashes of its tags, sorted.
     pub(crate) tags: Box<[u64]>,
-    /// Whether the lines have a Server field, or are to have none.
+    /// Whether the lines have a Server field, or must have none.
     pub(crate) has_server: bool,
-    /// Whether other codings of the body are worth making and allowed. Vary says so then, and only
+    /// Whether other codings of the body are allowed and worth their cost. Vary says so then, and only
     /// then (RFC 9110 12.5.5).
     pub(crate) may_compress: bool,
     pub(crate) plain: Representation,
@@ -83,7 +81,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry of a response with these fields, which [`crate::kept_fields`] gave.
+    /// An entry of a response with these fields from [`crate::stored_fields`].
     pub fn new(
         key: Key,
         status: u16,
@@ -92,7 +90,7 @@ impl Entry {
         storable: Storable,
         tags: Box<[u64]>,
     ) -> Self {
-        let is_text = fields.first("content-type").is_some_and(coding::is_compressible);
+        let is_text = fields.first("content-type").is_some_and(is_compressible);
         let may_compress = is_text
             && status == 200
             && body.len() >= COMPRESS_MIN_BYTES
@@ -115,7 +113,7 @@ impl Entry {
         }
     }
 
-    /// What it is stored under.
+    /// The key.
     pub fn key(&self) -> &Key {
         &self.key
     }
@@ -125,34 +123,34 @@ impl Entry {
         self.status
     }
 
-    /// Its times.
+    /// The freshness.
     pub fn times(&self) -> &Freshness {
         &self.times
     }
 
-    /// What it varies by.
+    /// The variant.
     pub fn variant(&self) -> &Variant {
         &self.variant
     }
 
-    /// Who may get it.
+    /// The requests that may be answered with it.
     pub fn audience(&self) -> Audience {
         self.audience
     }
 
-    /// The same, which decides itself about its Server field: it has one, or is to have none.
+    /// The same entry, which decides itself about its Server field: it has one, or must have none.
     #[must_use]
     pub fn with_own_server(mut self) -> Self {
         self.has_server = true;
         self
     }
 
-    /// Whether nothing is to be added to its lines for Server.
+    /// Whether no Server field may be added to its lines.
     pub fn has_server(&self) -> bool {
         self.has_server
     }
 
-    /// Whether other codings of its body may be made.
+    /// Whether its body may be stored in other codings.
     pub fn may_compress(&self) -> bool {
         self.may_compress
     }
@@ -162,28 +160,28 @@ impl Entry {
         &self.plain
     }
 
-    /// The codings that are kept beside it.
+    /// The codings that are stored beside it.
     pub fn coded(&self) -> &[Representation] {
         &self.coded
     }
 
-    /// What a client with this Accept-Encoding gets.
+    /// The representation for a client with this Accept-Encoding.
     pub fn representation(&self, accept_encoding: Option<&[u8]>) -> &Representation {
         if self.coded.is_empty() {
             return &self.plain;
         }
         let chosen =
-            coding::choose(accept_encoding, self.coded.iter().filter_map(|one| one.coding));
-        let found = self.coded.iter().find(|one| one.coding == chosen);
-        found.filter(|_| chosen.is_some()).unwrap_or(&self.plain)
+            Coding::choose(accept_encoding, self.coded.iter().filter_map(|one| one.coding));
+        let mut all = std::iter::once(&self.plain).chain(&self.coded);
+        all.find(|one| one.coding == chosen).unwrap_or(&self.plain)
     }
 
-    /// Its header lines as fields, those of the body as it was received.
+    /// The header lines of the plain representation as fields.
     pub fn fields(&self) -> Vec<Field<'_>> {
         lines(&self.plain.head).collect()
     }
 
-    /// Its header lines as they were received: without what was added to Vary for the codings.
+    /// The header lines as received: without the addition to Vary for the codings.
     pub fn received_fields(&self) -> Vec<Field<'_>> {
         const ADDED: &[u8] = b"Accept-Encoding";
         let mut fields = self.fields();
@@ -202,20 +200,20 @@ impl Entry {
         fields
     }
 
-    /// What a request with these conditions gets of it.
-    pub fn answer(&self, conditions: &Conditions<'_>, is_head: bool) -> Answer {
-        if self.status != 200 || !conditions.are_any() {
-            return Answer::Whole;
+    /// Evaluates the conditions of a request against it.
+    pub fn evaluate(&self, conditions: &Conditions<'_>, is_head: bool) -> ContentSelection {
+        if self.status != 200 || !conditions.has_conditions() {
+            return ContentSelection::Whole;
         }
         let fields = self.fields();
         let fields = Fields(&fields);
-        let date_s = fields.first("date").and_then(date::parse);
+        let date_s = fields.first("date").and_then(parse_http_date);
         let size = self.plain.body.len() as u64;
         let received_s = self.times.received_s;
-        conditions.answer(is_head, Validators::of(fields), date_s, received_s, size)
+        conditions.evaluate(is_head, Validators::of(fields), date_s, received_s, size)
     }
 
-    /// The same with another coding of the body beside.
+    /// The same entry with another coding of the body.
     #[must_use]
     pub fn with_coding(&self, coding: Coding, body: Arc<[u8]>) -> Self {
         let fields = self.fields();
@@ -229,7 +227,7 @@ impl Entry {
         entry
     }
 
-    /// The same, confirmed by the origin: with these fields and times, and its bodies.
+    /// The same entry after confirmation by the origin: its bodies with these fields and times.
     #[must_use]
     pub fn freshened(&self, fields: Fields<'_>, storable: Storable) -> Self {
         let received_s = storable.freshness.received_s;
@@ -244,8 +242,8 @@ impl Entry {
         entry
     }
 
-    /// The same, stale from now on. It may be used for `grace_s` more seconds while a new one is
-    /// made, unless it forbids that itself.
+    /// The same entry, stale from now on. It may be used for `grace_s` more seconds during a
+    /// revalidation, unless it forbids stale use.
     #[must_use]
     pub fn expired(&self, now_s: u64, grace_s: u32) -> Self {
         let mut entry = self.clone();
@@ -257,7 +255,7 @@ impl Entry {
         entry
     }
 
-    /// The same without head and bodies: what it is and whom it answers.
+    /// The same entry without head and bodies, for an index.
     #[must_use]
     pub fn without_bodies(&self) -> Self {
         let nothing: Arc<[u8]> = Arc::from([]);
@@ -265,32 +263,31 @@ impl Entry {
         Self { plain, coded: Vec::new(), ..self.clone() }
     }
 
-    /// When it was made, in seconds since 1970.
+    /// The Date, or the time of reception, in seconds since 1970.
     pub(crate) fn date_s(&self) -> u64 {
         let date = lines(&self.plain.head).find(|(name, _)| name.eq_ignore_ascii_case(b"date"));
-        date.and_then(|(_, value)| date::parse(value)).unwrap_or(self.times.received_s)
+        date.and_then(|(_, value)| parse_http_date(value)).unwrap_or(self.times.received_s)
     }
 
-    /// What it takes of memory, in bytes: every allocation with what the allocator adds to it, and
-    /// an eighth for the holes that come and go between allocations (measured with bodies of all
-    /// sizes: a seventh at most).
+    /// Its memory in bytes: every allocation with the allocator's overhead, and an eighth for
+    /// fragmentation (measured with bodies of all sizes: a seventh at most).
     pub(crate) fn cost_bytes(&self) -> usize {
         let shared = |bytes: usize| allocated(bytes + 16);
         let representations = std::iter::once(&self.plain).chain(&self.coded);
         let bodies: usize =
             representations.map(|one| shared(one.head.len()) + shared(one.body.len())).sum();
         let list = allocated(self.coded.capacity() * size_of::<Representation>());
-        let taken = shared(size_of::<Self>())
+        let allocated = shared(size_of::<Self>())
             + shared(self.key.bytes.len())
             + allocated(self.tags.len() * 8)
             + self.variant.allocated_bytes()
             + bodies
             + list;
-        taken + taken / 8
+        allocated + allocated / 8
     }
 }
 
-/// What the allocator takes for so many bytes.
+/// The memory that the allocator uses for an allocation of this size.
 pub(crate) fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
@@ -303,8 +300,8 @@ fn lines(head: &[u8]) -> impl Iterator<Item = Field<'_>> {
     })
 }
 
-/// The lines of a representation. `varies` says that others in other codings may come to stand
-/// beside it.
+/// Renders the lines of a representation. `varies` says that representations in other codings may be
+/// added.
 fn rendered(fields: Fields<'_>, received_s: u64, coding: Option<Coding>, varies: bool) -> Vec<u8> {
     let mut head = Vec::new();
     let mut add = |name: &[u8], value: &[u8]| {
@@ -317,12 +314,12 @@ fn rendered(fields: Fields<'_>, received_s: u64, coding: Option<Coding>, varies:
     for &(name, value) in fields.0 {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         if is("etag") && coding.is_some() && !value.starts_with(b"W/") {
-            // RFC 9110 8.8.3.3: other bytes, so the strong tag is not theirs.
+            // RFC 9110 8.8.3.3: the strong tag stands for other bytes.
             add(name, &[b"W/", value].concat());
         } else if is("vary") && varies && !has_vary {
             has_vary = true;
-            let is_there = memchr::memmem::find(&value.to_ascii_lowercase(), b"accept-encoding");
-            match is_there {
+            let listed = memchr::memmem::find(&value.to_ascii_lowercase(), b"accept-encoding");
+            match listed {
                 Some(_) => add(name, value),
                 None => add(name, &[value, b", Accept-Encoding"].concat()),
             }
@@ -337,11 +334,11 @@ fn rendered(fields: Fields<'_>, received_s: u64, coding: Option<Coding>, varies:
         add(b"Content-Encoding", coding.token().as_bytes());
     }
     if !fields.contains("date") {
-        // RFC 9110 6.6.1: whoever stores a response without a Date gives it one.
-        add(b"Date", date::http_date(received_s).as_bytes());
+        // RFC 9110 6.6.1: a recipient that stores a response without a Date adds one.
+        add(b"Date", format_http_date(received_s).as_bytes());
     }
     head
 }
 
-/// How entries are passed around.
+/// An entry shared by the store and responses under way.
 pub type Shared = Rc<Entry>;

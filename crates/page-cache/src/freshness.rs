@@ -1,17 +1,48 @@
-//! How long a response is fresh, how old it is, and how long it may be used after
-//! (RFC 9111 4.2, RFC 5861). Pure: every time is passed in, in seconds since 1970.
+//! The freshness of a response: lifetime, age and permitted staleness (RFC 9111 4.2, RFC 5861). Pure:
+//! every time is a parameter, in seconds since 1970.
 //!
-//! Called when a response is stored, freshened or looked at. Invariant: conflicting or unreadable
-//! information never makes a response live longer.
+//! Called when a response is stored, freshened or looked up. Invariant: conflicting or unreadable
+//! information never extends a lifetime.
 
-use crate::date;
 use crate::directives::{SECONDS_MAX, digits};
-use crate::list;
-use crate::message::{Exchanged, Fields, Response};
-use crate::policy::Policy;
+use crate::message::{ExchangeTimes, Fields, Response};
 use crate::targeted::Control;
+use outboard_http_semantics::{list, parse_http_date};
 
-/// What a lifetime was taken from.
+/// The times that the application's configuration decides rather than its responses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The lifetime of an anonymous page that states none, in seconds; 0: it is not stored.
+    pub default_ttl_s: u32,
+    /// The heuristic lifetime as a share of the time since Last-Modified, in percent
+    /// (RFC 9111 4.2.2 suggests 10).
+    pub heuristic_percent: u32,
+    /// The longest heuristic lifetime, in seconds; 0: no heuristics.
+    pub heuristic_max_s: u32,
+    /// `stale-while-revalidate` of responses without the directive, in seconds.
+    pub stale_while_revalidate_s: u32,
+    /// `stale-if-error` of responses without the directive, in seconds.
+    pub stale_if_error_s: u32,
+    /// Whether the directives of requests are honored, which RFC 9111 5.2.1 leaves to the cache.
+    pub honors_client_cache_control: bool,
+    /// The longest body that is stored, in bytes.
+    pub body_max_bytes: usize,
+}
+
+impl Policy {
+    /// RFC 9111 without additions.
+    pub const STANDARD: Self = Self {
+        default_ttl_s: 0,
+        heuristic_percent: 10,
+        heuristic_max_s: 86_400,
+        stale_while_revalidate_s: 0,
+        stale_if_error_s: 0,
+        honors_client_cache_control: true,
+        body_max_bytes: 8 << 20,
+    };
+}
+
+/// The source of a lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// `s-maxage`.
@@ -22,14 +53,14 @@ pub enum Basis {
     Expires,
     /// A share of the time since Last-Modified (RFC 9111 4.2.2).
     Heuristic,
-    /// The policy for pages that say nothing.
-    Silent,
-    /// Nothing: it is stale at once.
+    /// [`Policy::default_ttl_s`].
+    DefaultTtl,
+    /// None: the response is stale at once.
     Nothing,
 }
 
 impl Basis {
-    /// Whether the response said it itself (RFC 9111 4.2: an explicit expiration time).
+    /// Whether the response itself stated it (RFC 9111 4.2: an explicit expiration time).
     pub fn is_explicit(self) -> bool {
         matches!(self, Self::SharedMaxAge | Self::MaxAge | Self::Expires)
     }
@@ -38,17 +69,17 @@ impl Basis {
 /// The times of a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
-    /// When it was received, in seconds since 1970.
+    /// The time of reception, in seconds since 1970.
     pub received_s: u64,
-    /// Its age then (RFC 9111 4.2.3), in seconds.
+    /// The age at reception (RFC 9111 4.2.3), in seconds.
     pub initial_age_s: u32,
-    /// For how long it is fresh from its creation on, in seconds.
+    /// The lifetime from the creation on, in seconds.
     pub lifetime_s: u32,
-    /// What that was taken from.
+    /// The source of the lifetime.
     pub basis: Basis,
-    /// How long it may be used while a new one is made, in seconds after it became stale.
+    /// How long it may be used during a revalidation, in seconds after it became stale.
     pub stale_while_revalidate_s: u32,
-    /// How long it may be used when a new one cannot be had, in seconds after it became stale.
+    /// How long it may be used while the origin fails, in seconds after it became stale.
     pub stale_if_error_s: u32,
     /// `no-cache`: never used without validation.
     pub always_validate: bool,
@@ -64,23 +95,23 @@ impl Freshness {
         policy: &Policy,
         response: Response<'_>,
         control: &Control,
-        exchanged: Exchanged,
+        exchanged: ExchangeTimes,
     ) -> Self {
-        let date_s = response.fields.first("date").and_then(date::parse);
+        let date_s = response.fields.first("date").and_then(parse_http_date);
         let (lifetime_s, basis) =
             lifetime(policy, response, control, date_s.unwrap_or(exchanged.response_s));
         let initial_age_s = initial_age_s(response.fields, date_s, exchanged);
-        let said = &control.directives;
-        // Stale use that the response itself allows goes before what s-maxage implies
-        // (RFC 9111 5.2.2.10); what the policy would add does not. Nor does it give a life to what
-        // has none: `Expires: 0` is how applications say that a page is not to be kept.
-        let forbidden = said.must_revalidate || said.proxy_revalidate;
-        let implied = forbidden || said.s_maxage_s.is_some();
-        let is_stillborn = lifetime_s <= initial_age_s || said.no_cache.is_response();
+        let stated = &control.directives;
+        // The response's own permission for stale use overrides what s-maxage implies
+        // (RFC 9111 5.2.2.10); the policy's does not. Nor does the policy revive a response without
+        // a lifetime: `Expires: 0` is how applications forbid caching.
+        let forbidden = stated.must_revalidate || stated.proxy_revalidate;
+        let implied = forbidden || stated.s_maxage_s.is_some();
+        let has_no_life = lifetime_s <= initial_age_s || stated.no_cache.is_response();
         let grace = |own: Option<u32>, configured: u32| match own {
             _ if forbidden => 0,
             Some(own) => own,
-            None if implied || is_stillborn => 0,
+            None if implied || has_no_life => 0,
             None => configured,
         };
         Self {
@@ -89,13 +120,13 @@ impl Freshness {
             lifetime_s,
             basis,
             stale_while_revalidate_s: grace(
-                said.stale_while_revalidate_s,
+                stated.stale_while_revalidate_s,
                 policy.stale_while_revalidate_s,
             ),
-            stale_if_error_s: grace(said.stale_if_error_s, policy.stale_if_error_s),
-            always_validate: said.no_cache.is_response(),
+            stale_if_error_s: grace(stated.stale_if_error_s, policy.stale_if_error_s),
+            always_validate: stated.no_cache.is_response(),
             never_stale: implied,
-            immutable: said.immutable,
+            immutable: stated.immutable,
         }
     }
 
@@ -105,7 +136,7 @@ impl Freshness {
         capped(resident_s.saturating_add(self.initial_age_s.into()))
     }
 
-    /// For how many more seconds it is fresh; negative since it became stale.
+    /// The seconds until it becomes stale; negative afterwards.
     pub fn remaining_s(&self, now_s: u64) -> i64 {
         i64::from(self.lifetime_s) - i64::from(self.age_s(now_s))
     }
@@ -115,18 +146,18 @@ impl Freshness {
         self.remaining_s(now_s) > 0
     }
 
-    /// Whether it was fresh when it came.
+    /// Whether it was fresh at reception.
     pub fn had_a_life(&self) -> bool {
         self.lifetime_s > self.initial_age_s
     }
 
-    /// Ends the freshness, as a soft purge does: from now on it is stale, and nothing forgives it.
+    /// Ends the freshness, as a soft purge does; `immutable` no longer protects it.
     pub fn expire(&mut self, now_s: u64) {
         self.lifetime_s = self.lifetime_s.min(self.age_s(now_s));
         self.immutable = false;
     }
 
-    /// The last second in which it can be of any use without a validator.
+    /// The last second in which it can be used without a validator.
     pub fn useful_until_s(&self) -> u64 {
         let fresh_s = self.lifetime_s.saturating_sub(self.initial_age_s);
         let grace_s = self.stale_while_revalidate_s.max(self.stale_if_error_s);
@@ -138,9 +169,9 @@ fn capped(seconds: u64) -> u32 {
     u32::try_from(seconds).unwrap_or(SECONDS_MAX).min(SECONDS_MAX)
 }
 
-/// Fields in which a response speaks to caches of other kinds. What it says is not read; but a page
-/// that says something is not one that says nothing.
-const ELSEWHERE: [&str; 3] = ["pragma", "surrogate-control", "x-litespeed-cache-control"];
+/// Fields that address caches of other kinds. Their values are not read, but a page that has one does
+/// not get the default lifetime.
+const OTHER_CACHES: [&str; 3] = ["pragma", "surrogate-control", "x-litespeed-cache-control"];
 
 /// RFC 9111 4.2.1 and 4.2.2.
 fn lifetime(
@@ -149,11 +180,11 @@ fn lifetime(
     control: &Control,
     date_s: u64,
 ) -> (u32, Basis) {
-    let said = &control.directives;
-    if let Some(seconds) = said.s_maxage_s {
+    let stated = &control.directives;
+    if let Some(seconds) = stated.s_maxage_s {
         return (seconds, Basis::SharedMaxAge);
     }
-    if let Some(seconds) = said.max_age_s {
+    if let Some(seconds) = stated.max_age_s {
         return (seconds, Basis::MaxAge);
     }
     if !control.is_targeted
@@ -161,30 +192,30 @@ fn lifetime(
     {
         return (capped(expires_s.unwrap_or(0).saturating_sub(date_s)), Basis::Expires);
     }
-    if said.no_cache.is_response() {
+    if stated.no_cache.is_response() {
         return (0, Basis::Nothing);
     }
-    if !is_heuristically_cacheable(response.status) && !said.public {
+    if !is_heuristically_cacheable(response.status) && !stated.public {
         return (0, Basis::Nothing);
     }
-    if ELSEWHERE.iter().any(|name| response.fields.contains(name)) {
+    if OTHER_CACHES.iter().any(|name| response.fields.contains(name)) {
         return (0, Basis::Nothing);
     }
-    let modified_s = response.fields.first("last-modified").and_then(date::parse);
+    let modified_s = response.fields.first("last-modified").and_then(parse_http_date);
     match modified_s.and_then(|modified_s| date_s.checked_sub(modified_s)) {
         Some(since_s) if policy.heuristic_max_s > 0 => {
             let share_s = since_s / 100 * u64::from(policy.heuristic_percent)
                 + since_s % 100 * u64::from(policy.heuristic_percent) / 100;
             (capped(share_s.min(policy.heuristic_max_s.into())), Basis::Heuristic)
         }
-        _ if policy.silent_s > 0 => (policy.silent_s, Basis::Silent),
+        _ if policy.default_ttl_s > 0 => (policy.default_ttl_s, Basis::DefaultTtl),
         _ => (0, Basis::Nothing),
     }
 }
 
-/// RFC 9111 5.3: `Some(None)` is a date that cannot be read, or two that differ: in the past.
+/// RFC 9111 5.3: `Some(None)` is an invalid date or two that differ, which mean the past.
 fn expires_s(fields: Fields<'_>) -> Option<Option<u64>> {
-    let mut values = fields.all("expires").map(date::parse);
+    let mut values = fields.all("expires").map(parse_http_date);
     let first = values.next()?;
     Some(first.filter(|_| values.all(|other| other == first)))
 }
@@ -195,14 +226,14 @@ pub(crate) fn is_heuristically_cacheable(status: u16) -> bool {
 }
 
 /// RFC 9111 4.2.3: corrected_initial_age.
-fn initial_age_s(fields: Fields<'_>, date_s: Option<u64>, exchanged: Exchanged) -> u32 {
+fn initial_age_s(fields: Fields<'_>, date_s: Option<u64>, exchanged: ExchangeTimes) -> u32 {
     let apparent_s = date_s.map_or(0, |date_s| exchanged.response_s.saturating_sub(date_s));
     let delay_s = exchanged.response_s.saturating_sub(exchanged.request_s);
     let stated_s = u64::from(age_field_s(fields));
     capped(apparent_s.max(stated_s.saturating_add(delay_s)))
 }
 
-/// RFC 9111 5.1: the first member, or nothing if that is no number.
+/// RFC 9111 5.1: the first member, or 0 if it is not a number.
 fn age_field_s(fields: Fields<'_>) -> u32 {
     let first = fields.first("age").and_then(|value| list::elements(value).next());
     first.and_then(digits).unwrap_or(0)

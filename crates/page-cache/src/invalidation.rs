@@ -1,17 +1,17 @@
-//! What a request that changed something makes invalid (RFC 9111 4.4).
+//! Invalidation by unsafe methods (RFC 9111 4.4).
 //!
-//! Called after the answer to an unsafe method. Invariant: a response can only make resources of
-//! its own origin invalid.
+//! Called after the response to an unsafe method. Invariant: a response invalidates only resources of
+//! its own origin.
 
 use crate::message::Response;
 use outboard_http1::Method;
 
-/// Whether the method may change something (RFC 9110 9.2.1); one that nobody knows may.
+/// Whether the method is unsafe (RFC 9110 9.2.1), as unknown methods are.
 pub fn is_unsafe(method: Method) -> bool {
     !matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace)
 }
 
-/// Where the request went.
+/// The target of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// `http` or `https`.
@@ -22,8 +22,8 @@ pub struct Target<'a> {
     pub path_and_query: &'a [u8],
 }
 
-/// The paths with queries that are invalid now: the target's own and those that the response names
-/// in Location and Content-Location. Empty for a response that is an error.
+/// The invalidated paths with their queries: the target's own and those of Location and
+/// Content-Location. Empty for an error response.
 pub fn invalidated<'a>(method: Method, target: Target<'a>, response: Response<'a>) -> Vec<Vec<u8>> {
     if !is_unsafe(method) || !(200..400).contains(&response.status) {
         return Vec::new();
@@ -39,14 +39,14 @@ pub fn invalidated<'a>(method: Method, target: Target<'a>, response: Response<'a
     paths
 }
 
-/// The path and query that a URI reference leads to (RFC 3986 5.2), if it stays in the origin.
+/// The path and query of a URI reference (RFC 3986 5.2), if it stays in the origin.
 fn resolve(target: Target<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
     let base = target.path_and_query.split(|&byte| byte == b'?').next().unwrap_or_default();
     let below_authority = match reference {
         [b'/', b'/', rest @ ..] => Some(rest),
         _ => match memchr::memmem::find(reference, b"://") {
-            // A path may hold `://` as well; what stands before it is a scheme only without a slash.
+            // A path may contain `://` as well; a scheme has no slash before it.
             Some(at) if !reference[..at].contains(&b'/') && !reference[..at].contains(&b'?') => {
                 if !reference[..at].eq_ignore_ascii_case(target.scheme) {
                     return None;
@@ -73,8 +73,9 @@ fn resolve(target: Target<'_>, reference: &[u8]) -> Option<Vec<u8>> {
             [b'/', ..] => reference.to_vec(),
             [b'?', ..] => [base, reference].concat(),
             _ => {
-                let folder = base.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-                [&base[..folder], reference].concat()
+                let directory_len =
+                    base.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+                [&base[..directory_len], reference].concat()
             }
         },
     };

@@ -1,14 +1,14 @@
-//! The fields of requests that are known, and what they are about.
+//! The known fields of requests and their meaning to pages.
 //!
-//! Called for every request of an app that has a cache, so names are told apart by their length
-//! first. Invariant: what no list has may be what an application knows somebody by (a key, a token,
-//! a tenant), and counts so: a page that does not say that it is for everybody is then not anybody's.
+//! Called for every request of an app with a cache, so names are grouped by their length. Invariant:
+//! an unlisted field may identify a visitor (a key, a token, a tenant), so its request shares only
+//! pages that state a lifetime.
 
 use crate::pattern::NamePattern;
 use std::sync::LazyLock;
 
-/// Fields that say nothing of who asks that a page would be made by.
-const NOBODYS: &[&[&str]] = &[
+/// Fields that do not identify a visitor and do not change a page.
+const IMPERSONAL: &[&[&str]] = &[
     // Browsers and crawlers. Client hints and Fetch metadata are below.
     &[
         "accept-encoding",
@@ -24,7 +24,7 @@ const NOBODYS: &[&[&str]] = &[
         "x-moz",
         "x-purpose",
     ],
-    // These are looked at in ways of their own.
+    // These have rules of their own.
     &["authorization", "cookie"],
     // The connection and the message.
     &[
@@ -42,7 +42,7 @@ const NOBODYS: &[&[&str]] = &[
         "upgrade",
         "via",
     ],
-    // What is wanted of a cache.
+    // Requirements on a cache.
     &[
         "cache-control",
         "early-data",
@@ -54,7 +54,7 @@ const NOBODYS: &[&[&str]] = &[
         "pragma",
         "range",
     ],
-    // The address of the visitor, which pages are not told apart by, and proxies on the way.
+    // The address of the visitor, by which pages do not vary, and proxies on the way.
     &[
         "akamai-origin-hop",
         "cdn-loop",
@@ -88,7 +88,7 @@ const NOBODYS: &[&[&str]] = &[
         "x-sucuri-clientip",
         "x-varnish",
     ],
-    // Traces: each request has its own.
+    // Traces, which differ with each request.
     &[
         "b3",
         "newrelic",
@@ -117,12 +117,12 @@ const NOBODYS: &[&[&str]] = &[
     ],
 ];
 
-/// What silent pages are told apart by though they do not say so: what applications look at
-/// without a word in Vary.
-pub const SILENT_NAMES: [&str; 3] = ["accept", "accept-language", "user-agent"];
+/// The fields that an implicit page, which states no lifetime, varies by without Vary, because
+/// applications look at them.
+pub const IMPLICIT_VARY: [&str; 3] = ["accept", "accept-language", "user-agent"];
 
-/// More of that, which few requests have.
-pub const SILENT_MARKS: [&str; 9] = [
+/// More such fields, which few requests have.
+pub const RARE_IMPLICIT_VARY: [&str; 9] = [
     "cf-ipcountry",
     "cloudfront-viewer-country",
     "origin",
@@ -134,9 +134,9 @@ pub const SILENT_MARKS: [&str; 9] = [
     "x-vercel-ip-country",
 ];
 
-/// Fields that frameworks take for a part of the URL or of the method, or send a part of the page
-/// by. Every response is told apart by them, or one client could have a page stored that others get
-/// with links to a host of its choice, or a fragment instead of a page.
+/// Fields by which frameworks override the URL or the method, or send a part of the page. Every
+/// response varies by them; otherwise a client could store a page with links to a host of its choice,
+/// or a fragment, for others (cache poisoning).
 pub const OVERRIDES: [&str; 48] = [
     // Host, scheme, path, method.
     "cf-visitor",
@@ -191,30 +191,36 @@ pub const OVERRIDES: [&str; 48] = [
 ];
 
 static KNOWN: LazyLock<Names> = LazyLock::new(|| {
-    // The names that every browser sends are found first.
-    let nobodys = NOBODYS.iter().copied();
-    Names::of([&SILENT_NAMES[..]].into_iter().chain(nobodys).chain([&SILENT_MARKS[..], &OVERRIDES]))
+    // The names that every browser sends are compared first.
+    let impersonal = IMPERSONAL.iter().copied();
+    Names::of(
+        [&IMPLICIT_VARY[..]]
+            .into_iter()
+            .chain(impersonal)
+            .chain([&RARE_IMPLICIT_VARY[..], &OVERRIDES]),
+    )
 });
 static OVERRIDING: LazyLock<Names> = LazyLock::new(|| Names::of([&OVERRIDES[..]]));
-static MARKING: LazyLock<Names> = LazyLock::new(|| Names::of([&OVERRIDES[..], &SILENT_MARKS]));
+static MARKING: LazyLock<Names> =
+    LazyLock::new(|| Names::of([&OVERRIDES[..], &RARE_IMPLICIT_VARY]));
 
-/// Whether a field of this name may change what a silent page is, though pages are not told apart
-/// by it. `harmless` has the names that the configuration adds, in lower case.
-pub(crate) fn is_unknown(name: &[u8], harmless: &[NamePattern]) -> bool {
+/// Whether a field of this name may change an implicit page that does not vary by it. `ignored` has
+/// the names that the configuration adds, in lower case.
+pub(crate) fn is_unknown(name: &[u8], ignored: &[NamePattern]) -> bool {
     let is_known = KNOWN.find(name, u8::eq_ignore_ascii_case).is_some() || is_hint(name);
-    !is_known && !harmless.iter().any(|pattern| pattern.matches(&name.to_ascii_lowercase()))
+    !is_known && !ignored.iter().any(|pattern| pattern.matches(&name.to_ascii_lowercase()))
 }
 
-/// Which of the [`OVERRIDES`], or for a silent page of the [`SILENT_MARKS`], this name is. Behind CGI
-/// an underscore is as good as a hyphen (RFC 3875 4.1.18).
-pub(crate) fn telling(name: &[u8], silent: bool) -> Option<&'static str> {
-    let names = if silent { &MARKING } else { &OVERRIDING };
+/// Which of the [`OVERRIDES`], or for an implicit page of the [`RARE_IMPLICIT_VARY`], this name is. CGI
+/// does not distinguish an underscore from a hyphen (RFC 3875 4.1.18).
+pub(crate) fn override_name(name: &[u8], implicit: bool) -> Option<&'static str> {
+    let names = if implicit { &MARKING } else { &OVERRIDING };
     names.find(name, |theirs, known| {
         theirs.eq_ignore_ascii_case(known) || (*theirs == b'_' && *known == b'-')
     })
 }
 
-/// What browsers say about themselves (client hints) and about why they ask (Fetch metadata).
+/// Client hints and Fetch metadata.
 fn is_hint(name: &[u8]) -> bool {
     let starts = |prefix: &[u8]| {
         name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
@@ -222,7 +228,7 @@ fn is_hint(name: &[u8]) -> bool {
     starts(b"sec-ch-") || starts(b"sec-fetch-")
 }
 
-/// Names by their length.
+/// Names by length.
 struct Names(Vec<Vec<&'static str>>);
 
 impl Names {
@@ -246,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_known_whatever_their_case_and_only_as_they_are_written() {
+    fn names_are_known_in_any_case_but_one_spelling() {
         for name in ["Host", "SEC-CH-UA-Mobile", "sec-fetch-user", "X-Forwarded-For", "HX-Request"]
         {
             assert!(!is_unknown(name.as_bytes(), &[]), "{name}");
@@ -258,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn an_override_is_one_with_underscores_too() {
-        assert_eq!(telling(b"X-Original-URL", false), Some("x-original-url"));
-        assert_eq!(telling(b"X_Forwarded_Prefix", true), Some("x-forwarded-prefix"));
-        assert_eq!(telling(b"X-Forwarded-For", true), None);
-        assert_eq!(telling(b"Origin", true), Some("origin"));
-        assert_eq!(telling(b"Origin", false), None);
+    fn an_override_may_have_underscores() {
+        assert_eq!(override_name(b"X-Original-URL", false), Some("x-original-url"));
+        assert_eq!(override_name(b"X_Forwarded_Prefix", true), Some("x-forwarded-prefix"));
+        assert_eq!(override_name(b"X-Forwarded-For", true), None);
+        assert_eq!(override_name(b"Origin", true), Some("origin"));
+        assert_eq!(override_name(b"Origin", false), None);
     }
 
     #[test]

@@ -1,99 +1,120 @@
-//! An HTTP cache as a shared cache keeps it (RFC 9111), without I/O and without a clock.
+//! A shared HTTP cache (RFC 9111) without I/O and without a clock.
 //!
-//! The gateway hands in heads as borrowed slices and the time as seconds; it gets decisions back,
-//! each with a reason that can be shown. Nothing here reads a socket, a file or the time.
+//! The gateway passes heads as borrowed slices and the time as seconds; it gets decisions back, each
+//! with a reason that can be shown.
 //!
-//! Invariants: what may be personal is not kept, whoever allows it; every answer that is not from
-//! the cache says why; nothing is used longer than its origin allowed.
+//! Invariants: a response that may be personal is never stored; every response that is not from the
+//! cache says why; no response is used longer than its origin allowed.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `message` | what is seen of requests and responses |
-//! | `list`, `structured`, `date` | the syntax of field values |
-//! | `directives`, `targeted` | Cache-Control, and the field that counts instead of it |
-//! | `request_facts`, `cookies`, `known_fields` | who asks for what, and what is passed by |
-//! | `preset`, `pattern` | what is known of common applications |
-//! | `storage` | whether a response is kept, and for whom |
-//! | `freshness`, `policy`, `reuse` | how long it lives and when it may be used |
-//! | `vary` | which of several responses answers a request |
-//! | `conditions`, `range`, `validators` | 304 and 206 to clients |
-//! | `validation`, `invalidation` | what the origin confirms, and what it changed |
-//! | `entry`, `coding`, `compress` | a stored response and the codings of its body |
+//! | `message` | borrowed views of requests and responses |
+//! | `directives`, `targeted` | Cache-Control, and the targeted field that replaces it |
+//! | `request_facts`, `cookies`, `known_fields` | which requests may use the cache |
+//! | `preset`, `pattern` | cookies and paths of common applications |
+//! | `storage` | whether a response is stored, and for which requests |
+//! | `freshness`, `reuse` | how long a response is fresh, and when it may be used |
+//! | `vary` | which of several stored responses matches a request |
+//! | `conditions`, `validators` | 304 and 206 responses to clients |
+//! | `validation`, `invalidation` | revalidation with the origin, and invalidation by unsafe methods |
+//! | `entry`, `compress` | a stored response and the codings of its body |
 //! | `encoder` | the coding of a body that is not stored |
 //! | `store` | the entries in memory |
-//! | `purge`, `tags`, `purge_index`, `purge_log` | what is purged, which entries that are, and what was purged lately |
-//! | `record`, `shelf` | an entry as bytes, and what of them lies on disk |
-//! | `difference` | what two visitors' copies of a page differ in |
-//! | `cache_status`, `reason` | what is said about it |
+//! | `purge`, `purge_index`, `purge_log` | tags and selectors, the entries that they select, recent purges |
+//! | `record`, `disk_index` | an entry as bytes, and the index of the entries on disk |
+//! | `difference` | the certain differences between two visitors' copies of a page |
+//! | `cache_status`, `reason` | Cache-Status, X-Cache and the reasons in them |
+//!
+//! # Example
+//!
+//! A page is stored and found again:
+//!
+//! ```
+//! use outboard_http1::Method;
+//! use outboard_page_cache::{
+//!     BypassRules, Control, CookieRules, Entry, ExchangeTimes, Fields, Found, Key, Policy, Request,
+//!     RequestFacts, Response, Reuse, Store, reuse, storable, stored_fields,
+//! };
+//!
+//! let (policy, rules) = (Policy::STANDARD, BypassRules::default());
+//! let request = Request { method: Method::Get, path: b"/", fields: Fields(&[]) };
+//! let facts = RequestFacts::read(request, &rules, &policy).expect("a plain GET may be cached");
+//!
+//! let fields = [(&b"Cache-Control"[..], &b"max-age=60"[..])];
+//! let response = Response { status: 200, fields: Fields(&fields) };
+//! let times = ExchangeTimes { request_s: 1_000, response_s: 1_000 };
+//! let storable = storable(&policy, &rules.cookies, &facts, request.fields, response, times)
+//!     .expect("the response says how long it is fresh");
+//!
+//! let mut store = Store::new(1 << 20);
+//! let (key, epoch) = (Key::new(true, b"example.org", b"/"), store.purge_epoch());
+//! let stored = stored_fields(response.fields, &Control::read(response.fields));
+//! let body = b"<p>hello</p>".as_slice().into();
+//! let entry = Entry::new(key.clone(), 200, Fields(&stored), body, storable, Box::default());
+//! store.insert(entry, epoch, 1_000).expect("there is room");
+//!
+//! let matches = |entry: &Entry| entry.variant().matches(request.fields, false, &CookieRules::default());
+//! let Found::Entry(entry) = store.find(&key, matches) else { panic!("nothing is stored") };
+//! let decision = reuse(entry.times(), &facts.directives, 1_010);
+//! assert_eq!(decision, Reuse::Fresh { age_s: 10, remaining_s: 50 });
+//! ```
 #![forbid(unsafe_code)]
 
 mod cache_status;
-mod coding;
 mod compress;
 mod conditions;
 mod cookies;
-mod date;
 mod difference;
 mod directives;
+mod disk_index;
 mod encoder;
 mod entry;
 mod freshness;
 mod invalidation;
 mod known_fields;
-mod list;
 mod message;
 mod pattern;
-mod policy;
 mod preset;
 mod purge;
 mod purge_index;
 mod purge_log;
-mod range;
 mod reason;
 mod record;
 mod request_facts;
 mod reuse;
-mod shelf;
 mod storage;
 mod store;
-mod structured;
-mod tags;
 mod targeted;
 mod validation;
 mod validators;
 mod vary;
 
-pub use cache_status::{Missed, Outcome};
-pub use coding::{Coding, best, is_compressible};
+pub use cache_status::{CacheStatus, MissReason};
 pub use compress::{COMPRESS_MIN_BYTES, compressed};
-pub use conditions::{Answer, Conditions};
+pub use conditions::{Conditions, ContentSelection};
 pub use cookies::{CookieRules, Visitor};
-pub use date::http_date;
 pub use difference::Difference;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
+pub use disk_index::DiskIndex;
 pub use encoder::Encoder;
 pub use entry::{Entry, Key, Representation, Shared};
-pub use freshness::{Basis, Freshness};
+pub use freshness::{Basis, Freshness, Policy};
 pub use invalidation::{Target, invalidated, is_unsafe};
-pub use known_fields::{OVERRIDES, SILENT_MARKS, SILENT_NAMES};
-pub use message::{Exchanged, Field, Fields, Request, Response};
+pub use known_fields::{IMPLICIT_VARY, OVERRIDES, RARE_IMPLICIT_VARY};
+pub use message::{ExchangeTimes, Field, Fields, Request, Response};
 pub use pattern::NamePattern;
-pub use policy::Policy;
 pub use preset::{PRESETS, Preset};
-pub use purge::Selector;
+pub use purge::{Selector, tags};
 pub use purge_log::PurgeLog;
-pub use range::Ranged;
 pub use reason::Reason;
 pub use record::{decoded, encoded};
-pub use request_facts::{Guard, RequestFacts};
-pub use reuse::{Forward, Reuse, is_error, reuse, stands_in};
-pub use shelf::Shelf;
-pub use storage::{Audience, Storable, kept_fields, may_be_kept, storable};
-pub use store::{Counts, Found, Purge, Stamp, Store};
-pub use tags::tags;
+pub use request_facts::{BypassRules, RequestFacts};
+pub use reuse::{Forward, Reuse, is_stale_if_error_status, may_serve_on_error, reuse};
+pub use storage::{Audience, Storable, may_be_stored, storable, stored_fields};
+pub use store::{Counts, Found, Purge, PurgeEpoch, Store};
 pub use targeted::{Control, TARGETED};
 pub use validation::{
-    Verdict, belongs_into_304, conditional_fields, freshened, head_agrees, is_replaced, verdict,
+    Validation, belongs_into_304, conditional_fields, freshened, head_agrees, is_replaced, validate,
 };
 pub use validators::Validators;
 pub use vary::{Variant, VariesByAnything};

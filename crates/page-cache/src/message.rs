@@ -1,7 +1,7 @@
-//! What the rules see of a message: its parts, borrowed from whoever holds the bytes.
+//! Borrowed views of requests and responses.
 //!
-//! Made by the gateway from a parsed head, and by tests from tables. Invariant: nothing here owns
-//! or copies, but for a value that came in several lines.
+//! Built by the gateway from a parsed head. Invariant: nothing is copied, except a value that came in
+//! several lines.
 
 use outboard_http1::Method;
 use std::borrow::Cow;
@@ -68,7 +68,7 @@ pub struct Response<'a> {
 
 /// When a request was sent and its response received, in seconds since 1970 (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchanged {
+pub struct ExchangeTimes {
     /// The request was sent.
     pub request_s: u64,
     /// The head of the response was received.

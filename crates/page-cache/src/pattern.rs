@@ -1,13 +1,13 @@
-//! Names and paths with `*` in them.
+//! Patterns of names and paths with `*`.
 //!
-//! Called for every request with every pattern of an app, so what can be told beforehand is.
+//! Called for every request with every pattern of an app, so patterns are split in advance.
 
 /// Text in which each `*` stands for any bytes, none included. Case counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamePattern {
-    /// What stands before the first `*`.
+    /// The text before the first `*`.
     start: Box<str>,
-    /// What follows it; `None` where there is no `*`.
+    /// The text after it; `None` without a `*`.
     rest: Option<Box<str>>,
 }
 
@@ -20,7 +20,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether all of `name` is meant.
+    /// Whether the pattern matches the whole of `name`.
     pub fn matches(&self, name: &[u8]) -> bool {
         let Some(name) = name.strip_prefix(self.start.as_bytes()) else { return false };
         match self.rest.as_deref() {
@@ -31,7 +31,7 @@ impl NamePattern {
     }
 }
 
-/// Whether `name` has the pieces of `rest` in order, the last one at its end.
+/// Whether `name` contains the pieces of `rest` in order, the last one at its end.
 fn matches_rest(rest: &str, mut name: &[u8]) -> bool {
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
     for piece in middle.split('*').filter(|piece| !piece.is_empty()) {

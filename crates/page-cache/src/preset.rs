@@ -1,17 +1,17 @@
-//! What is known of common applications: whose cookies mean what, and which paths are never kept.
+//! Presets for common applications: the meaning of their cookies, and paths that are never cached.
 //!
-//! Called when an app is opened. The knowledge is in `presets/*.preset`, one fact a line; a test
-//! reads them all. Adding an application is adding a file there and a line here.
+//! Called when an app is opened. A preset is a file `presets/*.preset` with one fact per line, and a
+//! line here.
 
 use crate::pattern::NamePattern;
-use crate::request_facts::Guard;
+use crate::request_facts::BypassRules;
 
-/// An application that is known.
+/// A known application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// The file, as it is.
+    /// The text of its file.
     pub text: &'static str,
 }
 
@@ -21,7 +21,7 @@ macro_rules! presets {
     };
 }
 
-/// All of them; the first holds for every application.
+/// All presets; the first applies to every application.
 pub const PRESETS: [Preset; 9] = presets![
     "generic",
     "wordpress",
@@ -41,37 +41,37 @@ impl Preset {
         ALL.iter().find(|preset| preset.name == name)
     }
 
-    /// Those whose marker files are all there, as `exists` says of paths relative to the document
-    /// root. The generic one is always among them.
+    /// The presets whose marker files all exist, according to `exists` for paths relative to the
+    /// document root. The generic preset is always among them.
     pub fn recognised(exists: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Self> {
         const ALL: &[Preset] = &PRESETS;
         ALL.iter().filter(move |preset| preset.of("marker").all(&exists))
     }
 
-    /// Adds what it says to a guard.
-    pub fn extend(&self, guard: &mut Guard) {
+    /// Adds the preset to the rules.
+    pub fn extend(&self, rules: &mut BypassRules) {
         let patterns = |word| self.of(word).map(NamePattern::new);
-        guard.cookies.login.extend(patterns("login"));
-        guard.cookies.harmless.extend(patterns("harmless"));
-        guard.admin_paths.extend(patterns("admin"));
+        rules.cookies.login.extend(patterns("login"));
+        rules.cookies.ignored.extend(patterns("ignored"));
+        rules.bypass_paths.extend(patterns("bypass"));
     }
 
-    /// What its lines say that start with `word`.
+    /// The facts of the lines that start with `word`.
     fn of(&self, word: &str) -> impl Iterator<Item = &'static str> {
         facts(self.text).filter(move |(theirs, _)| *theirs == word).map(|(_, fact)| fact)
     }
 }
 
-impl Guard {
-    /// What these presets say together.
+impl BypassRules {
+    /// The rules of these presets together.
     pub fn of<'p>(presets: impl IntoIterator<Item = &'p Preset>) -> Self {
-        let mut guard = Self::default();
-        presets.into_iter().for_each(|preset| preset.extend(&mut guard));
-        guard
+        let mut rules = Self::default();
+        presets.into_iter().for_each(|preset| preset.extend(&mut rules));
+        rules
     }
 }
 
-/// The lines as word and fact, without comments.
+/// The lines as pairs of word and fact, without comments.
 fn facts(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once(' ')).map(|(word, fact)| (word, fact.trim()))
@@ -86,9 +86,9 @@ mod tests {
         for preset in &PRESETS {
             for line in preset.text.lines().filter(|line| !line.starts_with('#')) {
                 let (word, fact) = line.split_once("  ").expect(line);
-                assert!(["marker", "login", "harmless", "admin"].contains(&word), "{line}");
+                assert!(["marker", "login", "ignored", "bypass"].contains(&word), "{line}");
                 assert!(!fact.is_empty() && !fact.contains(' '), "{line}");
-                assert!(word != "admin" || fact.starts_with('/'), "{line}");
+                assert!(word != "bypass" || fact.starts_with('/'), "{line}");
             }
             assert_eq!(preset.of("marker").count() == 0, preset.name == "generic");
         }
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn nothing_is_both_harmless_and_a_login() {
         for preset in &PRESETS {
-            let guard = Guard::of(&PRESETS);
-            for harmless in preset.of("harmless") {
-                let name = harmless.replace('*', "x");
+            let guard = BypassRules::of(&PRESETS);
+            for ignored in preset.of("ignored") {
+                let name = ignored.replace('*', "x");
                 let is_login =
                     guard.cookies.login.iter().any(|known| known.matches(name.as_bytes()));
-                assert!(!is_login, "{harmless}");
+                assert!(!is_login, "{ignored}");
             }
         }
     }

@@ -1,32 +1,37 @@
-//! What a purge is about, and how that is written down.
+//! What a purge selects: URLs, prefixes and tags, and their encoding.
 
 use crate::entry::{Entry, Key};
+use crate::message::Fields;
+use outboard_http_semantics::list;
 
-/// Which stored responses a purge is about.
+/// The most tags that are read of one response; it can still be purged by URL.
+const TAGS_MAX: usize = 1000;
+
+/// Which stored responses a purge selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selector {
     /// All.
     All,
-    /// One URL in all of its variants: with scheme and host, or a path with its query of any host.
+    /// One URL in all variants: with scheme and host, or a path and query on any host.
     Url(Vec<u8>),
-    /// Everything whose URL, or whose path, begins so.
+    /// All URLs, or all paths, with this prefix.
     Prefix(Vec<u8>),
-    /// Everything with one of these tags, as hashes that [`crate::Store::tag`] gave.
+    /// All with one of these tags, as hashes from [`crate::Store::tag`].
     Tags(Vec<u64>),
 }
 
 impl Selector {
-    /// One URL, written in full or as a path with its query.
+    /// One URL, in full or as a path with its query.
     pub fn url(text: &[u8]) -> Self {
         Self::Url(normalised(text))
     }
 
-    /// All URLs that begin so, or all whose path begins so.
+    /// All URLs, or all paths, with this prefix.
     pub fn prefix(text: &[u8]) -> Self {
         Self::Prefix(normalised(text))
     }
 
-    /// As bytes, for a log of purges that outlives the process.
+    /// Encodes the selector for a log of purges that outlives the process.
     pub fn encoded(&self) -> Vec<u8> {
         let (kind, text) = match self {
             Self::All => (b'a', Vec::new()),
@@ -38,7 +43,7 @@ impl Selector {
         [&[kind][..], &length, &text].concat()
     }
 
-    /// The first of what [`Self::encoded`] gave, and what follows it. What cannot be read is all.
+    /// Decodes the first selector and returns the rest. Unreadable bytes select everything.
     pub fn decoded(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (&kind, rest) = bytes.split_first()?;
         let whole = rest
@@ -54,7 +59,7 @@ impl Selector {
         })
     }
 
-    /// Whether a response with this key and these tags (sorted) is meant.
+    /// Whether the purge selects a response with this key and these sorted tags.
     pub(crate) fn selects(&self, key: &Key, tags: &[u64]) -> bool {
         match self {
             Self::All => true,
@@ -64,18 +69,18 @@ impl Selector {
         }
     }
 
-    /// Whether an entry is meant.
+    /// Whether the purge selects an entry.
     pub fn selects_entry(&self, entry: &Entry) -> bool {
         self.selects(&entry.key, &entry.tags)
     }
 }
 
-/// The part of a key that a selector speaks of: the path if it has no scheme.
+/// The part of a key that a selector compares: the path if it has no scheme.
 fn comparable<'k>(key: &'k Key, text: &[u8]) -> &'k [u8] {
     if text.starts_with(b"/") { key.path_and_query() } else { key.bytes() }
 }
 
-/// A URL as keys spell it; a path as it is.
+/// A URL in the spelling of keys; a path unchanged.
 fn normalised(text: &[u8]) -> Vec<u8> {
     let (is_https, rest) = match (text.strip_prefix(b"http://"), text.strip_prefix(b"https://")) {
         (Some(rest), _) => (false, rest),
@@ -85,4 +90,21 @@ fn normalised(text: &[u8]) -> Vec<u8> {
     let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
     let path: &[u8] = if end == rest.len() { b"/" } else { &rest[end..] };
     Key::new(is_https, &rest[..end], path).bytes().to_vec()
+}
+
+/// The tags of a response in order: Cache-Tag separates them by commas, Surrogate-Key and xkey by
+/// white space. Their case is significant.
+pub fn tags<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
+    let by_commas = fields.all("cache-tag").flat_map(list::elements);
+    let by_space = ["surrogate-key", "xkey"].into_iter().flat_map(move |name| {
+        fields.all(name).flat_map(|value| value.split(|byte| b" \t,".contains(byte)))
+    });
+    by_commas.chain(by_space).filter(|tag| !tag.is_empty()).take(TAGS_MAX)
+}
+
+/// The hash of a tag: FNV-1a, which is equal in every process, so that entries on disk can be purged.
+/// Tags with equal hashes are purged together.
+pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -1,15 +1,15 @@
-//! Which entries a purge is about, without looking at all of them.
+//! Finds the entries that a purge selects without a scan of all of them.
 //!
-//! Kept by [`crate::Store`] and [`crate::Shelf`] beside what they hold, each by numbers of its own.
-//! URLs are ordered by path, so that what begins alike stands together, whatever its host; tags by
-//! their hash. Invariant: an entry is in here exactly as long as its owner has it.
+//! Owned by [`crate::Store`] and [`crate::DiskIndex`], each with numbers of its own. URLs are ordered by
+//! path, so that equal prefixes are adjacent whatever their host; tags by their hash. Invariant: an
+//! entry is indexed exactly as long as its owner has it.
 
 use crate::entry::{Entry, Key};
 use crate::purge::Selector;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// See the module. `N` is how the owner calls an entry.
+/// The entries by path and by tag. `N` is the owner's number of an entry.
 #[derive(Debug)]
 pub(crate) struct PurgeIndex<N> {
     by_path: BTreeSet<Place<N>>,
@@ -23,18 +23,18 @@ struct Place<N> {
 }
 
 impl<N: Copy + Ord> PurgeIndex<N> {
-    /// What one element takes of memory: a node of the tree has room for eleven, and six when
-    /// everything comes in order; a twelfth for the nodes above.
+    /// The memory of one element: a node of the tree has room for eleven and holds six after ordered
+    /// insertion; inner nodes add a twelfth.
     const PATH_BYTES: usize = size_of::<Place<N>>() * 2 + 8;
     const TAG_BYTES: usize = size_of::<(u64, N)>() * 2 + 8;
 
-    /// Notes an entry.
+    /// Adds an entry.
     pub(crate) fn add(&mut self, entry: &Entry, number: N) {
         self.by_path.insert(Place { key: entry.key.clone(), number });
         self.by_tag.extend(entry.tags.iter().map(|&tag| (tag, number)));
     }
 
-    /// Forgets an entry that was added under this number.
+    /// Removes an entry that was added under this number.
     pub(crate) fn remove(&mut self, entry: &Entry, number: N) {
         self.by_path.remove(&Place { key: entry.key.clone(), number });
         for &tag in &entry.tags {
@@ -42,7 +42,7 @@ impl<N: Copy + Ord> PurgeIndex<N> {
         }
     }
 
-    /// The numbers of what is selected, each once.
+    /// The numbers of the selected entries, each once.
     pub(crate) fn selected(&self, selector: &Selector) -> Vec<N>
     where
         N: Bounded,
@@ -53,8 +53,8 @@ impl<N: Copy + Ord> PurgeIndex<N> {
                 let path = path_of(text);
                 let first =
                     Place { key: Key { bytes: path.into(), path_start: 0 }, number: N::MIN };
-                let meant = self.by_path.range(first..);
-                meant
+                let candidates = self.by_path.range(first..);
+                candidates
                     .take_while(|place| place.key.path_and_query().starts_with(path))
                     .filter(|place| selector.selects(&place.key, &[]))
                     .map(|place| place.number)
@@ -71,7 +71,7 @@ impl<N: Copy + Ord> PurgeIndex<N> {
         }
     }
 
-    /// What it takes of memory, in bytes.
+    /// The memory of the index, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.by_path.len() * Self::PATH_BYTES + self.by_tag.len() * Self::TAG_BYTES
     }
@@ -83,7 +83,7 @@ impl<N> Default for PurgeIndex<N> {
     }
 }
 
-/// A number with ends.
+/// A number with bounds.
 pub(crate) trait Bounded {
     const MIN: Self;
     const MAX: Self;
@@ -99,7 +99,7 @@ impl Bounded for u64 {
     const MAX: Self = Self::MAX;
 }
 
-/// The path that all URLs have, or begin with, that a text selects; empty if it says none.
+/// The path prefix of all URLs that a text selects; empty if it has none.
 fn path_of(text: &[u8]) -> &[u8] {
     if text.starts_with(b"/") {
         return text;

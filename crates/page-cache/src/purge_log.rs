@@ -1,18 +1,18 @@
-//! The memory of recent purges: whether one of them was about an entry.
+//! Recent purges, and whether one of them selected an entry.
 //!
-//! Asked by the store for answers that were under way, and by whoever keeps entries among several
-//! servers. Purges are numbered by their owner, upwards; only the latest of several that select the
-//! same is remembered, so that asking takes as long for a thousand as for one. Invariant: what a
-//! forgotten purge may have been about counts as purged.
+//! Queried by the store for renderings that were under way during a purge, and by the shared cache
+//! tier. The owner numbers purges in ascending order; of several equal selectors only the latest is
+//! retained, so a query costs the same after a thousand purges as after one. Invariant: an entry that a
+//! forgotten purge may have selected counts as purged.
 
 use crate::entry::Entry;
 use crate::purge::Selector;
 use std::collections::HashMap;
 
-/// How many different purges are remembered; beyond, the older half is forgotten.
-const REMEMBERED: usize = 4096;
+/// The most purges that are retained; beyond, the older half is forgotten.
+const RETAINED_MAX: usize = 4096;
 
-/// The latest purges, by what they were about.
+/// The latest purges by what they selected.
 #[derive(Debug, Default)]
 pub struct PurgeLog {
     latest: u64,
@@ -25,7 +25,7 @@ pub struct PurgeLog {
 }
 
 impl PurgeLog {
-    /// One that knows nothing of the purges up to `floor`.
+    /// A log without the purges up to `floor`.
     pub fn since(floor: u64) -> Self {
         Self { latest: floor, floor, ..Self::default() }
     }
@@ -35,7 +35,7 @@ impl PurgeLog {
         self.latest
     }
 
-    /// Notes a purge; its number is larger than those before.
+    /// Records a purge; numbers ascend.
     pub fn note(&mut self, number: u64, selector: Selector) {
         self.latest = number;
         match selector {
@@ -44,12 +44,12 @@ impl PurgeLog {
             Selector::Prefix(prefix) => drop(self.prefixes.insert(prefix, number)),
             Selector::Tags(tags) => self.tags.extend(tags.into_iter().map(|tag| (tag, number))),
         }
-        if self.len() > REMEMBERED {
+        if self.len() > RETAINED_MAX {
             self.forget_older_half();
         }
     }
 
-    /// Whether a purge after that with the number `since` was about this entry, or may have been.
+    /// Whether a purge after number `since` selected this entry, or may have.
     pub fn concerns(&self, since: u64, entry: &Entry) -> bool {
         let is_later = |number: Option<&u64>| number.is_some_and(|&number| number > since);
         let (url, path) = (entry.key.bytes(), entry.key.path_and_query());

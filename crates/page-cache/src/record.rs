@@ -1,21 +1,21 @@
-//! A stored response as bytes, for a place that outlives the process.
+//! The encoding of an entry for storage that outlives the process.
 //!
-//! Written and read by whoever keeps entries on disk. Invariant: bytes that are not exactly what was
-//! written, cut, mixed or damaged, are no entry: a checksum covers all of them.
+//! Called by the disk tier and the shared tier. Invariant: truncated, mixed or damaged bytes do not
+//! decode, because a checksum covers all of them.
 //!
 //! ```text
 //!  magic and version, 8 bytes │ u32 CRC-32 of the rest │ u64 length of the rest │ rest
 //! ```
 
-use crate::coding::Coding;
 use crate::entry::{Entry, Key, Representation};
 use crate::freshness::{Basis, Freshness};
 use crate::storage::Audience;
 use crate::vary::Variant;
+use outboard_http_semantics::Coding;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"OBpage\x00\x02";
-/// What stands before the rest.
+/// The length of what precedes the rest.
 const FRAME_BYTES: usize = 8 + 4 + 8;
 
 const BASES: [Basis; 6] = [
@@ -23,29 +23,29 @@ const BASES: [Basis; 6] = [
     Basis::MaxAge,
     Basis::Expires,
     Basis::Heuristic,
-    Basis::Silent,
+    Basis::DefaultTtl,
     Basis::Nothing,
 ];
 const AUDIENCES: [Audience; 3] =
     [Audience::Anonymous, Audience::Everybody, Audience::EvenAuthorized];
 
-/// Writes an entry down with all of its codings.
+/// Encodes an entry with all of its codings.
 pub fn encoded(entry: &Entry) -> Vec<u8> {
     let mut rest = Writer::default();
     rest.bytes(&entry.key.bytes);
     rest.u32(entry.key.path_start);
     rest.u32(entry.status.into());
-    put_times(&mut rest, &entry.times);
+    write_times(&mut rest, &entry.times);
     for text in entry.variant.raw() {
         rest.bytes(text);
     }
-    rest.u32(place(&AUDIENCES, entry.audience));
+    rest.u32(index_in(&AUDIENCES, entry.audience));
     rest.flags([entry.has_server, entry.may_compress, false, false]);
     rest.u32(entry.tags.len() as u32);
     entry.tags.iter().for_each(|&tag| rest.u64(tag));
     rest.u32(entry.coded.len() as u32);
     for one in std::iter::once(&entry.plain).chain(&entry.coded) {
-        rest.u32(one.coding.map_or(0, |coding| place(&Coding::ALL, coding) + 1));
+        rest.u32(one.coding.map_or(0, |coding| index_in(&Coding::ALL, coding) + 1));
         rest.bytes(&one.head);
         rest.bytes(&one.body);
     }
@@ -57,7 +57,7 @@ pub fn encoded(entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// Reads what [`encoded`] wrote; `None` for anything else.
+/// Decodes the output of [`encoded`]; `None` for anything else.
 pub fn decoded(bytes: &[u8]) -> Option<Entry> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (sum, rest) = rest.split_first_chunk::<4>()?;
@@ -70,7 +70,7 @@ pub fn decoded(bytes: &[u8]) -> Option<Entry> {
     let mut rest = Reader(rest);
     let key = Key { bytes: rest.bytes()?.into(), path_start: rest.u32()? };
     let status = u16::try_from(rest.u32()?).ok()?;
-    let times = times(&mut rest)?;
+    let times = read_times(&mut rest)?;
     let variant = Variant::from_raw([rest.bytes()?, rest.bytes()?, rest.bytes()?])?;
     let audience = *AUDIENCES.get(rest.u32()? as usize)?;
     let [has_server, may_compress, ..] = rest.flags()?;
@@ -96,22 +96,22 @@ pub fn decoded(bytes: &[u8]) -> Option<Entry> {
 fn representation(rest: &mut Reader<'_>) -> Option<Representation> {
     let coding = match rest.u32()? {
         0 => None,
-        place => Some(*Coding::ALL.get(place as usize - 1)?),
+        index => Some(*Coding::ALL.get(index as usize - 1)?),
     };
     Some(Representation { coding, head: Arc::from(rest.bytes()?), body: Arc::from(rest.bytes()?) })
 }
 
-fn put_times(rest: &mut Writer, times: &Freshness) {
+fn write_times(rest: &mut Writer, times: &Freshness) {
     rest.u64(times.received_s);
     rest.u32(times.initial_age_s);
     rest.u32(times.lifetime_s);
-    rest.u32(place(&BASES, times.basis));
+    rest.u32(index_in(&BASES, times.basis));
     rest.u32(times.stale_while_revalidate_s);
     rest.u32(times.stale_if_error_s);
     rest.flags([times.always_validate, times.never_stale, times.immutable, false]);
 }
 
-fn times(rest: &mut Reader<'_>) -> Option<Freshness> {
+fn read_times(rest: &mut Reader<'_>) -> Option<Freshness> {
     let (received_s, initial_age_s, lifetime_s) = (rest.u64()?, rest.u32()?, rest.u32()?);
     let basis = *BASES.get(rest.u32()? as usize)?;
     let (stale_while_revalidate_s, stale_if_error_s) = (rest.u32()?, rest.u32()?);
@@ -129,8 +129,8 @@ fn times(rest: &mut Reader<'_>) -> Option<Freshness> {
     })
 }
 
-fn place<T: PartialEq>(all: &[T], one: T) -> u32 {
-    all.iter().position(|known| *known == one).expect("the table has every value") as u32
+fn index_in<T: PartialEq>(all: &[T], one: T) -> u32 {
+    all.iter().position(|known| *known == one).expect("the table contains every value") as u32
 }
 
 fn checksum(bytes: &[u8]) -> u32 {

@@ -1,43 +1,43 @@
-//! What a request may get from the cache, read once.
+//! The facts that decide whether a request may use the cache.
 //!
-//! Called first for every request of an app that has a cache. Invariant: whatever may be personal
-//! is a [`Reason`] to pass the cache by, in both directions.
+//! Called first for every request of an app with a cache. Invariant: a request that may be personal
+//! bypasses the cache in both directions, for a [`Reason`].
 
 use crate::conditions::Conditions;
 use crate::cookies::{CookieRules, Visitor};
 use crate::directives::RequestDirectives;
+use crate::freshness::Policy;
 use crate::known_fields;
 use crate::message::Request;
 use crate::pattern::NamePattern;
-use crate::policy::Policy;
 use crate::reason::Reason;
 use outboard_http1::Method;
 
-/// What an application never wants kept, whatever its responses say.
+/// Which requests of an application bypass the cache, whatever its responses say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Guard {
-    /// What cookies mean.
+pub struct BypassRules {
+    /// The meaning of cookies.
     pub cookies: CookieRules,
-    /// Fields of requests that change nothing, in lower case, beside those that are known.
-    pub harmless_fields: Vec<NamePattern>,
-    /// Paths below the app's prefix.
-    pub admin_paths: Vec<NamePattern>,
+    /// Further fields of requests that do not change a page, in lower case.
+    pub ignored_fields: Vec<NamePattern>,
+    /// Paths below the app's prefix that are never cached.
+    pub bypass_paths: Vec<NamePattern>,
 }
 
-/// The facts of a request that the cache may have to do with.
+/// The facts of a request that may use the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestFacts<'a> {
     /// Whether the method is HEAD; it is GET otherwise.
     pub is_head: bool,
-    /// Cache-Control, as far as it is heeded.
+    /// Cache-Control, if the policy honors it.
     pub directives: RequestDirectives,
     /// The conditions and the range.
     pub conditions: Conditions<'a>,
-    /// Whether there are credentials.
+    /// Whether the request has credentials.
     pub has_authorization: bool,
-    /// Who asks, by the cookies.
+    /// The visitor as far as cookies identify one.
     pub visitor: Visitor,
-    /// Whether some field may say who asks.
+    /// Whether an unknown field may identify the visitor.
     pub has_unknown_field: bool,
 }
 
@@ -45,14 +45,18 @@ impl<'a> RequestFacts<'a> {
     /// Reads a request.
     ///
     /// # Errors
-    /// Why it has nothing to do with the cache.
-    pub fn read(request: Request<'a>, guard: &Guard, policy: &Policy) -> Result<Self, Reason> {
+    /// Why the request bypasses the cache.
+    pub fn read(
+        request: Request<'a>,
+        guard: &BypassRules,
+        policy: &Policy,
+    ) -> Result<Self, Reason> {
         let is_head = match request.method {
             Method::Get => false,
             Method::Head => true,
             _ => return Err(Reason::Method),
         };
-        if guard.admin_paths.iter().any(|pattern| pattern.matches(request.path)) {
+        if guard.bypass_paths.iter().any(|pattern| pattern.matches(request.path)) {
             return Err(Reason::AdminPath);
         }
         if has_body(request) {
@@ -63,10 +67,10 @@ impl<'a> RequestFacts<'a> {
             return Err(Reason::LoginCookie);
         }
         let conditions = Conditions::read(request.fields);
-        if conditions.concern_the_origin {
+        if conditions.need_origin {
             return Err(Reason::Precondition);
         }
-        let directives = if policy.heeds_requests {
+        let directives = if policy.honors_client_cache_control {
             RequestDirectives::read(request.fields)
         } else {
             RequestDirectives::default()
@@ -74,17 +78,17 @@ impl<'a> RequestFacts<'a> {
         let has_authorization = request.fields.contains("authorization");
         let mut names = request.fields.0.iter().map(|(name, _)| *name);
         let has_unknown_field =
-            names.any(|name| known_fields::is_unknown(name, &guard.harmless_fields));
+            names.any(|name| known_fields::is_unknown(name, &guard.ignored_fields));
         Ok(Self { is_head, directives, conditions, has_authorization, visitor, has_unknown_field })
     }
 
-    /// Whether it could be anybody's, so that what it gets may be made for others too.
+    /// Whether nothing identifies the visitor, so that the response may be shared.
     pub fn is_anonymous(&self) -> bool {
         self.visitor == Visitor::Anonymous && !self.has_authorization && !self.has_unknown_field
     }
 }
 
-/// RFC 9112 6.3: either field announces a body.
+/// Whether either field announces a body (RFC 9112 6.3).
 fn has_body(request: Request<'_>) -> bool {
     request.fields.contains("transfer-encoding")
         || request.fields.first("content-length").is_some_and(|length| length != b"0")

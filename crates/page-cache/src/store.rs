@@ -1,15 +1,14 @@
 //! The entries in memory, within a budget of bytes.
 //!
-//! Owned by the I/O thread, which calls everything here. Eviction is S3-FIFO: a small queue takes
-//! what is new, a main queue what was asked for again, and a table of what was thrown away lately
-//! lets something that comes back go to the main queue at once. It was chosen because most URLs of
-//! a public site are asked for once (crawlers, query strings): those pass through a tenth of the
-//! budget and push out nothing that is used; a hit only raises a counter, where LRU would relink
-//! a list. Large entries are kept out by a bound rather than weighed: a page costs its rendering,
-//! not its bytes.
+//! Owned by the I/O thread. Eviction is S3-FIFO: a small queue holds new entries, a main queue those
+//! that were requested again, and a ghost table of recent evictions lets a returning entry enter the
+//! main queue at once. Most URLs of a public site are requested once (crawlers, query strings): those
+//! pass through a tenth of the budget and evict no entry that is used; a hit only raises a counter,
+//! where LRU would relink a list. Large entries are rejected by a bound rather than weighed: a page
+//! costs its rendering, not its bytes.
 //!
-//! Invariant: what the entries and all indices take, as counted by [`Store::used_bytes`], is at
-//! most the budget after each call.
+//! Invariant: the memory of entries and indices, as counted by [`Store::used_bytes`], is at most the
+//! budget after each call.
 
 mod ghost;
 mod queue;
@@ -17,17 +16,16 @@ mod queue;
 use crate::entry::{Entry, Key, Shared};
 use crate::freshness::Freshness;
 use crate::message::Fields;
-use crate::purge::Selector;
+use crate::purge::{self, Selector};
 use crate::purge_index::PurgeIndex;
 use crate::purge_log::PurgeLog;
 use crate::reason::Reason;
-use crate::tags;
 use ghost::Ghost;
 use queue::{Queue, Slot, Slots};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// Most responses for one URL; more variants push out the oldest.
+/// The most variants of one URL; another one evicts the oldest.
 const VARIANTS_MAX: usize = 64;
 
 /// Responses within a byte budget.
@@ -35,7 +33,7 @@ const VARIANTS_MAX: usize = 64;
 pub struct Store {
     budget_bytes: usize,
     entries_bytes: usize,
-    /// The first slot of the entries with a hash; they are chained.
+    /// The first slot of each hash; the others are chained to it.
     index: HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>,
     slots: Slots,
     purge_index: PurgeIndex<u32>,
@@ -47,42 +45,42 @@ pub struct Store {
     counts: Counts,
 }
 
-/// A moment between two purges.
+/// The number of purges so far: an entry whose rendering began in an earlier epoch may be outdated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp(u64);
+pub struct PurgeEpoch(u64);
 
-/// What happened to entries since the start.
+/// Events since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Stored, replacements included.
+    /// Entries stored, replacements included.
     pub stored: u64,
-    /// Thrown away for want of room.
+    /// Entries evicted.
     pub evicted: u64,
-    /// Purged, hard or soft.
+    /// Entries purged, hard or soft.
     pub purged: u64,
 }
 
-/// What is there for a request.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Found {
-    /// The entry that answers it.
+    /// The entry that matches.
     Entry(Shared),
-    /// Only entries for requests with other fields.
+    /// Entries of the URL, but none that matches the request's fields.
     OtherVariants,
     /// Nothing.
     Nothing,
 }
 
-/// How a purge treats what it selects.
+/// How a purge treats the entries that it selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purge {
-    /// It is gone.
+    /// They are removed.
     Hard,
-    /// It is stale, and may be used for so many seconds while a new one is made.
+    /// They become stale and may be used during a revalidation.
     Soft {
         /// The time now, in seconds since 1970.
         now_s: u64,
-        /// In seconds.
+        /// How long they may be used, in seconds.
         grace_s: u32,
     },
 }
@@ -105,13 +103,13 @@ impl Store {
         }
     }
 
-    /// Changes the budget, and throws away what is too much.
+    /// Changes the budget and evicts the excess.
     pub fn set_budget(&mut self, budget_bytes: usize) {
         self.budget_bytes = budget_bytes;
         self.make_room(u64::MAX);
     }
 
-    /// What everything takes, in bytes.
+    /// The memory of everything, in bytes.
     pub fn used_bytes(&self) -> usize {
         // A hash table has eight buckets for seven entries, and a byte of control for each.
         let buckets = self.index.capacity().div_ceil(7) * 8;
@@ -128,28 +126,28 @@ impl Store {
         self.budget_bytes
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What happened so far.
+    /// Events since the start.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The moment that an answer begins to be made, for [`Self::insert`].
-    pub fn stamp(&self) -> Stamp {
-        Stamp(self.purges.latest())
+    /// The present epoch; taken when a rendering begins, for [`Self::insert`].
+    pub fn purge_epoch(&self) -> PurgeEpoch {
+        PurgeEpoch(self.purges.latest())
     }
 
-    /// The entry under `key` for which `answers` holds; of several the latest (RFC 9111 4).
-    pub fn find(&mut self, key: &Key, mut answers: impl FnMut(&Entry) -> bool) -> Found {
+    /// The entry under `key` for which `matches` holds; of several the latest (RFC 9111 4).
+    pub fn find(&mut self, key: &Key, mut matches: impl FnMut(&Entry) -> bool) -> Found {
         let mut best: Option<u32> = None;
         let mut has_others = false;
         let mut at = self.index.get(&self.hash(key)).copied();
@@ -161,7 +159,7 @@ impl Store {
             }
             has_others = true;
             let is_later = |other: u32| slot.entry.date_s() >= self.slots.get(other).entry.date_s();
-            if answers(&slot.entry) && best.is_none_or(is_later) {
+            if matches(&slot.entry) && best.is_none_or(is_later) {
                 best = Some(number);
             }
         }
@@ -176,9 +174,9 @@ impl Store {
         }
     }
 
-    /// The hashes of a response's tags, as an entry has them.
+    /// The hashes of a response's tags, sorted, for [`Entry::new`].
     pub fn tags_of(&self, fields: Fields<'_>) -> Box<[u64]> {
-        let mut hashes: Vec<u64> = tags::tags(fields).map(tags::hash).collect();
+        let mut hashes: Vec<u64> = purge::tags(fields).map(purge::stable_hash).collect();
         hashes.sort_unstable();
         hashes.dedup();
         hashes.into()
@@ -186,19 +184,24 @@ impl Store {
 
     /// The hash of a tag, for [`Selector::Tags`].
     pub fn tag(&self, tag: &[u8]) -> u64 {
-        tags::hash(tag)
+        purge::stable_hash(tag)
     }
 
-    /// Stores an entry in place of the one for the same requests. `began` is when it began to be
-    /// made.
+    /// Stores an entry in place of the one for the same requests. `began` is the epoch in which its
+    /// rendering began.
     ///
     /// # Errors
-    /// It is too large, or was purged while it was made.
-    pub fn insert(&mut self, entry: Entry, began: Stamp, now_s: u64) -> Result<Shared, Reason> {
+    /// The entry is too large, or was purged during its rendering.
+    pub fn insert(
+        &mut self,
+        entry: Entry,
+        began: PurgeEpoch,
+        now_s: u64,
+    ) -> Result<Shared, Reason> {
         if self.purges.concerns(began.0, &entry) {
             return Err(Reason::PurgedMeanwhile);
         }
-        // One entry shall not push out most of the others.
+        // One entry must not evict most of the others.
         let cost_bytes = entry.cost_bytes();
         if cost_bytes > self.budget_bytes / 4 {
             return Err(Reason::TooLarge);
@@ -220,15 +223,15 @@ impl Store {
         Ok(entry)
     }
 
-    /// Puts an entry in place of the one that it was made from, unless that is gone meanwhile.
+    /// Replaces the entry that `new` was derived from, unless it has been removed.
     pub fn replace(&mut self, old: &Shared, new: Entry) -> Option<Shared> {
         let hash = self.hash(&old.key);
         let number =
             self.chain(hash).find(|&number| Shared::ptr_eq(&self.slots.get(number).entry, old))?;
-        Some(self.put_in_place(number, new))
+        Some(self.replace_slot(number, new))
     }
 
-    /// Purges what is selected; gives how many entries that were.
+    /// Purges the selected entries and returns their number.
     pub fn purge(&mut self, selector: Selector, purge: Purge) -> usize {
         let selected = self.purge_index.selected(&selector);
         for &number in &selected {
@@ -236,7 +239,7 @@ impl Store {
                 Purge::Hard => self.remove(number),
                 Purge::Soft { now_s, grace_s } => {
                     let entry = self.slots.get(number).entry.expired(now_s, grace_s);
-                    self.put_in_place(number, entry);
+                    self.replace_slot(number, entry);
                 }
             }
         }
@@ -245,12 +248,12 @@ impl Store {
         selected.len()
     }
 
-    /// Whether a purge since `began` was about this entry, or may have been.
-    pub fn was_purged(&self, began: Stamp, entry: &Entry) -> bool {
+    /// Whether a purge since `began` selected this entry, or may have.
+    pub fn was_purged(&self, began: PurgeEpoch, entry: &Entry) -> bool {
         self.purges.concerns(began.0, entry)
     }
 
-    /// All entries, in no order.
+    /// All entries, unordered.
     pub fn iter(&self) -> impl Iterator<Item = &Shared> {
         self.slots.iter().map(|(_, slot)| &slot.entry)
     }
@@ -265,7 +268,7 @@ impl Store {
         std::iter::successors(first, |&number| self.slots.get(number).chained)
     }
 
-    fn put_in_place(&mut self, number: u32, entry: Entry) -> Shared {
+    fn replace_slot(&mut self, number: u32, entry: Entry) -> Shared {
         let entry = Shared::new(entry);
         let slot = self.slots.get_mut(number);
         self.purge_index.remove(&slot.entry, number);
@@ -327,8 +330,8 @@ impl Store {
         }
     }
 
-    /// Gives the oldest of a queue another round in the main one if it was asked for, and throws
-    /// it away otherwise.
+    /// Gives the oldest entry of a queue another round in the main queue if it was requested, and
+    /// evicts it otherwise.
     fn pass_or_evict(&mut self, number: u32, now_s: u64) {
         let slot = self.slots.get_mut(number);
         let is_of_use = is_of_use(&slot.entry.times, now_s);
@@ -348,12 +351,12 @@ impl Store {
     }
 }
 
-/// Whether an entry can still answer anything by itself.
+/// Whether an entry can still be used without its origin.
 fn is_of_use(times: &Freshness, now_s: u64) -> bool {
     now_s == u64::MAX || times.useful_until_s() >= now_s
 }
 
-/// The index has hashes for keys.
+/// The hasher of the index, whose keys are hashes already.
 #[derive(Debug, Default)]
 struct AlreadyHashed(u64);
 

@@ -1,22 +1,21 @@
 //! Which field decides about a response: a targeted one (RFC 9213) or Cache-Control.
 //!
-//! Called by [`crate::freshness`] and [`crate::storage`] through [`Control::read`]. Invariant: one
-//! field decides alone; where a targeted one does, Cache-Control and Expires say nothing here
-//! (RFC 9213 2.2).
+//! Called through [`Control::read`]. Invariant: one field decides alone; a targeted one makes
+//! Cache-Control and Expires irrelevant (RFC 9213 2.2).
 
-use crate::directives::{ResponseDirectives, Scope, Seconds};
+use crate::directives::{ResponseDirectives, SECONDS_MAX, Seconds};
 use crate::message::Fields;
-use crate::structured::{self, Item};
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// The targeted fields that count here, the closest first.
+/// The targeted fields that apply here, the most specific first.
 pub const TARGETED: [&str; 2] = ["outboard-cache-control", "cdn-cache-control"];
 
-/// What a response says about caching, and where it says so.
+/// The cache directives of a response and their source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Control {
-    /// The directives that count.
+    /// The directives that apply.
     pub directives: ResponseDirectives,
-    /// Whether a targeted field said them, so that Expires does not count either.
+    /// Whether they are from a targeted field, so that Expires does not apply either.
     pub is_targeted: bool,
 }
 
@@ -31,44 +30,38 @@ impl Control {
     }
 }
 
-/// The directives of a targeted field; `None` when it is empty or malformed and so does not count.
+/// The directives of a targeted field; `None` if it is empty or malformed and so does not apply.
 fn targeted(field: &[u8]) -> Option<ResponseDirectives> {
-    let members = structured::dictionary(field)?;
+    let members: Dictionary = Parser::new(field).parse().ok()?;
     if members.is_empty() {
         return None;
     }
     let mut directives = ResponseDirectives::default();
-    for (name, item) in members {
-        // `?0` is how a dictionary says that something does not hold.
-        if item == Item::Boolean(false) {
+    for (name, member) in &members {
+        // Parameters are ignored (RFC 9213 2.1).
+        let value = match member {
+            ListEntry::Item(item) => Some(&item.bare_item),
+            ListEntry::InnerList(_) => None,
+        };
+        // `?0` says that a directive does not apply.
+        if matches!(value, Some(BareItem::Boolean(false))) {
             continue;
         }
-        directives.add(name, seconds(item), |scope| match item {
-            Item::String(names) => scope.widen_names(names),
+        directives.add(name.as_str().as_bytes(), seconds(value), |scope| match value {
+            Some(BareItem::String(names)) => {
+                scope.widen(Some(format!("\"{}\"", names.as_str()).as_bytes()));
+            }
             _ => scope.widen(None),
         });
     }
     Some(directives)
 }
 
-fn seconds(item: Item<'_>) -> Seconds {
-    match item {
-        Item::Integer(number) if number >= 0 => Seconds::saturating(number.unsigned_abs()),
-        _ => Seconds::Unreadable,
-    }
-}
-
-impl Scope {
-    /// Adds the fields that a String names.
-    fn widen_names(&mut self, names: &[u8]) {
-        let quoted = [b"\"", names, b"\""].concat();
-        self.widen(Some(&quoted));
-    }
-}
-
-impl Seconds {
-    fn saturating(number: u64) -> Self {
-        let most = u64::from(crate::directives::SECONDS_MAX);
-        Self::Number(u32::try_from(number.min(most)).unwrap_or(crate::directives::SECONDS_MAX))
-    }
+fn seconds(value: Option<&BareItem>) -> Seconds {
+    let number = match value {
+        Some(BareItem::Integer(number)) => u64::try_from(i64::from(*number)).ok(),
+        _ => None,
+    };
+    let capped = |number: u64| u32::try_from(number).unwrap_or(SECONDS_MAX).min(SECONDS_MAX);
+    number.map_or(Seconds::Unreadable, |number| Seconds::Number(capped(number)))
 }

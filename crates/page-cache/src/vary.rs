@@ -1,72 +1,79 @@
-//! Vary (RFC 9111 4.1): which stored response of a resource answers a request.
+//! Vary (RFC 9111 4.1): which stored response of a resource matches a request.
 //!
-//! Called when a response is stored and on every look-up. A response keeps the names that it
-//! varies by and the values that its request had, normalised; another request matches if it has
-//! the same. Invariant: two values are taken for one only where RFC 9111 4.1 allows it by the
-//! field's own syntax.
+//! Called when a response is stored and on every lookup. A variant holds the names that the response
+//! varies by and the normalised values of its request; a request with equal values matches.
+//! Invariant: two values are equal only where RFC 9111 4.1 allows it by the field's own syntax.
 
-use crate::coding::thousandths;
 use crate::cookies::{self, CookieRules};
 use crate::entry::allocated;
-use crate::known_fields::{self, SILENT_NAMES};
-use crate::list;
+use crate::known_fields::{self, IMPLICIT_VARY};
 use crate::message::Fields;
-use crate::tags;
+use crate::purge::stable_hash;
+use outboard_http_semantics::{list, parse_weight};
+use std::fmt;
 
-/// The fields that a response varies by and what its request said in them.
+/// The fields that a response varies by, with the values of its request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variant {
     /// In lower case, sorted, each once, joined by commas; empty when nothing varies.
     names: Box<str>,
     /// Their normalised values, in order.
     values: Box<[u8]>,
-    /// The lines that tell every page apart that the request had; empty for nearly every one.
+    /// The request's lines that every response varies by; empty for nearly every request.
     overrides: Box<[u8]>,
 }
 
-/// The response varies by what is not in the request (`*`): it can never be used again.
+/// The response varies by more than the request (`*`), so it never matches one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariesByAnything;
 
+impl fmt::Display for VariesByAnything {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the response varies by more than the request")
+    }
+}
+
+impl std::error::Error for VariesByAnything {}
+
 impl Variant {
-    /// The variant that `response` is, as an answer to `request`. `silent` adds [`SILENT_NAMES`].
+    /// The variant of a response to `request`. `implicit` adds [`IMPLICIT_VARY`].
     ///
     /// # Errors
-    /// There is a `*` among the names, or what is no name.
+    /// Vary contains `*` or an invalid name.
     pub fn of(
         request: Fields<'_>,
         response: Fields<'_>,
-        silent: bool,
+        implicit: bool,
         rules: &CookieRules,
     ) -> Result<Self, VariesByAnything> {
         let mut names: Vec<String> = Vec::new();
         for element in response.all("vary").flat_map(list::elements) {
-            // What is no field name (RFC 9110 12.5.5) may mean anything.
+            // An invalid field name (RFC 9110 12.5.5) may mean anything.
             if element == b"*" || !list::is_token(element) {
                 return Err(VariesByAnything);
             }
             names.push(String::from_utf8_lossy(element).to_ascii_lowercase());
         }
-        if silent {
-            names.extend(SILENT_NAMES.map(str::to_owned));
+        if implicit {
+            names.extend(IMPLICIT_VARY.map(str::to_owned));
         }
         if response.contains("content-encoding") {
-            // Not everybody can read it, whether it says so or not.
+            // Some clients cannot decode it, whether the response says so or not.
             names.push("accept-encoding".to_owned());
         }
         names.sort_unstable();
         names.dedup();
         let mut values = Vec::new();
         for name in &names {
-            push_value(&mut values, request, name, silent, rules);
+            push_value(&mut values, request, name, implicit, rules);
         }
-        let overrides = overrides(request, silent).into();
+        let overrides = overrides(request, implicit).into();
         Ok(Self { names: names.join(",").into(), values: values.into(), overrides })
     }
 
-    /// Whether a request with these fields gets this variant.
-    pub fn answers(&self, request: Fields<'_>, silent: bool, rules: &CookieRules) -> bool {
-        if *overrides(request, silent) != *self.overrides {
+    /// Whether a request with these fields matches this variant.
+    pub fn matches(&self, request: Fields<'_>, implicit: bool, rules: &CookieRules) -> bool {
+        if *overrides(request, implicit) != *self.overrides {
             return false;
         }
         if self.names.is_empty() {
@@ -74,28 +81,28 @@ impl Variant {
         }
         let mut values = Vec::with_capacity(self.values.len());
         for name in self.names.split(',') {
-            push_value(&mut values, request, name, silent, rules);
+            push_value(&mut values, request, name, implicit, rules);
         }
         *values == *self.values
     }
 
-    /// A number for it that is the same in every process.
+    /// A hash that is equal in every process.
     pub fn hash(&self) -> u64 {
-        tags::hash(&self.raw().join(&0))
+        stable_hash(&self.raw().join(&0))
     }
 
-    /// Names, values and overrides, for a record of it.
+    /// Names, values and overrides, for a record.
     pub(crate) fn raw(&self) -> [&[u8]; 3] {
         [self.names.as_bytes(), &self.values, &self.overrides]
     }
 
-    /// From what [`Self::raw`] gave.
+    /// The inverse of [`Self::raw`].
     pub(crate) fn from_raw([names, values, overrides]: [&[u8]; 3]) -> Option<Self> {
         let names = std::str::from_utf8(names).ok()?.into();
         Some(Self { names, values: values.into(), overrides: overrides.into() })
     }
 
-    /// What it takes beside its own size, in bytes.
+    /// The memory beside its own size, in bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         allocated(self.names.len()) + allocated(self.values.len()) + allocated(self.overrides.len())
     }
@@ -106,14 +113,14 @@ impl Variant {
     }
 }
 
-/// The lines of a request that are [`crate::OVERRIDES`], or for a silent page [`crate::SILENT_MARKS`],
-/// in order, and a Host in a spelling of its own.
-fn overrides(request: Fields<'_>, silent: bool) -> Vec<u8> {
+/// The request's lines that are [`crate::OVERRIDES`], or for an implicit page
+/// [`crate::RARE_IMPLICIT_VARY`], in order, and a Host in an unusual spelling.
+fn overrides(request: Fields<'_>, implicit: bool) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in request.0 {
         let respelled =
             || (name.eq_ignore_ascii_case(b"host") && is_respelled(value)).then_some("host");
-        if let Some(known) = known_fields::telling(name, silent).or_else(respelled) {
+        if let Some(known) = known_fields::override_name(name, implicit).or_else(respelled) {
             for piece in [known.as_bytes(), b":", value, b"\n"] {
                 lines.extend_from_slice(piece);
             }
@@ -122,34 +129,34 @@ fn overrides(request: Fields<'_>, silent: bool) -> Vec<u8> {
     lines
 }
 
-/// Whether a Host is written otherwise than in the key. It is the same resource (RFC 9110 4.2.3), but
-/// applications send whoever writes it so to the name as they write it, and nobody else.
+/// Whether a Host differs from its spelling in the key. The resource is the same (RFC 9110 4.2.3), but
+/// applications put the received spelling into links and redirects.
 fn is_respelled(host: &[u8]) -> bool {
     host.iter().any(u8::is_ascii_uppercase) || host.ends_with(b":80") || host.ends_with(b":443")
 }
 
-/// Appends the normalised value of a field, told apart from its absence, and its end.
+/// Appends the normalised value of a field, or a mark of its absence, and an end.
 fn push_value(
     values: &mut Vec<u8>,
     request: Fields<'_>,
     name: &str,
-    silent: bool,
+    implicit: bool,
     rules: &CookieRules,
 ) {
-    // A field line cannot hold these two bytes, so nothing a client sends can look like them.
+    // A field value cannot contain these two bytes, so no client can forge them.
     const ABSENT: u8 = b'\r';
     const END: u8 = b'\n';
     if name == "cookie" {
-        let kept =
-            cookies::pairs(request).filter(|pair| !rules.is_harmless(cookies::name_of(pair)));
-        push_sorted(values, kept.map(<[u8]>::to_vec).collect());
+        let relevant =
+            cookies::pairs(request).filter(|pair| !rules.is_ignored(cookies::name_of(pair)));
+        push_sorted(values, relevant.map(<[u8]>::to_vec).collect());
     } else {
         match request.joined(name) {
             None => values.push(ABSENT),
             Some(value) => match name {
                 "accept-encoding" => push_sorted(values, codings(&value)),
-                "user-agent" if silent => push_device(values, &value, request),
-                "accept" if silent => push_accept_class(values, &value),
+                "user-agent" if implicit => push_device(values, &value, request),
+                "accept" if implicit => push_accept_class(values, &value),
                 "accept" | "accept-language" | "accept-charset" => push_preferences(values, &value),
                 _ => values.extend_from_slice(&value),
             },
@@ -164,8 +171,8 @@ fn push_sorted(values: &mut Vec<u8>, mut members: Vec<Vec<u8>>) {
     values.extend_from_slice(&members.join(&b','));
 }
 
-/// The codings that are accepted at all (RFC 9110 12.5.3), without their weights: a server picks
-/// among them by its own taste.
+/// The accepted codings (RFC 9110 12.5.3) without their weights: a server chooses among them by its
+/// own preference.
 fn codings(value: &[u8]) -> Vec<Vec<u8>> {
     let accepted = list::elements(value).filter(|element| !is_refused(element));
     accepted.map(|element| first_part(element).to_ascii_lowercase()).collect()
@@ -173,30 +180,24 @@ fn codings(value: &[u8]) -> Vec<Vec<u8>> {
 
 /// Whether an element has `q=0`.
 fn is_refused(element: &[u8]) -> bool {
-    list::split(element, b';').skip(1).any(|parameter| {
-        let (name, weight) = list::name_and_argument(parameter);
-        let is_zero = |weight: &[u8]| {
-            weight.first() == Some(&b'0') && weight[1..].iter().all(|byte| b".0".contains(byte))
-        };
-        name.eq_ignore_ascii_case(b"q") && weight.is_some_and(|weight| is_zero(weight.trim_ascii()))
-    })
+    list::split(element, b';').skip(1).any(|parameter| parse_weight(parameter) == Some(0))
 }
 
 fn first_part(element: &[u8]) -> &[u8] {
     list::split(element, b';').next().unwrap_or_default()
 }
 
-/// Elements whose case, white space and spelling of a weight mean nothing; their order may.
+/// Elements whose case, white space and spelling of a weight are insignificant; their order may matter.
 fn push_preferences(values: &mut Vec<u8>, value: &[u8]) {
     for element in list::elements(value) {
         for part in list::split(element, b';') {
-            match weight(part) {
-                // RFC 9110 12.4.2: as good as none.
+            match parse_weight(part) {
+                // RFC 9110 12.4.2: the default.
                 Some(1000) => {}
                 Some(weight) => values.extend(format!("q={weight};").into_bytes()),
                 None => {
-                    let meant = part.iter().filter(|byte| !byte.is_ascii_whitespace());
-                    values.extend(meant.map(u8::to_ascii_lowercase));
+                    let significant = part.iter().filter(|byte| !byte.is_ascii_whitespace());
+                    values.extend(significant.map(u8::to_ascii_lowercase));
                     values.push(b';');
                 }
             }
@@ -205,13 +206,7 @@ fn push_preferences(values: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-/// The weight that a parameter is, in thousandths.
-fn weight(part: &[u8]) -> Option<u16> {
-    let (name, weight) = list::name_and_argument(part);
-    name.eq_ignore_ascii_case(b"q").then(|| thousandths(weight?)).flatten()
-}
-
-/// A phone or not, as its User-Agent has it; and whether its hint says otherwise.
+/// Whether User-Agent names a phone, and whether the client hint contradicts it.
 fn push_device(values: &mut Vec<u8>, user_agent: &[u8], request: Fields<'_>) {
     let is_mobile = is_mobile(user_agent);
     values.push(if is_mobile { b'm' } else { b'd' });
@@ -220,20 +215,21 @@ fn push_device(values: &mut Vec<u8>, user_agent: &[u8], request: Fields<'_>) {
     }
 }
 
-/// Themes for phones look for these words.
+/// The words that mobile themes look for.
 fn is_mobile(user_agent: &[u8]) -> bool {
     const WORDS: [&[u8]; 6] =
         [b"Mobile", b"Android", b"Silk/", b"Kindle", b"BlackBerry", b"Opera M"];
     WORDS.iter().any(|word| memchr::memmem::find(user_agent, word).is_some())
 }
 
-/// What applications choose by: the type that is liked best, and what they look for anywhere.
+/// The properties of Accept that applications choose by: the preferred type, and types they look for
+/// anywhere in the list.
 fn push_accept_class(values: &mut Vec<u8>, value: &[u8]) {
     const ANYWHERE: [&[u8]; 4] = [b"image/webp", b"image/avif", b"json", b"turbo-stream"];
     let value = value.to_ascii_lowercase();
     let mut best: (u16, &[u8]) = (0, b"");
     for element in list::elements(&value) {
-        let weight = list::split(element, b';').skip(1).find_map(weight).unwrap_or(1000);
+        let weight = list::split(element, b';').skip(1).find_map(parse_weight).unwrap_or(1000);
         if weight > best.0 {
             best = (weight, first_part(element));
         }

@@ -2,15 +2,16 @@
 
 mod support;
 
-use outboard_page_cache::{Basis, Exchanged, Policy, SECONDS_MAX, http_date};
+use outboard_http_semantics::format_http_date;
+use outboard_page_cache::{Basis, ExchangeTimes, Policy, SECONDS_MAX};
 use support::{AT_ONCE, NOW_S, freshness, freshness_by};
 
 fn date(offset_s: i64) -> String {
-    http_date(NOW_S.checked_add_signed(offset_s).unwrap())
+    format_http_date(NOW_S.checked_add_signed(offset_s).unwrap())
 }
 
 #[test]
-fn section_4_2_1_the_first_source_that_is_present_decides() {
+fn section_4_2_1_the_first_source_of_a_lifetime_decides() {
     let expires = date(300);
     for (response, lifetime_s, basis) in [
         ("Cache-Control: s-maxage=10, max-age=20".into(), 10, Basis::SharedMaxAge),
@@ -28,7 +29,7 @@ fn section_4_2_1_the_first_source_that_is_present_decides() {
 }
 
 #[test]
-fn section_4_2_1_what_cannot_be_read_or_contradicts_itself_is_stale() {
+fn section_4_2_1_unreadable_or_conflicting_means_stale() {
     let (soon, later) = (date(100), date(200));
     for response in [
         "Cache-Control: max-age".to_owned(),
@@ -48,7 +49,7 @@ fn section_4_2_1_what_cannot_be_read_or_contradicts_itself_is_stale() {
 }
 
 #[test]
-fn section_5_2_arguments_may_be_tokens_or_quoted_and_names_have_no_case() {
+fn section_5_2_directive_names_and_arguments() {
     for response in [
         "Cache-Control: max-age=60",
         "Cache-Control: max-age=\"60\"",
@@ -64,7 +65,7 @@ fn section_5_2_arguments_may_be_tokens_or_quoted_and_names_have_no_case() {
 }
 
 #[test]
-fn section_1_2_2_too_many_seconds_are_very_many() {
+fn section_1_2_2_delta_seconds_saturate() {
     for number in ["2147483648", "4294967296", "99999999999999999999999999"] {
         let times = freshness(&format!("Cache-Control: max-age={number}"));
         assert_eq!(times.lifetime_s, SECONDS_MAX);
@@ -73,7 +74,7 @@ fn section_1_2_2_too_many_seconds_are_very_many() {
 }
 
 #[test]
-fn section_5_3_an_expires_that_is_no_date_lies_in_the_past() {
+fn section_5_3_an_invalid_expires_is_in_the_past() {
     for value in ["0", "-1", "never", "Thu, 99 Nov 1981 08:52:00 GMT", ""] {
         let times = freshness(&format!("Expires: {value}"));
         assert_eq!((times.lifetime_s, times.basis), (0, Basis::Expires), "{value}");
@@ -93,7 +94,7 @@ fn section_5_3_all_three_forms_of_a_date_are_read() {
 }
 
 #[test]
-fn section_4_2_2_a_tenth_of_the_time_since_the_last_change_within_limits() {
+fn section_4_2_2_heuristics_are_a_tenth_within_limits() {
     let policy = Policy { heuristic_max_s: 500, ..Policy::STANDARD };
     for (status, modified_s, extra, expected_s, basis) in [
         (200, -1000, "", 100, Basis::Heuristic),
@@ -114,8 +115,8 @@ fn section_4_2_2_a_tenth_of_the_time_since_the_last_change_within_limits() {
 }
 
 #[test]
-fn silent_pages_live_as_long_as_the_policy_says() {
-    let policy = Policy { silent_s: 3, heuristic_max_s: 0, ..Policy::STANDARD };
+fn pages_without_a_lifetime_get_the_default_ttl() {
+    let policy = Policy { default_ttl_s: 3, heuristic_max_s: 0, ..Policy::STANDARD };
     for (status, response, expected_s) in [
         (200, "", 3),
         (404, "", 3),
@@ -135,8 +136,8 @@ fn silent_pages_live_as_long_as_the_policy_says() {
 }
 
 #[test]
-fn section_4_2_3_the_age_counts_the_way_here_and_the_stay() {
-    let exchanged = Exchanged { request_s: NOW_S, response_s: NOW_S + 4 };
+fn section_4_2_3_the_age_includes_transit_and_residence() {
+    let exchanged = ExchangeTimes { request_s: NOW_S, response_s: NOW_S + 4 };
     for (response, initial_age_s) in [
         (String::new(), 4),
         (format!("Date: {}", date(4)), 4),
@@ -153,7 +154,7 @@ fn section_4_2_3_the_age_counts_the_way_here_and_the_stay() {
 }
 
 #[test]
-fn section_5_1_only_the_first_age_counts_and_only_if_it_is_a_number() {
+fn section_5_1_only_a_first_valid_age_counts() {
     for (value, expected_s) in
         [("7", 7), ("7, 9", 7), ("x", 0), ("-7", 0), ("7.5", 0), ("99999999999", SECONDS_MAX)]
     {
@@ -163,11 +164,11 @@ fn section_5_1_only_the_first_age_counts_and_only_if_it_is_a_number() {
 }
 
 #[test]
-fn section_4_2_a_response_is_fresh_while_its_lifetime_exceeds_its_age() {
+fn section_4_2_fresh_while_lifetime_exceeds_age() {
     let times = freshness("Cache-Control: max-age=60\nAge: 20");
     assert!(times.is_fresh(NOW_S + 39));
     assert!(!times.is_fresh(NOW_S + 40));
     assert_eq!(times.remaining_s(NOW_S + 50), -10);
-    // A clock that was set back makes nothing younger than it was.
+    // A clock that is set back does not reduce the age.
     assert_eq!(times.age_s(NOW_S - 100), 20);
 }

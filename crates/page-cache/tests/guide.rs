@@ -1,4 +1,4 @@
-//! Holds the guide and the table of reasons together.
+//! The guide lists every reason.
 
 use outboard_page_cache::Reason;
 

@@ -1,4 +1,4 @@
-//! RFC 9111 4.4: what an unsafe request makes invalid.
+//! RFC 9111 4.4: invalidation by unsafe requests.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn paths(method: Method, status: u16, response: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_target_of_a_successful_unsafe_request_is_invalid() {
+fn a_successful_unsafe_request_invalidates_its_target() {
     for method in [Method::Post, Method::Put, Method::Delete, Method::Patch, Method::Other] {
         for status in [200, 201, 204, 302, 303] {
             assert_eq!(paths(method, status, ""), ["/dir/page?x=1"], "{method:?} {status}");
@@ -37,7 +37,7 @@ fn safe_methods_and_errors_invalidate_nothing() {
 }
 
 #[test]
-fn locations_of_the_same_origin_are_invalid_too_and_of_others_never() {
+fn only_locations_of_the_same_origin_are_invalidated() {
     for (location, expected) in [
         ("/b", Some("/b")),
         ("/b?c#d", Some("/b?c")),

@@ -1,6 +1,6 @@
-//! The budget is of memory that the process really takes, indices included.
+//! The budget bounds the resident memory of the process, indices included.
 //!
-//! Alone in its binary, so that nothing else moves the figure.
+//! The test has a binary of its own, so that no other test changes the figure.
 
 mod support;
 
@@ -27,12 +27,12 @@ fn a_million_urls_stay_within_a_tenth_more_than_the_budget() {
     for number in 0..1_000_000_usize {
         let path = format!("/archive/{number}/a-title-of-a-page?utm={number}");
         let key = Key::new(true, b"www.example.test", path.as_bytes());
-        // From nothing to four kilobytes, so that freed places rarely fit the next one.
+        // From zero to four kilobytes, so that freed memory rarely fits the next body.
         let body = vec![b'x'; number * 7919 % 4096].into();
         let tags = format!("post-{number}, section-{}, all", number % 100);
         let tags = store.tags_of(Fields(&[(b"Cache-Tag", tags.as_bytes())]));
         let entry = Entry::new(key, 200, Fields(&fields), body, storable.clone(), tags);
-        store.insert(entry, store.stamp(), NOW_S).unwrap();
+        store.insert(entry, store.purge_epoch(), NOW_S).unwrap();
         if number % 10_000 == 0 {
             most_bytes = most_bytes.max(resident_bytes().saturating_sub(before_bytes));
         }

@@ -1,10 +1,12 @@
-//! What is passed by in common applications without a word of configuration.
+//! Bypassed requests of common applications without configuration.
 
 use outboard_http1::Method;
-use outboard_page_cache::{Fields, Guard, Policy, Preset, Reason, Request, RequestFacts, Visitor};
+use outboard_page_cache::{
+    BypassRules, Fields, Policy, Preset, Reason, Request, RequestFacts, Visitor,
+};
 
 fn visitor(files: &[&str], path: &str, cookie: &str) -> Result<Visitor, Reason> {
-    let guard = Guard::of(Preset::recognised(|file| files.contains(&file)));
+    let guard = BypassRules::of(Preset::recognised(|file| files.contains(&file)));
     let fields = [(&b"Cookie"[..], cookie.as_bytes())];
     let fields = Fields(if cookie.is_empty() { &[] } else { &fields });
     let request = Request { method: Method::Get, path: path.as_bytes(), fields };
@@ -22,7 +24,7 @@ const SYMFONY: &[&str] = &["../bin/console", "../config/bundles.php"];
 const PHPBB: &[&str] = &["viewtopic.php", "phpbb/user.php"];
 
 #[test]
-fn somebody_who_is_logged_in_or_has_a_cart_is_passed_by() {
+fn visitors_with_a_login_or_a_cart_bypass_the_cache() {
     for (files, cookie) in [
         (WORDPRESS, "wordpress_logged_in_5f=admin%7C1"),
         (WORDPRESS, "comment_author_5f=Ann"),
@@ -49,7 +51,7 @@ fn somebody_who_is_logged_in_or_has_a_cart_is_passed_by() {
 }
 
 #[test]
-fn the_way_in_is_passed_by() {
+fn login_pages_bypass_the_cache() {
     for (files, path) in [
         (WORDPRESS, "/wp-admin/"),
         (WORDPRESS, "/wp-login.php"),
@@ -66,7 +68,7 @@ fn the_way_in_is_passed_by() {
 }
 
 #[test]
-fn visitors_are_anonymous_with_cookies_of_analytics_and_without() {
+fn analytics_cookies_leave_visitors_anonymous() {
     for cookie in ["", "_ga=GA1.1; _fbp=x", "_pk_id.1=x", "wordpress_test_cookie=1"] {
         assert_eq!(visitor(WORDPRESS, "/2026/01/hello/", cookie), Ok(Visitor::Anonymous));
     }

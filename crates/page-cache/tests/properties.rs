@@ -1,16 +1,16 @@
-//! Promises about every input: nothing panics, nothing lives longer for having said more, time
-//! only ages, and matching by Vary is what it says.
+//! Properties of every input: no panic, further directives never extend a lifetime, time only ages, and
+//! a variant matches its own request.
 
 mod support;
 
 use outboard_page_cache::{
-    Conditions, Control, CookieRules, Exchanged, Fields, Freshness, Policy, RequestDirectives,
+    Conditions, Control, CookieRules, ExchangeTimes, Fields, Freshness, Policy, RequestDirectives,
     Response, Reuse, Validators, Variant, reuse,
 };
 use proptest::prelude::*;
 use support::NOW_S;
 
-/// Bytes that look like cache directives often enough.
+/// Bytes that often resemble cache directives.
 fn control_like() -> impl Strategy<Value = Vec<u8>> {
     const PIECES: &[&str] = &[
         "max-age",
@@ -51,7 +51,7 @@ fn control_like() -> impl Strategy<Value = Vec<u8>> {
 
 fn freshness(fields: &[(&[u8], &[u8])]) -> Freshness {
     let fields = Fields(fields);
-    let exchanged = Exchanged { request_s: NOW_S, response_s: NOW_S };
+    let exchanged = ExchangeTimes { request_s: NOW_S, response_s: NOW_S };
     let response = Response { status: 200, fields };
     Freshness::of(&Policy::STANDARD, response, &Control::read(fields), exchanged)
 }
@@ -67,7 +67,7 @@ proptest! {
         freshness(fields.0);
         let with_range = [(&b"range"[..], &range[..]), (b"if-none-match", &value)];
         let conditions = Conditions::read(Fields(&with_range));
-        conditions.answer(false, Validators::of(fields), None, NOW_S, 100);
+        conditions.evaluate(false, Validators::of(fields), None, NOW_S, 100);
         let _ = Variant::of(fields, fields, true, &CookieRules::default());
     }
 
@@ -127,14 +127,14 @@ proptest! {
     fn a_request_matches_the_variant_that_it_made(
         names in prop::collection::vec(prop::sample::select(vec!["accept", "cookie", "x-a",
             "accept-encoding", "accept-language"]), 0..4),
-        values in prop::collection::vec(control_like(), 0..6), silent: bool
+        values in prop::collection::vec(control_like(), 0..6), implicit: bool
     ) {
         let request: Vec<_> =
             names.iter().zip(&values).map(|(name, value)| (name.as_bytes(), &value[..])).collect();
         let vary = names.join(",");
         let response = [(&b"vary"[..], vary.as_bytes())];
         let rules = CookieRules::default();
-        let variant = Variant::of(Fields(&request), Fields(&response), silent, &rules).unwrap();
-        prop_assert!(variant.answers(Fields(&request), silent, &rules));
+        let variant = Variant::of(Fields(&request), Fields(&response), implicit, &rules).unwrap();
+        prop_assert!(variant.matches(Fields(&request), implicit, &rules));
     }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use outboard_page_cache::{Forward, Policy, Reuse, is_error, stands_in};
+use outboard_page_cache::{Forward, Policy, Reuse, is_stale_if_error_status, may_serve_on_error};
 use support::{AT_ONCE, NOW_S, facts, freshness, freshness_by, lines, reused};
 
 const STALE: Reuse = Reuse::Validate(Forward::Stale);
@@ -55,7 +55,7 @@ fn section_5_2_1_directives_of_requests() {
 }
 
 #[test]
-fn section_4_2_4_never_stale_against_the_responses_own_word() {
+fn section_4_2_4_the_response_can_forbid_stale_use() {
     for response in [
         "Cache-Control: max-age=60, must-revalidate",
         "Cache-Control: max-age=60, proxy-revalidate",
@@ -67,7 +67,7 @@ fn section_4_2_4_never_stale_against_the_responses_own_word() {
         assert_eq!(reused(response, request, 61), STALE, "{response}");
         let request = lines(request);
         let directives = facts(&request).directives;
-        assert!(!stands_in(&freshness(response), &directives, NOW_S + 61), "{response}");
+        assert!(!may_serve_on_error(&freshness(response), &directives, NOW_S + 61), "{response}");
     }
 }
 
@@ -81,7 +81,7 @@ fn rfc_5861_section_3_stale_while_revalidate() {
     assert_eq!(reused(response, "", 90), STALE);
     assert_eq!(reused(response, "Cache-Control: no-cache", 61), WANTED);
     assert_eq!(reused(response, "Cache-Control: max-age=60", 61), STALE);
-    // What a response says itself goes before what its s-maxage implies.
+    // An explicit directive overrides what s-maxage implies.
     let shared = "Cache-Control: s-maxage=60, stale-while-revalidate=30";
     assert_eq!(reused(shared, "", 61), stale(61));
 }
@@ -101,19 +101,19 @@ fn rfc_5861_section_4_stale_if_error() {
         ("Cache-Control: max-age=60", &none, 10, true),
     ] {
         let directives = facts(request).directives;
-        let stands = stands_in(&freshness(response), &directives, NOW_S + after_s);
+        let stands = may_serve_on_error(&freshness(response), &directives, NOW_S + after_s);
         assert_eq!(stands, expected, "{response} after {after_s}");
     }
     for status in [500, 502, 503, 504] {
-        assert!(is_error(status));
+        assert!(is_stale_if_error_status(status));
     }
     for status in [200, 404, 501, 505] {
-        assert!(!is_error(status));
+        assert!(!is_stale_if_error_status(status));
     }
 }
 
 #[test]
-fn the_policy_grants_grace_only_where_the_response_says_nothing_against_it() {
+fn the_policy_grants_grace_unless_the_response_forbids_it() {
     let policy = Policy { stale_while_revalidate_s: 5, stale_if_error_s: 7, ..Policy::STANDARD };
     for (response, expected) in [
         ("Cache-Control: max-age=60", (5, 7)),
@@ -133,7 +133,7 @@ fn the_policy_grants_grace_only_where_the_response_says_nothing_against_it() {
         ("Expires: Thu, 19 Nov 1981 08:52:00 GMT", (0, 0)),
         ("CDN-Cache-Control: max-age=0", (0, 0)),
         ("", (0, 0)),
-        // RFC 5861: its own word, whatever its lifetime is.
+        // RFC 5861: an explicit directive applies whatever the lifetime.
         ("Cache-Control: max-age=0, stale-while-revalidate=9", (9, 0)),
         ("Cache-Control: max-age=0, stale-if-error=9", (0, 9)),
     ] {
@@ -144,7 +144,7 @@ fn the_policy_grants_grace_only_where_the_response_says_nothing_against_it() {
 }
 
 #[test]
-fn rfc_8246_a_reload_does_not_revalidate_what_is_immutable() {
+fn rfc_8246_a_reload_does_not_revalidate_immutable_ones() {
     let response = "Cache-Control: max-age=60, immutable";
     assert_eq!(reused(response, "Cache-Control: max-age=0", 5), fresh(5, 55));
     assert_eq!(reused(response, "Cache-Control: no-cache", 5), WANTED);
@@ -152,7 +152,7 @@ fn rfc_8246_a_reload_does_not_revalidate_what_is_immutable() {
 }
 
 #[test]
-fn what_is_expired_by_hand_is_stale_from_then_on_and_keeps_its_grace() {
+fn an_expired_entry_is_stale_and_retains_its_grace() {
     let mut times = freshness("Cache-Control: max-age=60, stale-while-revalidate=30, immutable");
     times.expire(NOW_S + 10);
     assert!(!times.is_fresh(NOW_S + 10));

@@ -1,4 +1,4 @@
-//! Holds `docs/reference/rfc9111.md` to the tests that it names.
+//! The tests that `docs/reference/rfc9111.md` names exist.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn source(test: &str) -> (String, String) {
 }
 
 #[test]
-fn every_requirement_names_tests_that_are_there() {
+fn every_requirement_names_existing_tests() {
     let table = std::fs::read_to_string(Path::new(ROOT).join("docs/reference/rfc9111.md")).unwrap();
     let rows: Vec<&str> = table.lines().filter(|line| line.contains("::")).collect();
     assert!(rows.len() > 40, "there are {} rows", rows.len());

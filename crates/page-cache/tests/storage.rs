@@ -1,9 +1,9 @@
-//! RFC 9111 3: what may be kept, and for whom.
+//! RFC 9111 3: which responses may be stored, and for which requests.
 
 mod support;
 
 use outboard_page_cache::{Audience, CookieRules, Fields, NamePattern, Policy, Reason, Response};
-use outboard_page_cache::{Control, kept_fields, may_be_kept, storable};
+use outboard_page_cache::{Control, may_be_stored, storable, stored_fields};
 use support::{AT_ONCE, facts, lines, stored, stored_by};
 
 #[test]
@@ -35,7 +35,7 @@ fn section_3_what_forbids_storing() {
 }
 
 #[test]
-fn section_3_what_allows_it() {
+fn section_3_what_allows_storing() {
     for (request, response, audience) in [
         ("", "Cache-Control: max-age=60", Audience::Everybody),
         ("", "Cache-Control: s-maxage=60", Audience::EvenAuthorized),
@@ -47,54 +47,54 @@ fn section_3_what_allows_it() {
         ("", "Cache-Control: max-age=0, stale-while-revalidate=9", Audience::Anonymous),
         ("Cookie: x=1", "Cache-Control: max-age=60", Audience::Everybody),
     ] {
-        let kept = stored(request, response).map(|kept| kept.audience);
-        assert_eq!(kept, Ok(audience), "{request} / {response}");
+        let storable = stored(request, response).map(|storable| storable.audience);
+        assert_eq!(storable, Ok(audience), "{request} / {response}");
     }
 }
 
 #[test]
-fn section_3_5_credentials_need_a_response_that_is_for_all() {
+fn section_3_5_credentials_need_a_shareable_response() {
     for directive in ["public, max-age=60", "s-maxage=60", "public, s-maxage=1"] {
         let response = format!("Cache-Control: {directive}");
-        let kept = stored("Authorization: Basic x", &response).unwrap();
+        let storable = stored("Authorization: Basic x", &response).unwrap();
         let (without, with) = (lines(""), lines("Authorization: Basic y"));
-        assert_eq!(kept.audience.admits(&facts(&with)), Ok(()));
-        assert_eq!(kept.audience.admits(&facts(&without)), Ok(()));
+        assert_eq!(storable.audience.admits(&facts(&with)), Ok(()));
+        assert_eq!(storable.audience.admits(&facts(&without)), Ok(()));
     }
-    let kept = stored("", "Cache-Control: max-age=60").unwrap();
+    let storable = stored("", "Cache-Control: max-age=60").unwrap();
     let with = lines("Authorization: Basic y");
-    assert_eq!(kept.audience.admits(&facts(&with)), Err(Reason::Authorization));
+    assert_eq!(storable.audience.admits(&facts(&with)), Err(Reason::Authorization));
 }
 
 #[test]
-fn a_page_that_does_not_say_for_whom_is_for_those_without_cookies() {
-    let policy = Policy { silent_s: 1, ..Policy::STANDARD };
-    let kept = stored_by(&policy, "", 200, "").unwrap();
+fn a_page_without_lifetime_is_for_requests_without_cookies() {
+    let policy = Policy { default_ttl_s: 1, ..Policy::STANDARD };
+    let storable = stored_by(&policy, "", 200, "").unwrap();
     let (none, some) = (lines(""), lines("Cookie: x=1"));
-    assert_eq!(kept.audience.admits(&facts(&none)), Ok(()));
-    assert_eq!(kept.audience.admits(&facts(&some)), Err(Reason::UnknownCookie));
+    assert_eq!(storable.audience.admits(&facts(&none)), Ok(()));
+    assert_eq!(storable.audience.admits(&facts(&some)), Err(Reason::UnknownCookie));
     let refused = stored_by(&policy, "Cookie: x=1", 200, "").err();
     assert_eq!(refused, Some(Reason::UnknownCookie));
 }
 
 #[test]
-fn a_page_that_does_not_say_for_whom_is_not_for_whoever_may_be_somebody() {
-    let policy = Policy { silent_s: 1, ..Policy::STANDARD };
-    let kept = stored_by(&policy, "", 200, "").unwrap();
+fn a_page_without_lifetime_is_not_for_unknown_fields() {
+    let policy = Policy { default_ttl_s: 1, ..Policy::STANDARD };
+    let storable = stored_by(&policy, "", 200, "").unwrap();
     for line in ["X-Api-Key: a", "Proxy-Authorization: Basic x", "X_Real_IP: 192.0.2.1"] {
         let fields = lines(line);
-        assert_eq!(kept.audience.admits(&facts(&fields)), Err(Reason::UnknownField), "{line}");
-        let silent = stored_by(&policy, line, 200, "").err();
-        assert_eq!(silent, Some(Reason::UnknownField), "{line}");
-        // What says how long it lives says itself what it varies by.
+        assert_eq!(storable.audience.admits(&facts(&fields)), Err(Reason::UnknownField), "{line}");
+        let implicit = stored_by(&policy, line, 200, "").err();
+        assert_eq!(implicit, Some(Reason::UnknownField), "{line}");
+        // A page that states its lifetime also states what it varies by.
         assert!(stored_by(&policy, line, 200, "Cache-Control: max-age=60").is_ok(), "{line}");
     }
 }
 
 #[test]
-fn a_page_that_says_that_it_has_no_life_is_not_kept_whatever_grace_there_is() {
+fn grace_does_not_make_an_expired_page_storable() {
     let policy = Policy {
-        silent_s: 60,
+        default_ttl_s: 60,
         stale_while_revalidate_s: 60,
         stale_if_error_s: 600,
         ..Policy::STANDARD
@@ -114,17 +114,17 @@ fn a_page_that_says_that_it_has_no_life_is_not_kept_whatever_grace_there_is() {
         "Pragma: no-cache",
         "Surrogate-Control: no-store",
     ] {
-        let kept = stored_by(&policy, "", 200, response).map(|_| ());
-        assert_eq!(kept, Err(Reason::NoLifetime), "{response}");
+        let storable = stored_by(&policy, "", 200, response).map(|_| ());
+        assert_eq!(storable, Err(Reason::NoLifetime), "{response}");
     }
     assert!(stored_by(&policy, "", 200, "Cache-Control: max-age=0, stale-if-error=5").is_ok());
 }
 
 #[test]
-fn a_harmless_cookie_makes_nobody_known() {
-    let policy = Policy { silent_s: 1, ..Policy::STANDARD };
-    let harmless = [NamePattern::new("_ga*")];
-    let rules = CookieRules { login: vec![], harmless: harmless.into() };
+fn an_ignored_cookie_leaves_the_visitor_anonymous() {
+    let policy = Policy { default_ttl_s: 1, ..Policy::STANDARD };
+    let ignored = [NamePattern::new("_ga*")];
+    let rules = CookieRules { login: vec![], ignored: ignored.into() };
     let request = lines("Cookie: _ga=1; _ga_X=2");
     let mut facts = facts(&request);
     facts.visitor = rules.visitor(Fields(&request));
@@ -135,7 +135,7 @@ fn a_harmless_cookie_makes_nobody_known() {
 #[test]
 fn section_3_statuses() {
     let keep = "Cache-Control: max-age=60";
-    for (status, response, kept) in [
+    for (status, response, storable) in [
         (200, keep, Ok(())),
         (203, keep, Ok(())),
         (204, keep, Ok(())),
@@ -157,12 +157,12 @@ fn section_3_statuses() {
         (200, "Cache-Control: max-age=60, must-understand", Ok(())),
     ] {
         let outcome = stored_by(&Policy::STANDARD, "", status, response).map(|_| ());
-        assert_eq!(outcome, kept, "{status} {response}");
+        assert_eq!(outcome, storable, "{status} {response}");
     }
 }
 
 #[test]
-fn sections_5_2_2_4_and_5_2_2_7_named_fields_are_withheld_and_the_rest_is_kept() {
+fn sections_5_2_2_4_and_7_named_fields_are_not_stored() {
     for directive in
         ["no-cache=\"set-cookie\"", "private=\"Set-Cookie, x-user\"", "private=set-cookie"]
     {
@@ -170,14 +170,14 @@ fn sections_5_2_2_4_and_5_2_2_7_named_fields_are_withheld_and_the_rest_is_kept()
         assert!(stored("", &text).is_ok(), "{directive}");
         let response = lines(&text);
         let fields = Fields(&response);
-        let kept = kept_fields(fields, &Control::read(fields));
-        let names: Vec<&[u8]> = kept.iter().map(|(name, _)| *name).collect();
+        let storable = stored_fields(fields, &Control::read(fields));
+        let names: Vec<&[u8]> = storable.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, [&b"Cache-Control"[..], b"X-Page"], "{directive}");
     }
 }
 
 #[test]
-fn a_list_of_names_that_cannot_be_read_means_the_whole_response() {
+fn an_unreadable_list_of_names_means_the_whole_response() {
     for directive in
         ["private=\"\"", "private=\"a", "private=\"a b\"", "private=\"a\\\"b\"", "private="]
     {
@@ -187,21 +187,21 @@ fn a_list_of_names_that_cannot_be_read_means_the_whole_response() {
 }
 
 #[test]
-fn section_3_1_fields_of_one_connection_are_not_kept() {
+fn section_3_1_connection_fields_are_not_stored() {
     let response = lines(
         "Connection: close, X-Hop\nX-Hop: 1\nKeep-Alive: 5\nTE: x\nTransfer-Encoding: chunked\n\
          Upgrade: h2c\nProxy-Authenticate: x\nProxy-Authentication-Info: x\n\
          Proxy-Authorization: x\nAge: 3\nX-Cache: HIT\nCache-Status: x\nContent-Length: 3\n\
-         X-Unknown: kept\nETag: \"a\"",
+         X-Unknown: storable\nETag: \"a\"",
     );
     let fields = Fields(&response);
-    let kept = kept_fields(fields, &Control::read(fields));
-    let names: Vec<&[u8]> = kept.iter().map(|(name, _)| *name).collect();
+    let storable = stored_fields(fields, &Control::read(fields));
+    let names: Vec<&[u8]> = storable.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, [&b"X-Unknown"[..], b"ETag"]);
 }
 
 #[test]
-fn a_head_alone_tells_whether_the_rest_is_worth_waiting_for() {
+fn a_head_tells_whether_the_response_may_be_stored() {
     for (status, response, expected) in [
         (200, "", true),
         (200, "Cache-Control: max-age=60", true),
@@ -215,12 +215,12 @@ fn a_head_alone_tells_whether_the_rest_is_worth_waiting_for() {
     ] {
         let response_lines = lines(response);
         let head = Response { status, fields: Fields(&response_lines) };
-        assert_eq!(may_be_kept(head), expected, "{status} {response}");
+        assert_eq!(may_be_stored(head), expected, "{status} {response}");
     }
 }
 
 #[test]
-fn no_transform_is_remembered() {
+fn no_transform_is_stored() {
     assert!(stored("", "Cache-Control: max-age=60, no-transform").unwrap().no_transform);
     assert!(!stored("", "Cache-Control: max-age=60").unwrap().no_transform);
 }

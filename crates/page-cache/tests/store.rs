@@ -1,9 +1,10 @@
-//! The store: what it finds, what it throws away, and what a purge reaches.
+//! The store: lookup, eviction and purges.
 
 mod support;
 
+use outboard_http_semantics::Coding;
 use outboard_page_cache::{
-    Coding, Entry, Fields, Found, Key, Purge, Reason, Reuse, Selector, Shared, Store, reuse,
+    Entry, Fields, Found, Key, Purge, Reason, Reuse, Selector, Shared, Store, reuse,
 };
 use std::sync::Arc;
 use support::{NOW_S, facts, lines, stored};
@@ -22,7 +23,7 @@ fn entry(store: &Store, path: &str, request: &str, response: &str, size: usize) 
 
 fn put(store: &mut Store, path: &str, response: &str) -> Shared {
     let entry = entry(store, path, "", response, 100);
-    store.insert(entry, store.stamp(), NOW_S).unwrap()
+    store.insert(entry, store.purge_epoch(), NOW_S).unwrap()
 }
 
 fn has(store: &mut Store, path: &str) -> bool {
@@ -32,7 +33,7 @@ fn has(store: &mut Store, path: &str) -> bool {
 const KEEP: &str = "Cache-Control: max-age=60";
 
 #[test]
-fn what_was_stored_is_found_under_its_url_alone() {
+fn an_entry_is_found_only_under_its_url() {
     let mut store = Store::new(1 << 20);
     put(&mut store, "/a?b", KEEP);
     assert!(has(&mut store, "/a?b"));
@@ -46,18 +47,18 @@ fn what_was_stored_is_found_under_its_url_alone() {
 }
 
 #[test]
-fn variants_stand_side_by_side_and_are_replaced_one_by_one() {
+fn variants_coexist_and_are_replaced_one_by_one() {
     let mut store = Store::new(1 << 20);
     let response = "Cache-Control: max-age=60\nVary: X";
     for (request, size) in [("X: 1", 1), ("X: 2", 2), ("X: 1", 3)] {
         let entry = entry(&store, "/", request, response, size);
-        store.insert(entry, store.stamp(), NOW_S).unwrap();
+        store.insert(entry, store.purge_epoch(), NOW_S).unwrap();
     }
     assert_eq!(store.len(), 2);
     let rules = Default::default();
     let mut size_for = |request: &str| {
         let request = lines(request);
-        match store.find(&key("/"), |one| one.variant().answers(Fields(&request), false, &rules)) {
+        match store.find(&key("/"), |one| one.variant().matches(Fields(&request), false, &rules)) {
             Found::Entry(entry) => Some(entry.plain().body.len()),
             Found::OtherVariants => None,
             Found::Nothing => unreachable!("two variants were stored"),
@@ -82,18 +83,18 @@ fn section_4_of_several_that_match_the_latest_is_used() {
 }
 
 #[test]
-fn a_url_with_many_variants_keeps_a_bounded_number() {
+fn the_number_of_variants_is_bounded() {
     let mut store = Store::new(16 << 20);
     for number in 0..1000 {
         let request = format!("X: {number}");
         let entry = entry(&store, "/", &request, "Cache-Control: max-age=60\nVary: X", 10);
-        store.insert(entry, store.stamp(), NOW_S).unwrap();
+        store.insert(entry, store.purge_epoch(), NOW_S).unwrap();
     }
     assert_eq!(store.len(), 64);
 }
 
 #[test]
-fn purges_reach_what_they_name_and_nothing_else() {
+fn purges_remove_only_the_selected_entries() {
     let urls = ["/", "/news/1", "/news/2?p=1", "/newsletter", "/about"];
     for (selector, gone) in [
         (Selector::url(b"/news/1"), vec!["/news/1"]),
@@ -120,7 +121,7 @@ fn purges_reach_what_they_name_and_nothing_else() {
 }
 
 #[test]
-fn tags_of_all_three_fields_are_purged_by() {
+fn a_purge_selects_tags_of_all_three_fields() {
     let mut store = Store::new(1 << 20);
     for (path, tags) in [
         ("/1", "Cache-Tag: home, post-1"),
@@ -140,7 +141,7 @@ fn tags_of_all_three_fields_are_purged_by() {
 }
 
 #[test]
-fn what_was_replaced_or_thrown_away_is_no_more_purged_by_its_old_tags() {
+fn replaced_and_evicted_entries_lose_their_tags() {
     let mut store = Store::new(1 << 20);
     let tag = |name: &[u8]| Selector::Tags(vec![Store::new(1 << 20).tag(name)]);
     put(&mut store, "/1", &format!("{KEEP}\nCache-Tag: old"));
@@ -154,9 +155,9 @@ fn what_was_replaced_or_thrown_away_is_no_more_purged_by_its_old_tags() {
 }
 
 #[test]
-fn a_purge_that_is_repeated_pushes_no_other_out_of_memory() {
+fn repeated_purges_do_not_displace_others_from_the_log() {
     let mut store = Store::new(1 << 20);
-    let began = store.stamp();
+    let began = store.purge_epoch();
     for _ in 0..10_000 {
         store.purge(Selector::url(b"/other"), Purge::Hard);
     }
@@ -165,7 +166,7 @@ fn a_purge_that_is_repeated_pushes_no_other_out_of_memory() {
 }
 
 #[test]
-fn a_soft_purge_leaves_something_to_serve_meanwhile() {
+fn a_soft_purge_leaves_stale_entries_to_serve() {
     let mut store = Store::new(1 << 20);
     put(&mut store, "/", KEEP);
     put(&mut store, "/strict", "Cache-Control: max-age=60, must-revalidate");
@@ -184,7 +185,7 @@ fn a_soft_purge_leaves_something_to_serve_meanwhile() {
 }
 
 #[test]
-fn what_was_rendered_while_it_was_purged_is_not_stored() {
+fn a_page_purged_during_its_rendering_is_not_stored() {
     for (selector, is_stored) in [
         (Selector::All, false),
         (Selector::url(b"/page"), false),
@@ -192,21 +193,21 @@ fn what_was_rendered_while_it_was_purged_is_not_stored() {
         (Selector::url(b"/other"), true),
     ] {
         let mut store = Store::new(1 << 20);
-        let began = store.stamp();
+        let began = store.purge_epoch();
         store.purge(selector.clone(), Purge::Hard);
         let made = entry(&store, "/page", "", KEEP, 10);
         let outcome = store.insert(made.clone(), began, NOW_S).map(|_| ());
         assert_eq!(outcome.is_ok(), is_stored, "{selector:?}");
         assert_eq!(outcome.err(), (!is_stored).then_some(Reason::PurgedMeanwhile));
-        // What begins after the purge is.
-        assert!(store.insert(made, store.stamp(), NOW_S).is_ok());
+        // A rendering that begins after the purge is stored.
+        assert!(store.insert(made, store.purge_epoch(), NOW_S).is_ok());
     }
 }
 
 #[test]
-fn a_tag_purge_reaches_a_page_that_is_being_rendered_too() {
+fn a_tag_purge_covers_pages_being_rendered() {
     let mut store = Store::new(1 << 20);
-    let began = store.stamp();
+    let began = store.purge_epoch();
     let tag = store.tag(b"post-1");
     store.purge(Selector::Tags(vec![tag]), Purge::Soft { now_s: NOW_S, grace_s: 10 });
     let made = entry(&store, "/", "", &format!("{KEEP}\nCache-Tag: post-1"), 10);
@@ -214,9 +215,9 @@ fn a_tag_purge_reaches_a_page_that_is_being_rendered_too() {
 }
 
 #[test]
-fn a_render_that_outlasts_the_memory_of_purges_is_not_stored() {
+fn a_rendering_older_than_the_purge_log_is_not_stored() {
     let mut store = Store::new(1 << 20);
-    let began = store.stamp();
+    let began = store.purge_epoch();
     for number in 0..5000 {
         store.purge(Selector::url(format!("/{number}").as_bytes()), Purge::Hard);
     }
@@ -225,7 +226,7 @@ fn a_render_that_outlasts_the_memory_of_purges_is_not_stored() {
 }
 
 #[test]
-fn a_flood_of_urls_that_are_asked_for_once_spares_what_is_used() {
+fn a_flood_of_urls_does_not_evict_used_entries() {
     let mut store = Store::new(1 << 20);
     put(&mut store, "/hot", KEEP);
     for number in 0..20_000 {
@@ -237,7 +238,7 @@ fn a_flood_of_urls_that_are_asked_for_once_spares_what_is_used() {
 }
 
 #[test]
-fn what_comes_back_soon_after_it_was_thrown_away_stays_longer() {
+fn an_entry_that_returns_after_eviction_stays_longer() {
     let mut store = Store::new(1 << 20);
     put(&mut store, "/back", KEEP);
     let mut number = 0;
@@ -246,7 +247,7 @@ fn what_comes_back_soon_after_it_was_thrown_away_stays_longer() {
         number += 1;
     }
     put(&mut store, "/back", KEEP);
-    // The small queue turns over long before the main one, which is where it is now.
+    // The entry is in the main queue now, which the flood through the small queue does not reach.
     for more in 0..number / 2 {
         put(&mut store, &format!("/more/{more}"), KEEP);
     }
@@ -258,16 +259,16 @@ fn has_quietly(store: &Store, path: &str) -> bool {
 }
 
 #[test]
-fn an_entry_too_large_for_the_budget_is_refused_and_nothing_else_suffers() {
+fn an_entry_too_large_for_the_budget_is_refused() {
     let mut store = Store::new(1 << 20);
     put(&mut store, "/small", KEEP);
     let large = entry(&store, "/large", "", KEEP, 300_000);
-    assert_eq!(store.insert(large, store.stamp(), NOW_S).err(), Some(Reason::TooLarge));
+    assert_eq!(store.insert(large, store.purge_epoch(), NOW_S).err(), Some(Reason::TooLarge));
     assert!(has(&mut store, "/small"));
 }
 
 #[test]
-fn a_smaller_budget_throws_away_what_is_too_much() {
+fn a_smaller_budget_evicts_the_excess() {
     let mut store = Store::new(4 << 20);
     for number in 0..2000 {
         put(&mut store, &format!("/{number}"), KEEP);
@@ -278,11 +279,11 @@ fn a_smaller_budget_throws_away_what_is_too_much() {
 }
 
 #[test]
-fn codings_are_kept_beside_the_body_with_heads_of_their_own() {
+fn codings_are_stored_with_heads_of_their_own() {
     let mut store = Store::new(1 << 20);
     let response = "Cache-Control: max-age=60\nContent-Type: text/html\nETag: \"a\"\nVary: X";
     let plain = entry(&store, "/", "", response, 2000);
-    let plain = store.insert(plain, store.stamp(), NOW_S).unwrap();
+    let plain = store.insert(plain, store.purge_epoch(), NOW_S).unwrap();
     assert!(plain.may_compress());
     let coded = plain.with_coding(Coding::Gzip, Arc::from(&b"zip"[..]));
     let coded = coded.with_coding(Coding::Brotli, Arc::from(&b"br"[..]));
@@ -306,7 +307,7 @@ fn codings_are_kept_beside_the_body_with_heads_of_their_own() {
 }
 
 #[test]
-fn vary_names_the_coding_only_where_one_may_be_chosen() {
+fn vary_names_the_coding_only_where_there_is_a_choice() {
     let store = Store::new(1 << 20);
     let text = "Cache-Control: max-age=60\nContent-Type: text/html";
     for (response, bytes, expected) in [
@@ -324,7 +325,7 @@ fn vary_names_the_coding_only_where_one_may_be_chosen() {
 }
 
 #[test]
-fn a_soft_purge_gives_no_grace_to_what_never_was_fresh() {
+fn a_soft_purge_gives_no_grace_to_never_fresh_pages() {
     let mut store = Store::new(1 << 20);
     let response = "Cache-Control: max-age=0\nETag: \"a\"";
     let entry = put(&mut store, "/", response);

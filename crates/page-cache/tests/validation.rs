@@ -1,10 +1,10 @@
-//! RFC 9111 4.3.1, 4.3.3 to 4.3.5 and 3.2: asking the origin again.
+//! RFC 9111 4.3.1, 4.3.3 to 4.3.5 and 3.2: validation with the origin.
 
 mod support;
 
 use outboard_page_cache::{
-    Fields, Response, Validators, Verdict, belongs_into_304, conditional_fields, freshened,
-    head_agrees, is_replaced, verdict,
+    Fields, Response, Validation, Validators, belongs_into_304, conditional_fields, freshened,
+    head_agrees, is_replaced, validate,
 };
 use support::lines;
 
@@ -23,31 +23,36 @@ fn section_4_3_1_all_validators_are_sent() {
 }
 
 #[test]
-fn sections_4_3_3_and_4_3_4_what_an_answer_means() {
+fn sections_4_3_3_and_4_3_4_validation_responses() {
     let other_date = "Sun, 06 Nov 1994 08:49:38 GMT";
     for (stored, status, answer, expected) in [
-        ("ETag: \"a\"", 304, "ETag: \"a\"".to_owned(), Verdict::Holds),
-        ("ETag: \"a\"", 304, String::new(), Verdict::Holds),
-        ("ETag: \"a\"", 304, "ETag: \"b\"".into(), Verdict::Mistaken),
-        ("ETag: W/\"a\"", 304, "ETag: \"a\"".into(), Verdict::Mistaken),
-        ("ETag: W/\"a\"", 304, "ETag: W/\"a\"".into(), Verdict::Holds),
-        ("ETag: \"a\"", 304, "ETag: W/\"a\"".into(), Verdict::Holds),
-        (&format!("Last-Modified: {DATE}"), 304, format!("Last-Modified: {DATE}"), Verdict::Holds),
+        ("ETag: \"a\"", 304, "ETag: \"a\"".to_owned(), Validation::Confirmed),
+        ("ETag: \"a\"", 304, String::new(), Validation::Confirmed),
+        ("ETag: \"a\"", 304, "ETag: \"b\"".into(), Validation::Mismatch),
+        ("ETag: W/\"a\"", 304, "ETag: \"a\"".into(), Validation::Mismatch),
+        ("ETag: W/\"a\"", 304, "ETag: W/\"a\"".into(), Validation::Confirmed),
+        ("ETag: \"a\"", 304, "ETag: W/\"a\"".into(), Validation::Confirmed),
+        (
+            &format!("Last-Modified: {DATE}"),
+            304,
+            format!("Last-Modified: {DATE}"),
+            Validation::Confirmed,
+        ),
         (
             &format!("Last-Modified: {DATE}"),
             304,
             format!("Last-Modified: {other_date}"),
-            Verdict::Mistaken,
+            Validation::Mismatch,
         ),
-        (&format!("Last-Modified: {DATE}"), 304, "ETag: \"a\"".into(), Verdict::Mistaken),
-        ("ETag: \"a\"", 200, "ETag: \"a\"".into(), Verdict::Replaced),
-        ("ETag: \"a\"", 404, String::new(), Verdict::Replaced),
-        ("ETag: \"a\"", 500, String::new(), Verdict::Failed),
-        ("ETag: \"a\"", 503, String::new(), Verdict::Failed),
+        (&format!("Last-Modified: {DATE}"), 304, "ETag: \"a\"".into(), Validation::Mismatch),
+        ("ETag: \"a\"", 200, "ETag: \"a\"".into(), Validation::Replaced),
+        ("ETag: \"a\"", 404, String::new(), Validation::Replaced),
+        ("ETag: \"a\"", 500, String::new(), Validation::Failed),
+        ("ETag: \"a\"", 503, String::new(), Validation::Failed),
     ] {
         let (stored_lines, answer_lines) = (lines(stored), lines(&answer));
         let answered = Response { status, fields: Fields(&answer_lines) };
-        let meant = verdict(Validators::of(Fields(&stored_lines)), answered);
+        let meant = validate(Validators::of(Fields(&stored_lines)), answered);
         assert_eq!(meant, expected, "{stored} / {status} {answer}");
     }
 }
@@ -79,7 +84,7 @@ fn section_3_2_a_304_updates_fields_but_not_those_of_the_body() {
 }
 
 #[test]
-fn section_4_3_5_a_head_confirms_only_what_it_describes() {
+fn section_4_3_5_a_head_response_freshens_or_invalidates() {
     for (stored, answer, expected) in [
         ("ETag: \"a\"", "ETag: \"a\"\nContent-Length: 7", true),
         ("ETag: \"a\"", "Content-Length: 7", true),

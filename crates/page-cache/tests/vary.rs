@@ -6,14 +6,14 @@ use outboard_page_cache::{CookieRules, Fields, NamePattern, Variant, VariesByAny
 use support::lines;
 
 fn rules() -> CookieRules {
-    CookieRules { login: vec![], harmless: vec![NamePattern::new("_ga*")] }
+    CookieRules { login: vec![], ignored: vec![NamePattern::new("_ga*")] }
 }
 
-fn matches(vary: &str, first: &str, second: &str, silent: bool) -> bool {
+fn matches(vary: &str, first: &str, second: &str, implicit: bool) -> bool {
     let (response, first, second) = (format!("Vary: {vary}"), lines(first), lines(second));
     let response = lines(&response);
-    let variant = Variant::of(Fields(&first), Fields(&response), silent, &rules()).unwrap();
-    variant.answers(Fields(&second), silent, &rules())
+    let variant = Variant::of(Fields(&first), Fields(&response), implicit, &rules()).unwrap();
+    variant.matches(Fields(&second), implicit, &rules())
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn section_4_1_the_named_fields_have_to_agree() {
 }
 
 #[test]
-fn section_4_1_what_is_no_field_name_matches_nothing() {
+fn section_4_1_an_invalid_field_name_never_matches() {
     for vary in ["*", "Accept, *", "no-cache=\"a, b\"", "X Y", "\"X\"", "X;q=1"] {
         let response = format!("Vary: {vary}");
         let variant = Variant::of(Fields(&[]), Fields(&lines(&response)), false, &rules());
@@ -50,7 +50,7 @@ fn section_4_1_what_is_no_field_name_matches_nothing() {
 }
 
 #[test]
-fn section_4_1_values_are_normalised_only_as_their_syntax_allows() {
+fn section_4_1_values_are_normalised_by_their_syntax() {
     for (name, first, second, expected) in [
         ("Accept-Encoding", "gzip, br", "br,gzip", true),
         ("Accept-Encoding", "gzip;q=1.0, br", "BR, gzip;q=0.5", true),
@@ -86,7 +86,7 @@ fn section_4_1_a_star_never_matches() {
 }
 
 #[test]
-fn silent_pages_are_told_apart_by_what_applications_look_at_in_secret() {
+fn implicit_pages_vary_by_what_applications_read() {
     const DESK: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/130";
     const PHONE: &str = "User-Agent: Mozilla/5.0 (Linux; Android 14) Mobile Safari/537.36";
     for (first, second, expected) in [
@@ -113,7 +113,7 @@ fn silent_pages_are_told_apart_by_what_applications_look_at_in_secret() {
 }
 
 #[test]
-fn what_may_pass_for_a_part_of_the_url_tells_every_page_apart() {
+fn every_page_varies_by_url_overrides() {
     assert!(!matches("", "X-Forwarded-Host: evil.test", "", false));
     assert!(!matches("", "", "X-Forwarded-Host: evil.test", false));
     assert!(!matches("", "Forwarded: host=a", "Forwarded: host=b", false));
@@ -142,16 +142,16 @@ fn what_may_pass_for_a_part_of_the_url_tells_every_page_apart() {
 }
 
 #[test]
-fn what_a_page_has_been_coded_in_is_for_those_who_can_read_it() {
+fn a_coded_page_is_for_clients_that_accept_the_coding() {
     let response = lines("Content-Encoding: gzip");
     let first = lines("Accept-Encoding: gzip");
     let variant = Variant::of(Fields(&first), Fields(&response), false, &rules()).unwrap();
-    assert!(variant.answers(Fields(&lines("Accept-Encoding: GZIP;q=0.9")), false, &rules()));
-    assert!(!variant.answers(Fields(&[]), false, &rules()));
+    assert!(variant.matches(Fields(&lines("Accept-Encoding: GZIP;q=0.9")), false, &rules()));
+    assert!(!variant.matches(Fields(&[]), false, &rules()));
 }
 
 #[test]
-fn no_value_can_pass_for_another_field_or_for_none() {
+fn no_value_imitates_another_field_or_its_absence() {
     assert!(!matches("A, B", "A: 1\nB: 2", "A: 1,2", false));
     assert!(!matches("A, B", "A: x", "B: x", false));
 }

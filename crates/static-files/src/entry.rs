@@ -1,10 +1,9 @@
-//! One served file: its open descriptor or its bytes, its pre-compressed siblings, and everything
-//! about them that does not depend on a request. Made by [`crate::Root`] when a path is first asked
-//! for, shared by the cache and by the answers under way.
+//! A served file: its descriptor or bytes, its pre-compressed siblings, and all their properties that
+//! do not depend on a request. Created by [`crate::Root`] on the first lookup of a path, shared by the
+//! cache and by responses under way.
 //!
-//! Invariant: an entry never changes. A file that changed becomes another entry.
+//! Invariant: an entry never changes. A file that changed gets another entry.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,36 +13,37 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::SystemTime;
 
+use outboard_http_semantics::{
+    Coding, EntityTag, LastModified, UNIX_SECONDS_MAX, Validators, format_http_date,
+    is_compressible,
+};
 use rustix::io::Errno;
 
-use crate::coding::{self, Coding};
-use crate::conditions::Validators;
 use crate::head::{self, Line, Lines};
 use crate::mime;
+use crate::options::RootOptions;
 use crate::resolve::{ForbiddenReason, READ, Refusal, Resolver, errno_of};
 use crate::source::SourceNames;
 use crate::stamp::Stamp;
 
-/// The last second that an HTTP-date can name: the end of the year 9999.
-const DATE_S_MAX: u64 = 253_402_300_799;
-
-/// How often a small file is read again because it changed meanwhile.
+/// How often a small file is read again if it changes during the read.
 const READS_MAX: u32 = 3;
 
-/// Where a representation's bytes are.
+/// The bytes of a representation.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// A small body, whole.
+    /// A small body in memory.
     Memory(Rc<[u8]>),
-    /// A larger one, to be sent by sendfile(2) with an explicit offset. A file that is cut short in
-    /// place ends early; the connection must then be closed.
+    /// A larger body, for sendfile(2) with an explicit offset. A file that is truncated in place ends
+    /// early; the connection must then be closed.
     File(Rc<OwnedFd>),
 }
 
-/// One form of a file: as it is, or pre-compressed.
+/// A representation of a file: identity or pre-compressed.
 #[derive(Debug)]
 pub struct Representation {
-    pub(crate) coding: Coding,
+    /// `None` for the file itself.
+    pub(crate) coding: Option<Coding>,
     pub(crate) content: Content,
     pub(crate) size: u64,
     pub(crate) etag: Box<str>,
@@ -52,12 +52,12 @@ pub struct Representation {
 }
 
 impl Representation {
-    /// The coding of the bytes.
-    pub fn coding(&self) -> Coding {
+    /// The coding of the bytes; `None` for the file itself.
+    pub fn coding(&self) -> Option<Coding> {
         self.coding
     }
 
-    /// Where the bytes are.
+    /// The bytes.
     pub fn content(&self) -> &Content {
         &self.content
     }
@@ -72,8 +72,8 @@ impl Representation {
         &self.etag
     }
 
-    /// The header lines of the plain 200 answer as they go on the wire, each ended by CRLF: all but
-    /// Date, Connection and Content-Length.
+    /// The header lines of the plain 200 response in wire format, each ended by CRLF: all but Date,
+    /// Connection and Content-Length.
     pub fn head_200(&self) -> &Rc<[u8]> {
         &self.head_200
     }
@@ -85,35 +85,32 @@ pub struct Entry {
     pub(crate) plain: Representation,
     pub(crate) encoded: Vec<Representation>,
     pub(crate) mime: Box<str>,
-    pub(crate) cache_control: Option<Rc<str>>,
-    /// `None` when the file's time lies in the future or cannot be written as an HTTP-date.
-    pub(crate) last_modified: Option<LastModified>,
-    /// Separates the parts of multipart answers. Keyed by a secret of the process, so that nobody
-    /// can write a file that contains it.
+    rules: Rc<EntryRules>,
+    /// `None` when the file's time lies in the future or is no HTTP-date.
+    last_modified: Option<ModificationDate>,
+    /// The boundary of multipart responses. Derived from a secret of the process, so that no file can
+    /// contain it on purpose.
     pub(crate) boundary: u64,
     stamp: Stamp,
-    /// Whether equal stamps mean equal bytes already; see [`Stamp::is_settled`].
+    /// See [`Stamp::is_settled`].
     settled: bool,
     looks_for_siblings: bool,
     siblings: Siblings,
 }
 
-/// What was seen under the name of each possible sibling.
-type Siblings = [Option<Stamp>; coding::SIBLINGS.len()];
+/// The stamp of each possible sibling.
+type Siblings = [Option<Stamp>; Coding::ALL.len()];
 
 #[derive(Debug)]
-pub(crate) struct LastModified {
-    pub(crate) s: u64,
-    pub(crate) text: String,
+struct ModificationDate {
+    unix_s: u64,
+    text: String,
 }
 
-/// What a root decides about all of its entries.
+/// The rules of a root for its entries.
 #[derive(Debug)]
 pub(crate) struct EntryRules {
-    pub(crate) precompressed: bool,
-    pub(crate) mime_overrides: BTreeMap<String, String>,
-    pub(crate) cache_control: Option<Rc<str>>,
-    pub(crate) small_file_bytes: u64,
+    pub(crate) options: RootOptions,
     pub(crate) names: SourceNames,
     pub(crate) boundary_key: RandomState,
 }
@@ -123,24 +120,24 @@ impl Entry {
     pub(crate) fn open(
         resolver: &Resolver,
         relative: &[u8],
-        rules: &EntryRules,
+        rules: &Rc<EntryRules>,
     ) -> Result<Self, Refusal> {
         let now = SystemTime::now();
         let (content, stamp) = read(resolver, relative, rules)?;
         let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let mime = mime::of_name(name, &rules.mime_overrides).into_boxed_str();
-        let looks_for_siblings = rules.precompressed && mime::is_compressible(&mime);
+        let mime = mime::of_name(name, &rules.options.mime_overrides).into_boxed_str();
+        let looks_for_siblings = rules.options.precompressed && is_compressible(mime.as_bytes());
         let siblings = if looks_for_siblings {
             peek_siblings(resolver, relative)
         } else {
             Siblings::default()
         };
         let mut entry = Self {
-            plain: Representation::new(Coding::Identity, content, &stamp),
+            plain: Representation::new(None, content, &stamp),
             encoded: Vec::new(),
             mime,
-            cache_control: rules.cache_control.clone(),
-            last_modified: LastModified::new(&stamp, now),
+            rules: Rc::clone(rules),
+            last_modified: ModificationDate::new(&stamp, now),
             boundary: rules.boundary_key.hash_one(stamp.digest()),
             stamp,
             settled: stamp.is_settled(now),
@@ -153,7 +150,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// Whether the path still names this file, and its siblings are what they were.
+    /// Whether the path still names this file with these siblings.
     pub(crate) fn is_current(&self, resolver: &Resolver, relative: &[u8]) -> bool {
         let stamp = resolver.peek(relative).and_then(|stat| Stamp::of_file(&stat));
         self.settled
@@ -161,21 +158,24 @@ impl Entry {
             && (!self.looks_for_siblings || peek_siblings(resolver, relative) == self.siblings)
     }
 
-    /// Siblings that are regular files, allowed, readable and not older than the file.
+    /// Opens the siblings that are regular files, allowed, readable and not older than the file.
     fn open_siblings(
         &self,
         resolver: &Resolver,
         relative: &[u8],
         rules: &EntryRules,
     ) -> Vec<Representation> {
-        let open = |coding: Coding| {
-            let (content, stamp) =
-                read(resolver, &[relative, coding.suffix()].concat(), rules).ok()?;
+        let open = |coding| {
+            let path = [relative, suffix(coding)].concat();
+            let (content, stamp) = read(resolver, &path, rules).ok()?;
             (stamp.modified >= self.stamp.modified)
-                .then(|| Representation::new(coding, content, &stamp))
+                .then(|| Representation::new(Some(coding), content, &stamp))
         };
-        let seen = coding::SIBLINGS.into_iter().zip(&self.siblings);
-        seen.filter(|(_, stamp)| stamp.is_some()).filter_map(|(coding, _)| open(coding)).collect()
+        let present = Coding::ALL.into_iter().zip(&self.siblings);
+        present
+            .filter(|(_, stamp)| stamp.is_some())
+            .filter_map(|(coding, _)| open(coding))
+            .collect()
     }
 
     fn render_heads(&mut self) {
@@ -188,24 +188,24 @@ impl Entry {
         }
     }
 
-    /// The lines of every answer with content.
+    /// The lines of every response with content.
     pub(crate) fn content_lines(&self, chosen: &Representation, content_type: &[u8]) -> Lines {
-        let coding = (chosen.coding != Coding::Identity).then(|| chosen.coding.token());
-        let last_modified = self.last_modified.as_ref().map(|time| time.text.as_str());
+        let last_modified = self.last_modified.as_ref().map(|date| date.text.as_str());
         Lines::default()
             .with("Content-Type", content_type)
-            .with_some("Content-Encoding", coding)
+            .with_some("Content-Encoding", chosen.coding.map(Coding::token))
             .with_some("Last-Modified", last_modified)
             .with("Accept-Ranges", "bytes")
             .and(self.cache_lines(chosen))
     }
 
-    /// The lines that a 304 repeats (RFC 9110 section 15.4.5).
+    /// The lines that a 304 repeats (RFC 9110 15.4.5).
     pub(crate) fn cache_lines(&self, chosen: &Representation) -> Lines {
         let vary = (!self.encoded.is_empty()).then_some("Accept-Encoding");
-        Lines::default()
-            .with("ETag", chosen.etag.as_bytes())
-            .with_some("Cache-Control", self.cache_control.as_deref())
+        let lines = Lines::default().with("ETag", chosen.etag.as_bytes());
+        let headers = self.rules.options.headers.iter();
+        headers
+            .fold(lines, |lines, (&name, value)| lines.with(name, value.as_bytes()))
             .with_some("Vary", vary)
     }
 
@@ -213,14 +213,18 @@ impl Entry {
         if self.encoded.is_empty() {
             return &self.plain;
         }
-        let codings = self.encoded.iter().map(Representation::coding);
-        coding::choose(accept_encoding, codings).map_or(&self.plain, |index| &self.encoded[index])
+        let codings = self.encoded.iter().filter_map(Representation::coding);
+        let chosen = Coding::choose(accept_encoding, codings);
+        let mut all = std::iter::once(&self.plain).chain(&self.encoded);
+        all.find(|one| one.coding == chosen).unwrap_or(&self.plain)
     }
 
     pub(crate) fn validators<'a>(&'a self, chosen: &'a Representation) -> Validators<'a> {
+        let strong =
+            |date: &ModificationDate| LastModified { unix_s: date.unix_s, is_strong: true };
         Validators {
-            etag: chosen.etag.as_bytes(),
-            last_modified_s: self.last_modified.as_ref().map(|time| time.s),
+            etag: Some(EntityTag { is_weak: false, opaque: chosen.etag.as_bytes() }),
+            last_modified: self.last_modified.as_ref().map(strong),
         }
     }
 
@@ -244,7 +248,7 @@ impl Entry {
         &self.mime
     }
 
-    /// The bytes of the file, if they are kept in memory.
+    /// The bytes of the file, if they are in memory.
     pub fn body(&self) -> Option<&Rc<[u8]>> {
         match &self.plain.content {
             Content::Memory(bytes) => Some(bytes),
@@ -252,7 +256,7 @@ impl Entry {
         }
     }
 
-    /// The open file, if its bytes are not kept in memory.
+    /// The open file, if its bytes are not in memory.
     pub fn fd(&self) -> Option<&Rc<OwnedFd>> {
         match &self.plain.content {
             Content::Memory(_) => None,
@@ -277,11 +281,11 @@ impl Entry {
 }
 
 impl Representation {
-    fn new(coding: Coding, content: Content, stamp: &Stamp) -> Self {
+    fn new(coding: Option<Coding>, content: Content, stamp: &Stamp) -> Self {
         let digest = stamp.digest();
         let etag = match coding {
-            Coding::Identity => format!("\"{digest:016x}\""),
-            _ => format!("\"{digest:016x}-{}\"", coding.token()),
+            None => format!("\"{digest:016x}\""),
+            Some(coding) => format!("\"{digest:016x}-{}\"", coding.token()),
         };
         let (lines_200, head_200) = (Rc::default(), Rc::default());
         let etag = etag.into_boxed_str();
@@ -289,18 +293,27 @@ impl Representation {
     }
 }
 
-impl LastModified {
-    /// RFC 9110 section 8.8.2.1 forbids a date later than the answer's own.
+impl ModificationDate {
+    /// RFC 9110 8.8.2.1 forbids a date later than the response's own.
     fn new(stamp: &Stamp, now: SystemTime) -> Option<Self> {
-        let time = stamp.modified.to_system()?;
-        let s = u64::try_from(stamp.modified.s).ok()?;
-        (time <= now && s <= DATE_S_MAX).then(|| Self { s, text: httpdate::fmt_http_date(time) })
+        let unix_s = u64::try_from(stamp.modified.s).ok()?;
+        (stamp.modified.to_system()? <= now && unix_s <= UNIX_SECONDS_MAX)
+            .then(|| Self { unix_s, text: format_http_date(unix_s) })
+    }
+}
+
+/// The end of a sibling's name.
+fn suffix(coding: Coding) -> &'static [u8] {
+    match coding {
+        Coding::Brotli => b".br",
+        Coding::Zstd => b".zst",
+        Coding::Gzip => b".gz",
     }
 }
 
 fn peek_siblings(resolver: &Resolver, relative: &[u8]) -> Siblings {
-    coding::SIBLINGS.map(|coding| {
-        let stat = resolver.peek(&[relative, coding.suffix()].concat())?;
+    Coding::ALL.map(|coding| {
+        let stat = resolver.peek(&[relative, suffix(coding)].concat())?;
         Stamp::of_file(&stat)
     })
 }
@@ -317,7 +330,7 @@ fn read(
     }
     for _ in 0..READS_MAX {
         let stamp = stamp_of(&file)?;
-        if stamp.size > rules.small_file_bytes {
+        if stamp.size > rules.options.small_file_bytes {
             return Ok((Content::File(Rc::new(file.into())), stamp));
         }
         let mut bytes = vec![0; usize::try_from(stamp.size).map_err(|_| Errno::NOMEM)?];
@@ -330,16 +343,16 @@ fn read(
             return Ok((Content::Memory(bytes.into()), stamp));
         }
     }
-    // Somebody keeps writing. What the descriptor holds when it is sent is as good as any of it.
+    // The file is being written. It is sent as it is at the time of sending.
     let stamp = stamp_of(&file)?;
     Ok((Content::File(Rc::new(file.into())), stamp))
 }
 
-/// A link may give a source the name of a plain file. Where /proc is not mounted, the name in the
-/// request is all that is known.
+/// Whether the file's real name is a PHP name, which a link may hide. Without /proc only the requested
+/// name is known.
 fn is_php_by_its_own_name(file: &File, names: &SourceNames) -> bool {
-    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let path = std::fs::read_link(place).ok();
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = std::fs::read_link(link).ok();
     let name = path.as_deref().and_then(Path::file_name);
     name.is_some_and(|name| names.is_php(name.as_bytes()))
 }

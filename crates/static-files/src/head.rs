@@ -1,5 +1,5 @@
-//! Header lines. [`crate::Entry`] makes those of its plain 200 answer once, when the file is opened;
-//! [`crate::plan`] makes the others per answer.
+//! Header lines. [`crate::Entry`] renders those of a plain 200 response once, when the file is opened;
+//! [`crate::plan`] renders the others for each response.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -7,17 +7,17 @@ use std::rc::Rc;
 /// A header line: its name, and a value without control characters.
 pub(crate) type Line = (&'static str, Vec<u8>);
 
-/// Header lines, read as a slice of names and values. Shared ones cost nothing to take along.
+/// Header lines as a slice of names and values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Headers {
-    /// Made when the file was opened.
+    /// Rendered when the file was opened.
     Shared {
         /// The lines.
         lines: Rc<[(&'static str, Vec<u8>)]>,
-        /// The same as they go on the wire, each ended by CRLF.
+        /// The lines in wire format, each ended by CRLF.
         rendered: Rc<[u8]>,
     },
-    /// Made for this answer.
+    /// Rendered for this response.
     Own(Vec<(&'static str, Vec<u8>)>),
 }
 
@@ -63,7 +63,7 @@ impl Lines {
     }
 }
 
-/// The lines as they go on the wire, each ended by CRLF.
+/// The lines in wire format, each ended by CRLF.
 pub(crate) fn render(lines: &[Line]) -> Rc<[u8]> {
     let mut bytes = Vec::new();
     for (name, value) in lines {
@@ -75,7 +75,7 @@ pub(crate) fn render(lines: &[Line]) -> Rc<[u8]> {
     bytes.into()
 }
 
-/// Whether the bytes may stand in a header value: nothing that could end the line.
+/// Whether the bytes are a header value, without a control byte that could end the line.
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }

@@ -1,26 +1,38 @@
-//! Static files without sockets and without a runtime: a path goes in, a plan of headers and body
-//! parts comes out.
+//! Static files without sockets and without a runtime: from a request path to a plan of headers and
+//! body parts.
 //!
-//! The gateway's I/O thread asks [`Root::lookup`] what a request path names (a file, a directory,
-//! a script, nothing, something private, or something it must not touch), hands the [`Entry`] and the request's
-//! conditional headers to [`plan`], and writes what the [`Plan`] says: small bodies from memory
-//! together with the head, larger ones by sendfile(2).
+//! The gateway's I/O thread calls [`Root::lookup`] with a request path, passes the [`Entry`] and the
+//! request's conditions to [`plan`], and writes the [`Plan`]: small bodies from memory together with
+//! the head, larger ones by sendfile(2).
 //!
-//! Invariants: nothing outside of the root's policy is ever opened for reading; a PHP source is
-//! never a [`Lookup::File`]; the bytes, the length and the validators of one answer all come from
-//! the same open file.
+//! Invariants: no file outside of the root's policy is opened for reading; a PHP source is never a
+//! [`Lookup::File`]; the bytes, the length and the validators of a response come from one open file.
+//!
+//! # Example
+//!
+//! ```
+//! use outboard_http_semantics::Conditions;
+//! use outboard_static_files::{Lookup, Root, RootOptions, plan};
+//!
+//! # let directory = std::env::temp_dir().join(format!("outboard-doctest-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory)?;
+//! std::fs::write(directory.join("style.css"), "body {}")?;
+//! let root = Root::open(&directory, RootOptions::default())?;
+//! let Lookup::File(entry) = root.lookup(b"/style.css", 0) else { panic!("the file exists") };
+//! let plan = plan(&entry, Some(b"gzip"), &Conditions::default());
+//! assert_eq!((plan.status, plan.content_length), (200, 7));
+//! # std::fs::remove_dir_all(&directory)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod cache;
-mod coding;
-mod conditions;
 mod entry;
 mod head;
 mod mime;
 mod options;
 mod plan;
 mod private;
-mod ranges;
 mod resolve;
 mod root;
 #[cfg(test)]
@@ -28,8 +40,6 @@ mod scratch;
 mod source;
 mod stamp;
 
-pub use coding::Coding;
-pub use conditions::Conditions;
 pub use entry::{Content, Entry, Representation};
 pub use head::Headers;
 pub use options::{RootOptions, Symlinks};

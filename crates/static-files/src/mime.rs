@@ -1,20 +1,20 @@
-//! Content types by file name extension. An own sorted table: the guessing crates bring three
-//! crates with them, no charset, and types that browsers have since renamed.
+//! Content types by file name extension. The table is our own because the guessing crates have three
+//! dependencies, no charset, and types that browsers have since renamed.
 
 use std::collections::BTreeMap;
 
-/// What a file of unknown type is: bytes, to be saved and never to be sniffed into a page.
+/// The type of unknown files, which browsers save and never render.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// No extension of the table is longer.
+/// The length of the longest extension in the table.
 const EXTENSION_MAX: usize = 11;
 
-/// The content type of a file: the operator's word, else the table's with `charset=utf-8` for
-/// text, else bytes.
+/// The content type of a file: the configured one, else the table's with `charset=utf-8` for text,
+/// else [`UNKNOWN`].
 pub(crate) fn of_name(name: &[u8], overrides: &BTreeMap<String, String>) -> String {
     let extension = extension(name).and_then(|bytes| std::str::from_utf8(bytes).ok());
-    let given = extension.and_then(|extension| overrides.get(&extension.to_ascii_lowercase()));
-    if let Some(content_type) = given {
+    let configured = extension.and_then(|extension| overrides.get(&extension.to_ascii_lowercase()));
+    if let Some(content_type) = configured {
         return content_type.clone();
     }
     match built_in(name) {
@@ -36,31 +36,7 @@ pub(crate) fn built_in(name: &[u8]) -> Option<&'static str> {
     Some(TABLE[index].1)
 }
 
-/// Whether compression pays for a type: text, and formats that are text or tables inside.
-pub(crate) fn is_compressible(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence.starts_with("text/")
-        || essence.ends_with("+xml")
-        || essence.ends_with("+json")
-        || matches!(
-            essence,
-            "application/javascript"
-                | "application/json"
-                | "application/ld+json"
-                | "application/rtf"
-                | "application/sql"
-                | "application/wasm"
-                | "application/xml"
-                | "application/yaml"
-                | "application/vnd.ms-fontobject"
-                | "font/otf"
-                | "font/ttf"
-                | "image/bmp"
-                | "image/x-icon"
-        )
-}
-
-/// What follows the last dot; a dot file's name is not an extension.
+/// The text after the last dot; the name of a dot file is not an extension.
 fn extension(name: &[u8]) -> Option<&[u8]> {
     let dot = memchr::memrchr(b'.', name)?;
     (dot > 0 && dot + 1 < name.len()).then(|| &name[dot + 1..])
@@ -246,18 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn an_override_is_taken_verbatim() {
+    fn an_override_is_used_verbatim() {
         let overrides = BTreeMap::from([("html".to_owned(), "text/html".to_owned())]);
         assert_eq!(of_name(b"a.HTML", &overrides), "text/html");
-    }
-
-    #[test]
-    fn text_compresses_and_pictures_do_not() {
-        for text in ["a.html", "a.js", "a.json", "a.svg", "a.wasm", "a.xml", "a.webmanifest"] {
-            assert!(is_compressible(&plain(text)), "{text}");
-        }
-        for packed in ["a.png", "a.zip", "a.woff2", "a.mp4", "a"] {
-            assert!(!is_compressible(&plain(packed)), "{packed}");
-        }
     }
 }

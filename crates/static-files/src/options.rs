@@ -1,66 +1,68 @@
-//! What the operator may decide about a root. Read by [`crate::Root::open`]; the defaults are the
-//! cautious choice everywhere.
+//! The options of a root, which the configuration fills and [`crate::Root::open`] reads. Every default
+//! is the cautious choice.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Which symbolic links below a root are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Symbolic links to follow. The names and descriptions are those of the configuration
+/// key, whose reference is generated from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub enum Symlinks {
-    /// None: a path that contains a link is refused.
-    Never,
-    /// Links whose final target lies inside the root, or inside one of
-    /// [`RootOptions::symlink_targets`].
+    /// Only links with a target inside the root or `symlink_targets`.
     #[default]
+    #[serde(rename = "never")]
     InsideRoot,
-    /// Links anywhere, when the link and what it points to belong to the same user.
+    /// Only links whose target has the same owner as the link.
+    #[serde(rename = "owner")]
     SameOwner,
-    /// Every link. Whoever can create a link below the root can publish any file that the gateway
-    /// may read.
+    /// All.
+    // A user who can create a link below the root can publish any file that the server may read.
+    #[serde(rename = "always")]
     Always,
 }
 
-/// How a [`crate::Root`] opens, names and remembers files.
+/// How a [`crate::Root`] opens, classifies and caches files.
 #[derive(Debug, Clone)]
 pub struct RootOptions {
-    /// Which symbolic links are followed.
+    /// Symbolic links to follow.
     pub symlinks: Symlinks,
-    /// With [`Symlinks::InsideRoot`]: folders outside of the root that links may lead into.
+    /// With [`Symlinks::InsideRoot`]: directories outside of the root that links may lead into.
     /// Debian's WordPress and phpMyAdmin need this (`/usr/share/javascript`, `/var/lib/wordpress`).
     pub symlink_targets: Vec<PathBuf>,
     /// Whether every name that begins with a dot is served.
     pub dot_files: bool,
-    /// Names with a leading dot that are served anyway. Default: `.well-known` (RFC 8615).
-    pub dot_names: Vec<String>,
-    /// Suffixes of scripts: such a file is [`crate::Lookup::Script`] and never served.
-    /// Compared without regard to case. Default: `.php`, as nginx with php-fpm is usually set up.
+    /// Names with a leading dot that are always served. Default: `.well-known` (RFC 8615).
+    pub allow_dotfiles: Vec<String>,
+    /// Suffixes of scripts in any case: such a file is [`crate::Lookup::Script`] and never served.
+    /// Default: `.php`, as nginx with php-fpm is usually configured.
     pub php_suffixes: Vec<String>,
     /// Suffixes of PHP sources that are neither run nor served. Default: `.phtml`, `.phar`,
-    /// `.phps`, `.pht`, `.php3` to `.php8` and `.inc`: an application that wants one of them run
-    /// names it in `php_suffixes`. Copies of a source that editors and archivers leave behind
-    /// (`config.php~`, `config.php.bak`, `index.php.gz`) are refused with it.
+    /// `.phps`, `.pht`, `.php3` to `.php8` and `.inc`; those that an application runs are named in
+    /// `php_suffixes`. Copies of a source by editors and archivers (`config.php~`, `config.php.bak`,
+    /// `index.php.gz`) are refused as well.
     pub source_suffixes: Vec<String>,
-    /// Whether names of databases, dumps, backups, logs and keys are told apart
-    /// ([`crate::Lookup::Private`]).
+    /// Whether names of databases, dumps, backups, logs and keys are [`crate::Lookup::Private`].
     pub private_names: bool,
-    /// Whether `.br`, `.zst` and `.gz` siblings are offered to clients that accept them. Only text
-    /// and similar compressible types are looked at.
+    /// Whether `.br`, `.zst` and `.gz` siblings of compressible files are sent to clients that accept
+    /// them.
     pub precompressed: bool,
-    /// Content types by extension (`"wasm" => "application/wasm"`), used verbatim before the
-    /// built-in table.
+    /// Content types by lower-case extension without the dot (`"wasm" => "application/wasm"`), which
+    /// precede the built-in table.
     pub mime_overrides: BTreeMap<String, String>,
-    /// A `Cache-Control` value for every file of this root, if any.
-    pub cache_control: Option<String>,
-    /// How many paths are remembered, found or not. A file above `small_file_bytes` holds a file
-    /// descriptor while it is remembered. 0 remembers nothing.
+    /// Headers of every response with a file of this root, 304 included, such as `Cache-Control`.
+    pub headers: BTreeMap<&'static str, String>,
+    /// The most paths that are cached, found or not; 0 disables the cache. A cached file above
+    /// `small_file_bytes` holds a file descriptor.
     pub cache_capacity: usize,
-    /// Bodies up to this size are kept in memory.
+    /// Bodies up to this size are cached in memory.
     pub small_file_bytes: u64,
-    /// How long a remembered file, folder or script is trusted before the file system is asked
-    /// again.
+    /// How long a cached file, directory or script is used before it is compared with the file system.
     pub cache_valid_ms: u64,
-    /// The same for paths where nothing was found. Shorter, because an application may create the
-    /// file that a client just missed.
+    /// The same for paths that were not found. Shorter, because an application may create the file
+    /// that a client just missed.
     pub negative_valid_ms: u64,
 }
 
@@ -71,7 +73,7 @@ impl Default for RootOptions {
             symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
             dot_files: false,
-            dot_names: owned(&[".well-known"]),
+            allow_dotfiles: owned(&[".well-known"]),
             php_suffixes: owned(&[".php"]),
             source_suffixes: owned(&[
                 ".phtml", ".phar", ".phps", ".pht", ".php3", ".php4", ".php5", ".php7", ".php8",
@@ -80,7 +82,7 @@ impl Default for RootOptions {
             private_names: true,
             precompressed: true,
             mime_overrides: BTreeMap::new(),
-            cache_control: None,
+            headers: BTreeMap::new(),
             cache_capacity: 1024,
             small_file_bytes: 32 * 1024,
             cache_valid_ms: 1000,
@@ -90,10 +92,15 @@ impl Default for RootOptions {
 }
 
 impl RootOptions {
-    /// Options for a folder that an application hands files out of by X-Sendfile or
-    /// X-Accel-Redirect: the application has already decided, so dot files, sources and private
-    /// names are ordinary files, and it may just have written the file, so what is remembered is
-    /// compared with the file system each time. Symbolic links still must not leave the folder.
+    /// Compares each cached file with the file system on every request, instead of once in a while.
+    pub fn revalidate_always(&mut self) {
+        (self.cache_valid_ms, self.negative_valid_ms) = (0, 0);
+    }
+
+    /// Options for a directory whose files an application sends by X-Sendfile or X-Accel-Redirect.
+    /// The application has decided to send the file, so dot files, sources and private names are
+    /// ordinary files; it may just have written the file, so each cached file is compared with the
+    /// file system. Symbolic links still must not leave the directory.
     pub fn for_sendfile() -> Self {
         Self {
             dot_files: true,

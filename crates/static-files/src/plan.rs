@@ -1,32 +1,30 @@
-//! Turns a file and a request's conditions into an answer: status, header lines, body parts. Pure
-//! and without system calls; the gateway writes what it says.
+//! The response to a request for a file: status, header lines, body parts. Pure and without system
+//! calls; the gateway writes it.
 //!
-//! Invariant: the lengths of the parts add up to [`Plan::content_length`] for GET, and every part
-//! lies inside of what it is taken from.
+//! Invariant: the lengths of the parts add up to [`Plan::content_length`] for GET, and every part lies
+//! inside of its file.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use crate::coding::Coding;
-use crate::conditions::{self, Conditions, Verdict};
 use crate::entry::{Content, Entry, Representation};
 use crate::head::{self, Headers, Lines};
-use crate::ranges::{self, ByteRange, Selection};
+use outboard_http_semantics::{ByteRange, Conditions, Outcome, RangeSelection, select_ranges};
 
-/// A piece of a body. Cheap to make: bytes and descriptors are shared with the [`Entry`].
+/// A part of a body. Its bytes and descriptor are shared with the [`Entry`].
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// A piece of a small file.
+    /// A part of a small file.
     Memory {
         /// The whole file.
         bytes: Rc<[u8]>,
-        /// The piece of it to send.
+        /// The part of it to send.
         range: Range<usize>,
     },
-    /// A piece of a larger file, for sendfile(2).
+    /// A part of a larger file, for sendfile(2).
     File {
-        /// Shared by all who send it: always give an offset, never move its position.
+        /// Shared by all responses: pass an offset, never move its position.
         file: Rc<OwnedFd>,
         /// Bytes from the start of the file.
         offset: u64,
@@ -53,7 +51,7 @@ impl Part {
     }
 }
 
-/// An answer, ready to be written.
+/// A response, ready to be written.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// 200, 206, 304, 412 or 416.
@@ -62,39 +60,44 @@ pub struct Plan {
     pub headers: Headers,
     /// Empty for HEAD, 304, 412, 416 and empty files.
     pub body: Vec<Part>,
-    /// The value for the Content-Length line, for HEAD too. A 304 has none and gives 0.
+    /// The value of Content-Length, for HEAD too; 0 for a 304, which has none.
     pub content_length: u64,
 }
 
-/// Decides how a file is answered.
-pub fn plan(entry: &Entry, request: &Conditions<'_>) -> Plan {
-    plan_as(entry, request, None)
+/// Plans the response to a request with this Accept-Encoding and these conditions.
+pub fn plan(entry: &Entry, accept_encoding: Option<&[u8]>, conditions: &Conditions<'_>) -> Plan {
+    plan_as(entry, accept_encoding, conditions, None)
 }
 
 /// The same, when an application has already given the file a Content-Type (X-Sendfile,
-/// X-Accel-Redirect) in place of the one known by its name. A multipart answer has its own
+/// X-Accel-Redirect) in place of the one known by its name. A multipart response has its own
 /// Content-Type line and carries the application's in each part.
-pub fn plan_as(entry: &Entry, request: &Conditions<'_>, content_type: Option<&[u8]>) -> Plan {
-    let chosen = entry.choose(request.accept_encoding);
+pub fn plan_as(
+    entry: &Entry,
+    accept_encoding: Option<&[u8]>,
+    conditions: &Conditions<'_>,
+    content_type: Option<&[u8]>,
+) -> Plan {
+    let chosen = entry.choose(accept_encoding);
     let given_type = content_type.filter(|value| !value.is_empty() && head::is_value(value));
-    let answer = Answer { entry, chosen, given_type, is_head: request.is_head };
-    match conditions::evaluate(request, entry.validators(chosen)) {
-        Verdict::PreconditionFailed => without_content(412, Lines::default()),
-        Verdict::NotModified => without_content(304, entry.cache_lines(chosen)),
-        Verdict::Whole => answer.whole(),
-        Verdict::Ranged => answer.ranged(request.range.unwrap_or_default()),
+    let response = Response { entry, chosen, given_type, is_head: conditions.is_head };
+    match conditions.evaluate(entry.validators(chosen)) {
+        Outcome::PreconditionFailed => without_content(412, Lines::default()),
+        Outcome::NotModified => without_content(304, entry.cache_lines(chosen)),
+        Outcome::Whole => response.whole(),
+        Outcome::Ranged(field) => response.ranged(field),
     }
 }
 
-/// An answer with content, whatever part of it.
-struct Answer<'a> {
+/// A response with content, or with a part of it.
+struct Response<'a> {
     entry: &'a Entry,
     chosen: &'a Representation,
     given_type: Option<&'a [u8]>,
     is_head: bool,
 }
 
-impl Answer<'_> {
+impl Response<'_> {
     fn whole(&self) -> Plan {
         let headers = match self.given_type {
             None => Headers::Shared {
@@ -107,49 +110,51 @@ impl Answer<'_> {
         let body = if self.is_head || content_length == 0 {
             Vec::new()
         } else {
-            vec![self.piece(ByteRange { start: 0, end: content_length })]
+            vec![self.part(ByteRange { start: 0, end: content_length })]
         };
         Plan { status: 200, headers, body, content_length }
     }
 
     fn ranged(&self, field: &[u8]) -> Plan {
         let size = self.chosen.size;
-        match ranges::select(field, size) {
-            Selection::Whole => self.whole(),
-            Selection::Unsatisfiable => without_content(
+        match select_ranges(field, size) {
+            RangeSelection::Whole => self.whole(),
+            RangeSelection::Unsatisfiable => without_content(
                 416,
                 Lines::default().with("Content-Range", format!("bytes */{size}")),
             ),
-            Selection::Ranges(ranges) => match ranges.as_slice() {
+            RangeSelection::Ranges(ranges) => match ranges.as_slice() {
                 [range] => self.single(*range),
-                // A multipart body is not in the coding of its parts: no header could say so.
-                _ if self.chosen.coding != Coding::Identity => self.whole(),
+                // A multipart body is not in the coding of its parts, which no header can express.
+                _ if self.chosen.coding.is_some() => self.whole(),
                 several => self.multipart(several),
             },
         }
     }
 
     fn single(&self, range: ByteRange) -> Plan {
-        let lines = self.lines(self.part_type()).with("Content-Range", self.place(range));
+        let lines = self
+            .lines(self.part_type())
+            .with("Content-Range", range.content_range(self.chosen.size));
         Plan {
             status: 206,
             headers: lines.into_headers(),
-            body: vec![self.piece(range)],
-            content_length: range.len(),
+            body: vec![self.part(range)],
+            content_length: range.length(),
         }
     }
 
-    /// RFC 9110 section 14.6; the whole file when the framing would make that shorter.
+    /// RFC 9110 14.6; the whole file if the framing would be longer than the rest of it.
     fn multipart(&self, ranges: &[ByteRange]) -> Plan {
         let boundary = format!("{:016x}", self.entry.boundary);
         let mut body = Vec::with_capacity(ranges.len() * 2 + 1);
         for range in ranges {
             let mut frame = format!("\r\n--{boundary}\r\nContent-Type: ").into_bytes();
             frame.extend_from_slice(self.part_type());
-            let place = format!("\r\nContent-Range: {}\r\n\r\n", self.place(*range));
-            frame.extend_from_slice(place.as_bytes());
+            let range_line = range.content_range(self.chosen.size);
+            frame.extend_from_slice(format!("\r\nContent-Range: {range_line}\r\n\r\n").as_bytes());
             body.push(Part::Bytes(frame));
-            body.push(self.piece(*range));
+            body.push(self.part(*range));
         }
         body.push(Part::Bytes(format!("\r\n--{boundary}--\r\n").into_bytes()));
         let content_length = body.iter().map(Part::len).sum();
@@ -169,17 +174,12 @@ impl Answer<'_> {
         self.given_type.unwrap_or(self.entry.mime.as_bytes())
     }
 
-    /// The value of Content-Range.
-    fn place(&self, range: ByteRange) -> String {
-        format!("bytes {}-{}/{}", range.start, range.end - 1, self.chosen.size)
-    }
-
-    fn piece(&self, range: ByteRange) -> Part {
+    fn part(&self, range: ByteRange) -> Part {
         match &self.chosen.content {
             Content::File(file) => {
-                Part::File { file: Rc::clone(file), offset: range.start, len: range.len() }
+                Part::File { file: Rc::clone(file), offset: range.start, len: range.length() }
             }
-            // Both fit: a range lies inside of the file, and the file is in memory.
+            // Both fit in usize: the range lies inside of a file in memory.
             Content::Memory(bytes) => Part::Memory {
                 bytes: Rc::clone(bytes),
                 range: range.start as usize..range.end as usize,
@@ -188,7 +188,7 @@ impl Answer<'_> {
     }
 }
 
-/// An answer without content.
+/// A response without content.
 fn without_content(status: u16, lines: Lines) -> Plan {
     Plan { status, headers: lines.into_headers(), body: Vec::new(), content_length: 0 }
 }

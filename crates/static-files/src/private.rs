@@ -1,11 +1,10 @@
-//! Which file names are those of what no visitor is meant to have: databases and dumps of them,
-//! backups, logs, keys. Lexical only; asked by [`crate::source`] about regular files that were
-//! found.
+//! The names of private files: databases and their dumps, backups, logs, keys. Lexical only; called by
+//! [`crate::source`].
 //!
-//! The list is of names that applications keep private by a `.htaccess`, or that are left behind by
-//! editors and by hand. What sites publish as a rule (archives, `package.json`) is not in it.
+//! The list has names that applications protect by a `.htaccess`, and left-overs of editors and
+//! manual edits. Files that sites usually publish (archives, `package.json`) are not in it.
 
-/// Ends of names.
+/// Suffixes of names.
 const SUFFIXES: [&[u8]; 27] = [
     // Databases and dumps.
     b".sqlite",
@@ -15,7 +14,7 @@ const SUFFIXES: [&[u8]; 27] = [
     b".db3",
     b".sql",
     b".dump",
-    // Copies that editors, patch(1) and people make.
+    // Copies by editors, patch(1) and hand.
     b".bak",
     b".backup",
     b".old",
@@ -26,7 +25,7 @@ const SUFFIXES: [&[u8]; 27] = [
     b"~",
     // Logs.
     b".log",
-    // Keys, and boxes of them.
+    // Keys and key stores.
     b".pem",
     b".key",
     b".p12",
@@ -34,20 +33,20 @@ const SUFFIXES: [&[u8]; 27] = [
     b".ppk",
     b".jks",
     b".kdbx",
-    // What is within a folder of an application, and says which.
+    // Files that reveal the parts of an application.
     b"composer.json",
     b"composer.lock",
     b"error_log",
     b"access_log",
 ];
 
-/// What SQLite adds to a database's name (sqlite.org/tempfiles.html).
+/// Suffixes that SQLite appends to a database's name (sqlite.org/tempfiles.html).
 const OF_SQLITE: [&[u8]; 3] = [b"-journal", b"-wal", b"-shm"];
 
-/// Archives whose names say what is in them: `dump.sql.zip`.
+/// Archives whose names tell their content, such as `dump.sql.zip`.
 const ARCHIVES: [&[u8]; 4] = [b".zip", b".7z", b".rar", b".tar"];
 
-/// Whether the last component of a path, without suffixes of compression, is such a name.
+/// Whether the last component of a path, without compression suffixes, is a private name.
 pub(crate) fn is_private(name: &[u8]) -> bool {
     let name = without_number(name);
     let mut wrapped = OF_SQLITE.iter().chain(&ARCHIVES);

@@ -1,5 +1,5 @@
-//! Opens paths below a root under its symbolic link policy. The kernel enforces the policy while it
-//! walks (openat2(2)); nothing is checked first and opened later. Called by [`crate::Root`].
+//! Opens paths below a root under its symbolic link policy. The kernel enforces the policy during the
+//! walk (openat2(2)), so there is no race between check and open. Called by [`crate::Root`].
 
 mod same_owner;
 
@@ -13,14 +13,13 @@ use rustix::io::Errno;
 
 use crate::Symlinks;
 
-/// openat2(2) answers EAGAIN when a rename races with a `..`; so often, and it is no accident.
+/// openat2(2) returns EAGAIN when a rename races with a `..`; more often, it is an attack.
 const RACES_MAX: u32 = 16;
 
-/// Enough to ask what a path names, without permission to read it and without waking a FIFO or a
-/// device.
+/// Identifies a file without permission to read it and without waking a FIFO or a device.
 pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// To read a regular file; harmless if it was swapped for a FIFO or a terminal meanwhile.
+/// Reads a regular file; harmless if a FIFO or a terminal has replaced it.
 pub(crate) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -31,29 +30,26 @@ pub enum ForbiddenReason {
     Traversal,
     /// A component begins with a dot.
     DotFile,
-    /// The path contains a symbolic link, and the root follows none.
-    Symlink,
-    /// A symbolic link leads out of the root and of every folder that links may lead into.
+    /// A symbolic link leads out of the root and of every directory that links may lead into.
     SymlinkEscape,
     /// A symbolic link and its target belong to different users.
     SymlinkOwner,
-    /// Symbolic links that lead in a circle, or too many in one path.
+    /// The path has a loop of symbolic links, or too many of them.
     SymlinkLoop,
     /// A FIFO, a socket or a device.
     NotRegular,
-    /// A PHP source that is not to be run, or a copy of one.
+    /// A PHP source that is not run, or a copy of one.
     PhpSource,
-    /// The gateway's user may not read the file or enter its folder.
+    /// The gateway's user may not read the file or enter its directory.
     Unreadable,
 }
 
 impl ForbiddenReason {
-    /// A stable word for logs and counters.
+    /// A stable name for logs and counters.
     pub fn code(self) -> &'static str {
         match self {
             Self::Traversal => "path_traversal",
             Self::DotFile => "dot_file",
-            Self::Symlink => "symlink",
             Self::SymlinkEscape => "symlink_escape",
             Self::SymlinkOwner => "symlink_owner",
             Self::SymlinkLoop => "symlink_loop",
@@ -63,11 +59,11 @@ impl ForbiddenReason {
         }
     }
 
-    /// What the operator can do about it, in the words of the configuration.
+    /// What the operator can do, by configuration key.
     pub fn hint(self) -> Option<&'static str> {
         Some(match self {
             Self::DotFile => "name it in `static.allow_dotfiles` to serve it",
-            Self::Symlink | Self::SymlinkEscape => {
+            Self::SymlinkEscape => {
                 "set `static.symlinks = \"owner\"` to follow links whose target has the same \
                  owner, or \"always\" to follow all"
             }
@@ -76,7 +72,7 @@ impl ForbiddenReason {
                  `static.symlinks = \"always\"`"
             }
             Self::PhpSource => "name the suffix in `php.extensions` if it is to be run",
-            Self::Unreadable => "let the gateway's user read the file and enter its folders",
+            Self::Unreadable => "let the gateway's user read the file and enter its directories",
             Self::Traversal | Self::SymlinkLoop | Self::NotRegular => return None,
         })
     }
@@ -87,11 +83,10 @@ impl fmt::Display for ForbiddenReason {
         f.write_str(match self {
             Self::Traversal => "the path contains `.` or `..`",
             Self::DotFile => "the path contains a name that begins with a dot",
-            Self::Symlink => "the path contains a symbolic link",
             Self::SymlinkEscape => "a symbolic link leads out of the root",
             Self::SymlinkOwner => "a symbolic link and its target belong to different users",
             Self::SymlinkLoop => "too many symbolic links",
-            Self::NotRegular => "the path names neither a file nor a folder",
+            Self::NotRegular => "the path names neither a file nor a directory",
             Self::PhpSource => "the path names a PHP source",
             Self::Unreadable => "permission denied",
         })
@@ -119,7 +114,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// A folder, held open, with its real path.
+/// An open directory with its real path.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) fd: OwnedFd,
@@ -127,7 +122,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Follows links: the operator named this folder.
+    /// Opens a directory that the operator named; follows links.
     pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
         let path = std::fs::canonicalize(path).map_err(|error| errno_of(&error))?;
         let fd = rustix::fs::open(&path, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
@@ -165,13 +160,6 @@ impl Resolver {
         debug_assert!(!relative.starts_with(b"/"));
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         match self.symlinks {
-            Symlinks::Never => {
-                let resolve = beneath | ResolveFlags::NO_SYMLINKS;
-                self.root.open_beneath(relative, flags, resolve).map_err(|errno| match errno {
-                    Errno::LOOP => Refusal::Forbidden(ForbiddenReason::Symlink),
-                    other => other.into(),
-                })
-            }
             Symlinks::InsideRoot => match self.root.open_beneath(relative, flags, beneath) {
                 Err(Errno::XDEV) => self.open_by_real_path(relative, flags),
                 result => Ok(result?),
@@ -183,20 +171,19 @@ impl Resolver {
         }
     }
 
-    /// What stat(2) says about a path, links followed wherever they lead: only for comparing with
-    /// what is already known.
+    /// The result of stat(2) for a path, following every link; only for comparison with a known stamp.
     pub(crate) fn peek(&self, relative: &[u8]) -> Option<Stat> {
         rustix::fs::statat(&self.root.fd, relative, rustix::fs::AtFlags::empty()).ok()
     }
 
-    /// A link left the root. Its real path may still lie in a tree that is allowed, or in the root
-    /// itself, as an absolute link does. The real path is only a guess at where to look: it is
-    /// opened beneath that tree and without any link.
+    /// Opens a path whose link left the root. Its real path may lie in an allowed tree, or in the root
+    /// itself if the link is absolute. The real path is only a hint: it is opened beneath that tree and
+    /// without any link.
     fn open_by_real_path(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Refusal> {
         let outside = Refusal::Forbidden(ForbiddenReason::SymlinkEscape);
         let written = self.root.path.join(std::ffi::OsStr::from_bytes(relative));
         let real = std::fs::canonicalize(written).map_err(|error| match errno_of(&error) {
-            // Whether something exists out there is nobody's business.
+            // Do not reveal whether a file exists outside.
             Errno::ACCESS => outside,
             errno => errno.into(),
         })?;
@@ -211,7 +198,7 @@ impl Resolver {
     }
 }
 
-/// Whether the kernel, and what filters its calls, know openat2(2): Linux 5.6.
+/// Checks that the kernel and its system call filters support openat2(2) (Linux 5.6).
 pub(crate) fn probe() -> Result<(), Errno> {
     rustix::fs::openat2(CWD, ".", HANDLE, Mode::empty(), ResolveFlags::empty()).map(drop)
 }

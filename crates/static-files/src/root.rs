@@ -1,9 +1,8 @@
-//! A folder that files are served from: what a request path names in it. Called by the gateway's
-//! router for every request that may be a file, so the answer comes from the open-file cache
-//! nearly always.
+//! A directory that files are served from, and the lookup of request paths in it. Called by the
+//! gateway's router for every request that may be a file; most lookups hit the open-file cache.
 //!
-//! Invariant: a path is looked at by its bytes once (dots, NUL) before the kernel ever sees it, and
-//! every path in the cache has passed that.
+//! Invariant: a path's bytes are checked (dots, NUL) before the kernel sees it, and every path in the
+//! cache has passed the check.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,31 +13,31 @@ use std::rc::Rc;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::cache::{Cache, Memory};
+use crate::cache::{Cache, Cached};
 use crate::entry::{Entry, EntryRules};
 use crate::resolve::{self, ForbiddenReason, HANDLE, Refusal, Resolver, Tree};
 use crate::source::{NameKind, SourceNames};
 use crate::{RootOptions, head};
 
-/// Why a root was not opened: a mistake of the operator, or a kernel that is too old.
+/// Why a root was not opened: a configuration error, or a kernel that is too old.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RootError {
-    /// A folder is missing, is no folder, or may not be entered.
-    Folder {
+    /// A directory is missing, is not a directory, or may not be entered.
+    Directory {
         /// The root, or one of its `symlink_targets`.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A header value in the options contains a control character.
     HeaderValue {
-        /// The option and the extension it is for.
+        /// The option.
         option: String,
     },
     /// openat2(2) is missing: Linux before 5.6, or a filter on system calls.
     NoOpenat2 {
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
@@ -46,8 +45,8 @@ pub enum RootError {
 impl fmt::Display for RootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Folder { path, error } => {
-                write!(f, "cannot open the folder {}: {error}", path.display())
+            Self::Directory { path, error } => {
+                write!(f, "cannot open the directory {}: {error}", path.display())
             }
             Self::HeaderValue { option } => {
                 write!(f, "{option} contains a control character and cannot be sent in a header")
@@ -64,13 +63,13 @@ impl fmt::Display for RootError {
 impl std::error::Error for RootError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Folder { error, .. } | Self::NoOpenat2 { error } => Some(error),
+            Self::Directory { error, .. } | Self::NoOpenat2 { error } => Some(error),
             Self::HeaderValue { .. } => None,
         }
     }
 }
 
-/// The system failed to say what a path names: too many open files, an I/O error.
+/// A lookup failed: too many open files, an I/O error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupError {
     errno: Errno,
@@ -89,25 +88,28 @@ impl fmt::Display for LookupError {
     }
 }
 
-impl std::error::Error for LookupError {}
+impl std::error::Error for LookupError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.errno)
+    }
+}
 
-/// What a path names.
+/// The result of a lookup.
 #[derive(Debug, Clone)]
 pub enum Lookup {
-    /// A regular file to be served.
+    /// A regular file to serve.
     File(Rc<Entry>),
-    /// A regular file whose name says that visitors are not meant to have it: a database, a backup,
-    /// a log, a key.
+    /// A regular file with a private name: a database, a backup, a log, a key.
     Private(Rc<Entry>),
-    /// A folder. If the path does not end in a slash, the client is to be sent to where it does.
+    /// A directory. Redirect the client if the path does not end in a slash.
     Directory,
-    /// A PHP script to be run. It need not be readable for the gateway.
+    /// A PHP script to run. The gateway need not be able to read it.
     Script,
-    /// Nothing.
+    /// No file.
     NotFound,
-    /// Something that must not be served.
+    /// A file that must not be served.
     Forbidden(ForbiddenReason),
-    /// The system failed.
+    /// The lookup failed.
     Error(LookupError),
 }
 
@@ -121,83 +123,69 @@ impl From<Refusal> for Lookup {
     }
 }
 
-/// A folder and the rules by which its files are served. For one thread.
+/// A directory and the rules by which its files are served. For one thread.
 #[derive(Debug)]
 pub struct Root {
-    /// As given, made absolute. May be a link that a deployment moves.
+    /// The given path, absolute. May be a link that a deployment moves.
     path: PathBuf,
     resolver: RefCell<Resolver>,
     cache: RefCell<Cache<Lookup>>,
-    entry_rules: EntryRules,
-    dot_files: bool,
-    dot_names: Vec<String>,
-    cache_valid_ms: u64,
-    negative_valid_ms: u64,
-    /// When to look again whether `path` still leads to the same folder.
+    rules: Rc<EntryRules>,
+    /// When to check again whether `path` still leads to the same directory.
     check_root_at_ms: Cell<u64>,
 }
 
 impl Root {
-    /// Opens a folder. Links in `path` itself are followed.
+    /// Opens a directory. Links in `path` itself are followed.
     pub fn open(path: &Path, options: RootOptions) -> Result<Self, RootError> {
         resolve::probe().map_err(|errno| RootError::NoOpenat2 { error: errno.into() })?;
         check_header_values(&options)?;
         let open = |path: &Path| {
             Tree::open(path)
-                .map_err(|errno| RootError::Folder { path: path.into(), error: errno.into() })
+                .map_err(|errno| RootError::Directory { path: path.into(), error: errno.into() })
         };
         let absolute = std::path::absolute(path)
-            .map_err(|error| RootError::Folder { path: path.into(), error })?;
+            .map_err(|error| RootError::Directory { path: path.into(), error })?;
         let targets = options.symlink_targets.iter().map(|path| open(path));
         let resolver = Resolver {
             root: open(&absolute)?,
             symlinks: options.symlinks,
             targets: targets.collect::<Result<_, _>>()?,
         };
-        let mime_overrides = options.mime_overrides.into_iter().map(|(extension, value)| {
-            (extension.trim_start_matches('.').to_ascii_lowercase(), value)
-        });
         Ok(Self {
             path: absolute,
             resolver: RefCell::new(resolver),
             cache: RefCell::new(Cache::new(options.cache_capacity)),
-            entry_rules: EntryRules {
-                precompressed: options.precompressed,
-                mime_overrides: mime_overrides.collect(),
-                cache_control: options.cache_control.map(Rc::from),
-                small_file_bytes: options.small_file_bytes,
+            rules: Rc::new(EntryRules {
                 names: SourceNames::new(
                     &options.php_suffixes,
                     &options.source_suffixes,
                     options.private_names,
                 ),
                 boundary_key: RandomState::new(),
-            },
-            dot_files: options.dot_files,
-            dot_names: options.dot_names,
-            cache_valid_ms: options.cache_valid_ms,
-            negative_valid_ms: options.negative_valid_ms,
+                options,
+            }),
             check_root_at_ms: Cell::new(0),
         })
     }
 
-    /// The folder as it was given, made absolute.
+    /// The given path, absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Says what a path names. The path is decoded, normalised and begins with a slash; `now_ms`
-    /// is any clock that does not run backwards.
+    /// Looks up a path, which is decoded, normalised and begins with a slash. `now_ms` is any monotonic
+    /// clock.
     pub fn lookup(&self, path: &[u8], now_ms: u64) -> Lookup {
         self.follow_moved_root(now_ms);
-        // Asked for first, so that the cache is free again in the arms.
-        let memory = self.cache.borrow_mut().get(path, now_ms);
-        match memory {
-            Memory::Fresh(found) => return found,
-            Memory::Stale(found) if self.is_current(&found, path) => {
-                return self.remember(path, found, now_ms);
+        // A separate statement, so that the cache is not borrowed in the arms.
+        let cached = self.cache.borrow_mut().get(path, now_ms);
+        match cached {
+            Cached::Fresh(found) => return found,
+            Cached::Stale(found) if self.is_current(&found, path) => {
+                return self.store(path, found, now_ms);
             }
-            Memory::Stale(_) | Memory::Unknown => {}
+            Cached::Stale(_) | Cached::Unknown => {}
         }
         if let Some(lookup) = self.refuse_by_name(path) {
             return lookup;
@@ -209,17 +197,17 @@ impl Root {
             }
             found => found,
         };
-        self.remember(path, found, now_ms)
+        self.store(path, found, now_ms)
     }
 
-    /// Splits a path at the first script in it: `/a/index.php/x/y` into `/a/index.php` and `/x/y`
-    /// (PATH_INFO, RFC 3875 section 4.1.5). A file of another kind in the middle is no script:
-    /// `/image.jpg/x.php` names nothing.
+    /// Splits a path at its first script: `/a/index.php/x/y` into `/a/index.php` and `/x/y` (PATH_INFO,
+    /// RFC 3875 4.1.5). A file of another kind in the middle ends the search, so `/image.jpg/x.php`
+    /// has no script.
     pub fn split_script<'a>(&self, path: &'a [u8], now_ms: u64) -> Option<(&'a [u8], &'a [u8])> {
         let ends = memchr::memchr_iter(b'/', path).skip(1).chain(std::iter::once(path.len()));
         for end in ends {
             let (candidate, rest) = path.split_at(end);
-            if !self.entry_rules.names.is_script(candidate) {
+            if !self.rules.names.is_script(candidate) {
                 continue;
             }
             match self.lookup(candidate, now_ms) {
@@ -231,22 +219,22 @@ impl Root {
         None
     }
 
-    /// Forgets what was found, closing the descriptors that no answer is using.
+    /// Clears the cache, which closes the descriptors that no response uses.
     pub fn clear_cache(&self) {
         self.cache.borrow_mut().clear();
     }
 
-    /// A deployment may have moved the link that the root is, or replaced the folder.
+    /// Reopens the root if a deployment has moved its link or replaced its directory.
     fn follow_moved_root(&self, now_ms: u64) {
         if now_ms < self.check_root_at_ms.get() {
             return;
         }
-        self.check_root_at_ms.set(now_ms.saturating_add(self.cache_valid_ms));
+        self.check_root_at_ms.set(now_ms.saturating_add(self.rules.options.cache_valid_ms));
         let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
         let mut resolver = self.resolver.borrow_mut();
-        let held = rustix::fs::fstat(&resolver.root.fd).map(identity);
-        if rustix::fs::stat(&self.path).map(identity) != held {
-            // While there is no folder at all, the old one answers as long as it lives.
+        let current = rustix::fs::fstat(&resolver.root.fd).map(identity);
+        if rustix::fs::stat(&self.path).map(identity) != current {
+            // While there is no directory, the old one remains in use.
             if let Ok(tree) = Tree::open(&self.path) {
                 resolver.root = tree;
                 self.clear_cache();
@@ -263,19 +251,19 @@ impl Root {
         }
     }
 
-    fn remember(&self, path: &[u8], found: Lookup, now_ms: u64) -> Lookup {
+    fn store(&self, path: &[u8], found: Lookup, now_ms: u64) -> Lookup {
         let valid_ms = match found {
             Lookup::File(_) | Lookup::Private(_) | Lookup::Directory | Lookup::Script => {
-                self.cache_valid_ms
+                self.rules.options.cache_valid_ms
             }
-            Lookup::NotFound | Lookup::Forbidden(_) => self.negative_valid_ms,
+            Lookup::NotFound | Lookup::Forbidden(_) => self.rules.options.negative_valid_ms,
             Lookup::Error(_) => return found,
         };
-        self.cache.borrow_mut().put(path, found.clone(), now_ms.saturating_add(valid_ms));
+        self.cache.borrow_mut().insert(path, found.clone(), now_ms.saturating_add(valid_ms));
         found
     }
 
-    /// Judges a path by its bytes alone.
+    /// Refuses a path by its bytes.
     fn refuse_by_name(&self, path: &[u8]) -> Option<Lookup> {
         let is_absolute = path.first() == Some(&b'/');
         if !is_absolute || memchr::memchr(0, path).is_some() {
@@ -294,7 +282,8 @@ impl Root {
     }
 
     fn serves_dot_name(&self, name: &[u8]) -> bool {
-        self.dot_files || self.dot_names.iter().any(|served| served.as_bytes() == name)
+        self.rules.options.dot_files
+            || self.rules.options.allow_dotfiles.iter().any(|served| served.as_bytes() == name)
     }
 
     fn find(&self, path: &[u8]) -> Lookup {
@@ -307,8 +296,8 @@ impl Root {
             Err(refusal) => refusal.into(),
             Ok(FileType::Directory) => Lookup::Directory,
             Ok(FileType::RegularFile) => {
-                let open = || Entry::open(&resolver, relative, &self.entry_rules).map(Rc::new);
-                let found = match self.entry_rules.names.classify(last_component(relative)) {
+                let open = || Entry::open(&resolver, relative, &self.rules).map(Rc::new);
+                let found = match self.rules.names.classify(last_component(relative)) {
                     NameKind::Script => Ok(Lookup::Script),
                     NameKind::Source => Ok(Lookup::Forbidden(ForbiddenReason::PhpSource)),
                     NameKind::Private => open().map(Lookup::Private),
@@ -321,8 +310,8 @@ impl Root {
     }
 }
 
-/// A path as openat2(2) wants it. Every leading slash goes: with [`crate::Symlinks::Always`] a
-/// second one would mean the root of the file system.
+/// A path for openat2(2) without all of its leading slashes: with [`crate::Symlinks::Always`] a second
+/// one would mean the root of the file system.
 fn relative(path: &[u8]) -> &[u8] {
     let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
     &path[start..]
@@ -336,14 +325,11 @@ fn check_header_values(options: &RootOptions) -> Result<(), RootError> {
     let types = options.mime_overrides.iter().map(|(extension, value)| {
         (format!("the content type of `{extension}` in `mime_overrides`"), value)
     });
-    let cache_control =
-        options.cache_control.iter().map(|value| ("`cache_control`".to_owned(), value));
-    for (option, value) in types.chain(cache_control) {
-        if !head::is_value(value.as_bytes()) {
-            return Err(RootError::HeaderValue { option });
-        }
+    let headers = options.headers.iter().map(|(name, value)| (format!("the header {name}"), value));
+    match types.chain(headers).find(|(_, value)| !head::is_value(value.as_bytes())) {
+        Some((option, _)) => Err(RootError::HeaderValue { option }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A temporary folder for one test, removed with everything in it when the test ends.
+//! A temporary directory for one test, removed at its end.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,13 +27,13 @@ impl Scratch {
         self.path.join(name)
     }
 
-    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+    pub(crate) fn directory(&self, name: &str) -> PathBuf {
         let path = self.at(name);
         std::fs::create_dir_all(&path).unwrap();
         path
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file and creates its directories.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.at(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -61,7 +61,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A left-over folder is a nuisance, not a failure of the test.
+        // A left-over directory does not fail the test.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -1,40 +1,40 @@
-//! What a file is by its name: a script to run, a source never to show, private, or plain. Lexical
-//! only; asked by [`crate::Root`] about regular files it has already found.
+//! Classifies files by name: script, PHP source, private or plain. Lexical only; called by
+//! [`crate::Root`] for regular files that exist.
 
 use crate::{mime, private};
 
-/// Suffixes that archivers and pre-compression add behind a name without hiding what it is.
+/// Suffixes that archivers and pre-compression append to a name.
 const WRAPPERS: [&[u8]; 5] = [b".gz", b".br", b".zst", b".bz2", b".xz"];
 
-/// What a name says about a file's content.
+/// The class of a file by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
-    /// To be run.
+    /// A script to run.
     Script,
-    /// PHP, or a left-over copy of it: neither run nor served.
+    /// A PHP source or a left-over copy of one: neither run nor served.
     Source,
-    /// A database, a backup, a log, a key, a source under the name of a text or an archive: served
-    /// only if somebody says so.
+    /// A database, a backup, a log, a key, or a source named as a text or archive: served only if the
+    /// configuration allows it.
     Private,
-    /// Anything else.
+    /// Any other file.
     Plain,
 }
 
-/// Endings under which `config.php.txt` is a copy to look at. As a page or an image
-/// (`Foo.php.html`, `Foo.php.png`) it is somebody's choice.
-const SHOWN_AS: [&[u8]; 7] = [b"txt", b"text", b"zip", b"tar", b"tgz", b"rar", b"7z"];
+/// Extensions that make `config.php.txt` a private copy. Pages and images (`Foo.php.html`,
+/// `Foo.php.png`) are published on purpose.
+const COPY_EXTENSIONS: [&[u8]; 7] = [b"txt", b"text", b"zip", b"tar", b"tgz", b"rar", b"7z"];
 
 /// The root's suffix lists, in lower case.
 #[derive(Debug)]
 pub(crate) struct SourceNames {
     scripts: Vec<Box<[u8]>>,
     sources: Vec<Box<[u8]>>,
-    knows_private: bool,
+    detects_private: bool,
 }
 
 impl SourceNames {
     /// Suffixes are given with or without their leading dot, in any case.
-    pub(crate) fn new(scripts: &[String], sources: &[String], knows_private: bool) -> Self {
+    pub(crate) fn new(scripts: &[String], sources: &[String], detects_private: bool) -> Self {
         let lower = |suffixes: &[String]| {
             suffixes
                 .iter()
@@ -43,20 +43,20 @@ impl SourceNames {
                 .map(|suffix| format!(".{}", suffix.to_ascii_lowercase()).into_bytes().into())
                 .collect()
         };
-        Self { scripts: lower(scripts), sources: lower(sources), knows_private }
+        Self { scripts: lower(scripts), sources: lower(sources), detects_private }
     }
 
-    /// Whether no name is one of PHP.
+    /// Whether no name is a PHP name.
     pub(crate) fn is_empty(&self) -> bool {
         self.scripts.is_empty() && self.sources.is_empty()
     }
 
-    /// Whether the name is of PHP, to be run or not.
+    /// Whether the name is a script or source.
     pub(crate) fn is_php(&self, name: &[u8]) -> bool {
         matches!(self.classify(name), NameKind::Script | NameKind::Source)
     }
 
-    /// Whether the name ends in a suffix that is run.
+    /// Whether the name ends in a suffix of scripts.
     pub(crate) fn is_script(&self, name: &[u8]) -> bool {
         self.scripts.iter().any(|suffix| ends_with(name, suffix))
     }
@@ -71,7 +71,7 @@ impl SourceNames {
             return NameKind::Source;
         }
         let is_private = || private::is_private(name) || private::is_private(bare);
-        if self.knows_private && (is_private() || self.is_shown_source(bare)) {
+        if self.detects_private && (is_private() || self.is_text_or_archive_of_source(bare)) {
             return NameKind::Private;
         }
         NameKind::Plain
@@ -81,16 +81,15 @@ impl SourceNames {
         self.scripts.iter().chain(&self.sources).any(|suffix| ends_with(name, suffix))
     }
 
-    /// `config.php.bak`, `config.php.2024`: a source suffix inside of the name and an ending that
-    /// no table knows.
+    /// `config.php.bak`, `config.php.2024`: a source suffix inside of the name and an unknown extension.
     fn is_copy_of_source(&self, name: &[u8]) -> bool {
         mime::built_in(name).is_none() && self.has_source_suffix_within(name)
     }
 
     /// `config.php.txt`, `config.php.zip`.
-    fn is_shown_source(&self, name: &[u8]) -> bool {
+    fn is_text_or_archive_of_source(&self, name: &[u8]) -> bool {
         let ending = memchr::memrchr(b'.', name).map_or(&b""[..], |dot| &name[dot + 1..]);
-        SHOWN_AS.iter().any(|shown| ending.eq_ignore_ascii_case(shown))
+        COPY_EXTENSIONS.iter().any(|known| ending.eq_ignore_ascii_case(known))
             && self.has_source_suffix_within(name)
     }
 
@@ -103,7 +102,7 @@ impl SourceNames {
     }
 }
 
-/// Takes compression suffixes, editors' `~` and trailing dots and spaces off the end of a name.
+/// Removes compression suffixes, editors' `~` and trailing dots and spaces from the end of a name.
 fn unwrap(mut name: &[u8]) -> &[u8] {
     loop {
         name = match name {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_known_by_suffix_in_any_case() {
+    fn scripts_are_recognised_by_suffix_in_any_case() {
         for name in ["index.php", "INDEX.PHP", "a.b.Php"] {
             assert_eq!(classify(name), NameKind::Script, "{name}");
         }
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn private_names_are_known_compressed_and_sources_as_texts_too() {
+    fn compressed_private_names_and_sources_as_texts_are_private() {
         for name in [
             "dump.sql",
             "dump.sql.gz",

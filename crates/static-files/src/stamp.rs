@@ -1,16 +1,16 @@
-//! The identity of a file's content at one moment, taken from stat(2). Equal stamps mean equal
-//! bytes; entries are validated and ETags are made by it.
+//! The identity of a file's content at one moment, from stat(2). Equal stamps mean equal bytes; entries
+//! are validated with stamps, and ETags are derived from them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
 
-/// A file changed less than this before it was read may change again without a new time stamp:
-/// kernels without fine-grained time stamps count in ticks of up to 10 ms.
+/// A file that changed less than this before it was read may change again without a new timestamp:
+/// kernels without fine-grained timestamps count in ticks of up to 10 ms.
 const TICK_MS: u64 = 20;
 
-/// Device, inode, size and times of a file. The change time is part of it because, unlike the
-/// modification time, nobody can set it back.
+/// Device, inode, size and times of a file. It includes the change time because, unlike the
+/// modification time, it cannot be set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Stamp {
     changed: Time,
 }
 
-/// A point in time as the file system keeps it: seconds since the epoch, nanoseconds.
+/// A timestamp of the file system: seconds since the epoch, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time {
     pub(crate) s: i64,
@@ -42,15 +42,15 @@ impl Stamp {
         })
     }
 
-    /// Whether the content can no longer change behind this very stamp.
+    /// Whether the content can no longer change without a new stamp.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         self.changed
             .to_system()
             .is_some_and(|changed| now >= changed + Duration::from_millis(TICK_MS))
     }
 
-    /// 64 bits that differ when the stamp differs. Hashed because scanners report a readable inode
-    /// number in an ETag as a leak (CVE-2003-1418).
+    /// A hash of the stamp. Scanners report a readable inode number in an ETag as a leak
+    /// (CVE-2003-1418).
     pub(crate) fn digest(&self) -> u64 {
         [
             self.inode,

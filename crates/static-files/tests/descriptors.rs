@@ -4,7 +4,7 @@ use outboard_static_files::{Lookup, Root, RootOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
-fn running_out_of_descriptors_costs_the_cache_and_not_the_answer() {
+fn running_out_of_descriptors_clears_the_cache_and_serves() {
     const FILES: usize = 100;
     let folder = std::env::temp_dir().join(format!("outboard-descriptors-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

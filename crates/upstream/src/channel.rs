@@ -1,21 +1,21 @@
-//! [`Channel`]: a connection that speaks something other than HTTP.
+//! [`Channel`]: a connection with another protocol than HTTP.
 //!
-//! Given by [`crate::Client::dial`], and by a [`crate::Response`] that switched protocols; whoever has
-//! it owns what is said.
+//! Returned by [`crate::Client::dial`], and by a [`crate::Response`] that switched protocols. Its owner
+//! speaks the protocol.
 
 use crate::account::Share;
 use crate::transport::Transport;
 use std::io;
 use std::task::Poll;
 
-/// Where to, and how.
+/// The peer of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// A name or an address.
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// Whether TLS is spoken; `Some(false)` for any certificate.
+    /// Whether to use TLS; `Some(false)` accepts any certificate.
     pub tls_verified: Option<bool>,
 }
 
@@ -23,9 +23,9 @@ pub struct Destination {
 #[derive(Debug)]
 pub struct Channel {
     transport: Transport,
-    /// What came before it was one.
+    /// Bytes that were received before the switch.
     ahead: Vec<u8>,
-    /// Counts it.
+    /// Counts the channel.
     _share: Option<Share>,
 }
 
@@ -34,7 +34,7 @@ impl Channel {
         Self { transport, ahead, _share: share }
     }
 
-    /// Appends what has come; 0 at the end of the stream. The current task is woken for more.
+    /// Appends received bytes; 0 at the end of the stream. Wakes the current task for more.
     ///
     /// # Errors
     /// What `read(2)` or TLS reports.
@@ -47,7 +47,7 @@ impl Channel {
         Poll::Ready(Ok(ahead.len()))
     }
 
-    /// Takes bytes to send, as many as there is room for.
+    /// Accepts bytes to send, as many as there is room for.
     ///
     /// # Errors
     /// What `write(2)` or TLS reports.
@@ -55,7 +55,7 @@ impl Channel {
         self.transport.poll_write(bytes)
     }
 
-    /// Hands over what [`Self::poll_write`] took.
+    /// Sends the bytes that [`Self::poll_write`] accepted.
     ///
     /// # Errors
     /// What `write(2)` or TLS reports.
@@ -63,7 +63,7 @@ impl Channel {
         self.transport.poll_flush()
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the sending side.
     pub fn end(&mut self) {
         self.transport.end();
     }

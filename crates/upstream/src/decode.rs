@@ -1,8 +1,7 @@
-//! [`Decoder`]: content codings taken off a body as it comes (RFC 9110 8.4).
+//! [`Decoder`]: streaming decompression of content codings (RFC 9110 8.4).
 //!
-//! Called with each piece of a body. Invariants: what comes out is bounded before it is kept, so
-//! that a small body cannot grow without limit in memory; a body that ends within its coding is
-//! an error.
+//! Called with each piece of a body. Invariants: the output is bounded while it is produced, so that a
+//! small body cannot grow without limit in memory; a body that ends within its coding is an error.
 
 use crate::error::{Error, Kind};
 use brotli_decompressor::DecompressorWriter;
@@ -13,21 +12,21 @@ use std::io::{self, Write};
 use zstd::stream::raw::DParameter;
 use zstd::stream::{raw, zio};
 
-/// RFC 9659: a zstd window of 8 MiB is what a server may use.
+/// RFC 9659: servers may use a zstd window of at most 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
 const BROTLI_BUFFER_BYTES: usize = 8 * 1024;
 const INFLATE_BUFFER_BYTES: usize = 8 * 1024;
 
-/// Takes one content coding off.
+/// Decodes one content coding.
 pub(crate) struct Decoder {
     coding: Coding,
-    /// Whether any byte has come: an empty body has no coding to end.
+    /// Whether any byte has arrived: an empty body has no coding to end.
     begun: bool,
 }
 
 enum Coding {
     Gzip(Box<MultiGzDecoder<Bounded>>),
-    /// Nothing was seen yet that tells the two meanings of `deflate` apart.
+    /// No byte has arrived yet that distinguishes the two meanings of `deflate`.
     Deflate(Bounded),
     Inflate(Box<Inflater>),
     Brotli(Box<DecompressorWriter<Bounded>>),
@@ -45,7 +44,7 @@ impl fmt::Debug for Decoder {
     }
 }
 
-/// Keeps decoded bytes up to a limit.
+/// Collects decoded bytes up to a limit.
 #[derive(Debug)]
 struct Bounded {
     out: Vec<u8>,
@@ -71,7 +70,7 @@ impl Write for Bounded {
     }
 }
 
-/// Bare or zlib-wrapped deflate, which knows whether its end has come.
+/// Raw or zlib-wrapped deflate, which detects its end.
 struct Inflater {
     stream: Decompress,
     bounded: Bounded,
@@ -101,8 +100,8 @@ impl Inflater {
 }
 
 impl Decoder {
-    /// What decodes a `Content-Encoding`; `None` for one that is unknown, or none at all. Several
-    /// codings on top of each other are passed on as they are.
+    /// The decoder of a `Content-Encoding`; `None` if it is unknown or absent. A body with several codings
+    /// is not decoded.
     pub(crate) fn of(coding: &[u8], max_bytes: u64) -> Option<Self> {
         let bounded = Bounded { out: Vec::new(), left: max_bytes, exceeded: false };
         let coding = match coding.to_ascii_lowercase().as_slice() {
@@ -121,14 +120,14 @@ impl Decoder {
         Some(Self { coding, begun: false })
     }
 
-    /// Decodes a piece and appends what comes of it to `out`.
+    /// Decodes a piece and appends the output to `out`.
     pub(crate) fn decode(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let Some(&first) = piece.first() else { return Ok(()) };
         if let Coding::Deflate(bounded) = &mut self.coding {
             let empty = Bounded { out: Vec::new(), left: 0, exceeded: false };
             let bounded = std::mem::replace(bounded, empty);
-            // RFC 9110 8.4.1.2 means zlib, but some servers send bare deflate. A zlib header's
-            // method is 8 (RFC 1950 2.2); so is no valid first block of a bare stream.
+            // RFC 9110 8.4.1.2 means zlib, but some servers send raw deflate. A zlib header has method 8
+            // (RFC 1950 2.2), which is no valid first block of a raw stream.
             let stream = Decompress::new(first & 0x0f == 8);
             self.coding = Coding::Inflate(Box::new(Inflater { stream, bounded, ended: false }));
         }
@@ -181,7 +180,7 @@ impl Decoder {
     }
 }
 
-/// Everything, and out of the decoder's own buffer too.
+/// Writes everything and flushes the decoder's own buffer.
 fn write_all(decoder: &mut impl Write, piece: &[u8]) -> io::Result<()> {
     decoder.write_all(piece)?;
     decoder.flush()

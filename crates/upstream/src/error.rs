@@ -1,18 +1,28 @@
-//! Why a request to an upstream has no whole answer.
+//! Why a request to an upstream has no complete response.
 //!
-//! Given by every operation of this crate. The kind is for programs (status codes, retries,
+//! Returned by every operation of this crate. The kind is for programs (status codes, retries,
 //! counters), the message for people; it names the host and never a credential.
 
 use std::fmt;
+use std::sync::Arc;
 
-/// A request failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A request failed. Errors are equal if kind and message are.
+#[derive(Debug, Clone)]
 pub struct Error {
     /// Who failed, and how.
     pub kind: Kind,
     /// What happened, in a sentence without a full stop.
     pub message: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message) == (other.kind, &other.message)
+    }
+}
+
+impl Eq for Error {}
 
 /// Who failed, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,19 +31,19 @@ pub enum Kind {
     BadCall,
     /// The name has no address.
     Resolve,
-    /// No connection came about.
+    /// No connection was established.
     Connect,
     /// TLS failed.
     Tls,
-    /// It took too long.
+    /// The time-out expired.
     Timeout,
-    /// The peer closed early or broke HTTP.
+    /// The peer closed early or violated HTTP.
     Protocol,
     /// Too many redirects.
     Redirects,
-    /// The answer is larger than allowed.
+    /// The response is larger than allowed.
     TooLarge,
-    /// Too many requests for this host already.
+    /// Too many requests to this host are under way.
     Busy,
 }
 
@@ -51,7 +61,7 @@ impl Kind {
         Self::Busy,
     ];
 
-    /// A stable word for logs, metrics and applications.
+    /// A stable name for logs, metrics and applications.
     pub fn word(self) -> &'static str {
         match self {
             Self::BadCall => "bad_call",
@@ -69,7 +79,12 @@ impl Kind {
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same error with its cause.
+    pub(crate) fn because(self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Arc::new(cause)), ..self }
     }
 }
 
@@ -79,4 +94,23 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|cause| cause as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io;
+
+    #[test]
+    fn an_error_names_its_cause() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let error = Error::new(Kind::Connect, "no connection").because(refused);
+        assert!(error.source().is_some_and(|cause| cause.is::<io::Error>()));
+        assert_eq!(error, Error::new(Kind::Connect, "no connection"));
+    }
+}

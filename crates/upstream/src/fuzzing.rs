@@ -1,9 +1,9 @@
-//! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
+//! Entry points for fuzz targets, compiled only with `--cfg fuzzing`.
 
 use crate::decode::Decoder;
 
-/// Takes a content coding off a body that comes in pieces, of at most `max_bytes` without it; whether
-/// that went well, and what came of it. `None` for a coding that is unknown.
+/// Decodes a body in pieces to at most `max_bytes`; returns whether that succeeded, and the output.
+/// `None` for an unknown coding.
 pub fn decoded<'b>(
     coding: &[u8],
     pieces: impl Iterator<Item = &'b [u8]>,

@@ -1,9 +1,9 @@
 //! HTTP/2 (RFC 9113) over TLS: many exchanges on one connection.
 //!
-//! Begun by the client when the peer chose it in the handshake; shared by the requests of a host.
-//! The protocol itself is the `h2` crate's. A task of its own
-//! moves the connection's frames. Invariant: what a stream has received is given back to its
-//! window only when it is read, so that a slow reader holds the peer up and not our memory.
+//! Started by the client when the peer chooses HTTP/2 in the handshake; shared by the requests of a host.
+//! The protocol is the `h2` crate's; a separate task drives the connection. Invariant: received bytes are
+//! released to the stream's window only when they are read, so a slow reader stops the peer and does not
+//! fill memory.
 
 use crate::error::{Error, Kind};
 use crate::request::Request;
@@ -25,7 +25,7 @@ const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const HEADER_LIST_BYTES: u32 = 256 << 10;
 
-/// A connection that requests share.
+/// A connection shared by requests.
 #[derive(Clone)]
 pub(crate) struct Multiplexed {
     sender: SendRequest<Bytes>,
@@ -43,17 +43,17 @@ impl std::fmt::Debug for Multiplexed {
     }
 }
 
-/// Why an exchange came to nothing.
+/// Why an exchange failed.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// The connection takes no more requests; this one was not acted on, or nobody can tell.
+    /// The connection accepts no more requests; this one was possibly not processed.
     Connection(Error),
-    /// Anything else.
+    /// Another error.
     Failed(Error),
 }
 
 impl Multiplexed {
-    /// Speaks the preface; the connection then lives as long as somebody holds on to it.
+    /// Sends the preface; the connection then lives as long as its handles.
     pub(crate) async fn begin(tls: Box<Session>, socket: Socket) -> Result<Self, Error> {
         let handshake = h2::client::Builder::new()
             .initial_window_size(STREAM_WINDOW_BYTES)
@@ -62,7 +62,7 @@ impl Multiplexed {
             .enable_push(false)
             .handshake(Io::new(tls));
         let (sender, connection) = handshake.await.map_err(|error| broken(&error))?;
-        // How it ends is told to those who wait for their streams.
+        // The streams report the end of the connection.
         spawn(async move {
             drop(connection.await);
             drop(socket);
@@ -80,12 +80,12 @@ impl Multiplexed {
         self.state.used_ms.set(now_ms);
     }
 
-    /// When a request last began on it, monotonic.
+    /// The monotonic time of its last request.
     pub(crate) fn used_ms(&self) -> u64 {
         self.state.used_ms.get()
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(crate) async fn exchange(
         &self,
         request: &Request,
@@ -125,7 +125,7 @@ fn fields_of(headers: &http::HeaderMap) -> Vec<(&[u8], &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 
-/// The request's head without what HTTP/2 says otherwise (RFC 9113 8.2.2, 8.3.1).
+/// The request's head without the fields that HTTP/2 replaces (RFC 9113 8.2.2, 8.3.1).
 fn head(request: &Request) -> Result<http::Request<()>, Error> {
     let bad = |error: &dyn std::fmt::Display| Error::new(Kind::BadCall, error.to_string());
     let host = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
@@ -157,7 +157,7 @@ fn sort(error: h2::Error) -> Broken {
     Broken::Failed(broken(&error))
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub(crate) struct Body {
     received: RecvStream,
@@ -166,17 +166,17 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// The length that was announced.
+    /// The announced length.
     pub(crate) fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// Whether all of it was taken.
+    /// Whether all of it has been read.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Waits for more of it and appends that to `out`.
+    /// Waits for more of it and appends it to `out`.
     pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         if self.over {
             return Ok(());
@@ -195,8 +195,8 @@ impl Body {
     }
 }
 
-/// Lets one request after the other open a connection, until it is known that the peer speaks
-/// HTTP/1.1, of which each needs one of its own.
+/// Serialises the opening of connections until the peer is known to speak HTTP/1.1, where each request
+/// needs a connection of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Opening {
     busy: Cell<bool>,
@@ -210,7 +210,7 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Opening {
-    /// Waits for it.
+    /// Waits for the right to open one.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         poll_fn(|_| {
             if self.http1.get() || !self.busy.replace(true) {
@@ -225,7 +225,7 @@ impl Opening {
 }
 
 impl Turn<'_> {
-    /// Nobody need wait for another any more.
+    /// Ends the serialisation.
     pub(crate) fn is_http1(&self) {
         self.opening.http1.set(true);
     }

@@ -1,6 +1,6 @@
-//! [`Job`]: work in a task of its own that ends when nobody wants it any more.
+//! [`Job`]: a task that ends when its handle is dropped.
 //!
-//! Made for calls that may be given up: dropping the job drops what it was doing, connections and
+//! For requests that may be cancelled: dropping the handle drops the task's future, connections and
 //! permits included.
 
 use outboard_reactor::{TaskId, current_task, spawn, wake};
@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A task that is ended by dropping this.
+/// The handle of a task; dropping it cancels the task.
 #[derive(Debug)]
 pub struct Job {
     state: Rc<State>,
@@ -18,19 +18,19 @@ pub struct Job {
 
 #[derive(Debug, Default)]
 struct State {
-    unwanted: Cell<bool>,
+    cancelled: Cell<bool>,
     task: Cell<Option<TaskId>>,
 }
 
 impl Job {
-    /// Begins.
+    /// Spawns the task.
     pub fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
         let state = Rc::new(State::default());
         let theirs = state.clone();
         spawn(async move {
             let mut work = pin!(work);
             poll_fn(|context| {
-                if theirs.unwanted.get() {
+                if theirs.cancelled.get() {
                     return Poll::Ready(());
                 }
                 theirs.task.set(Some(current_task()));
@@ -44,7 +44,7 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        self.state.unwanted.set(true);
+        self.state.cancelled.set(true);
         if let Some(task) = self.state.task.take() {
             wake(task);
         }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_is_dropped_begun_or_not() {
+    fn a_cancelled_task_is_dropped_whether_started_or_not() {
         run(async {
             let dropped = Rc::new(Cell::new(0));
             let work = |dropped: &Rc<Cell<u32>>| {

@@ -1,25 +1,48 @@
-//! An HTTP client on the gateway's own event loop: what PHP would wait for is waited for here.
+//! An HTTP client on the gateway's own event loop, so that PHP does not wait for other servers itself.
 //!
-//! Called by the gateway for `fetch()`, `compose`, `prefetch` and for routes of other servers. It speaks HTTP/1.1 over
-//! plain sockets and TLS, HTTP/2 over TLS, keeps connections, follows redirects, decodes bodies and bounds
-//! everything: time, size, requests per host. State is `Rc` and belongs to one loop of
-//! `outboard_reactor`.
+//! Called by the gateway for `fetch()`, `compose`, `prefetch` and proxied routes. It speaks HTTP/1.1 over
+//! plain sockets and TLS and HTTP/2 over TLS, pools connections, follows redirects, decodes bodies, and
+//! bounds time, size and requests per host. State is `Rc` and belongs to one loop of `outboard_reactor`.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `client` | [`Client`]: redirects, retries, idle connections |
 //! | `request`, `response` | [`Request`], [`Response`] |
-//! | `upload` | [`Upload`]: a request whose body is still coming |
+//! | `upload` | [`Upload`]: a request with a streamed body |
 //! | `connection` | one HTTP/1.1 exchange, read strictly |
 //! | `http2` | exchanges that share a connection |
-//! | `channel` | [`Channel`]: a connection that speaks something else |
-//! | `host` | what is under way to one origin, and what is idle |
-//! | `names`, `tcp`, `tls`, `transport` | from a name to bytes |
+//! | `channel` | [`Channel`]: a connection with another protocol |
+//! | `host` | the requests and idle connections of one origin |
+//! | `names`, `tcp`, `tls`, `transport` | name resolution, connection, TLS |
 //! | `decode` | content codings |
-//! | `account`, `sockets` | what one caller, and all together, may have open |
-//! | `interim` | [`Interims`]: answers before the answer |
-//! | `job` | work that may be given up |
-//! | `url`, `error`, `counters` | what their names say |
+//! | `account`, `sockets` | the limits of one caller, and of all together |
+//! | `interim` | [`Interims`]: interim responses |
+//! | `job` | tasks that can be cancelled |
+//! | `url`, `error`, `counters` | [`Url`], [`Error`], [`Counters`] |
+//!
+//! # Example
+//!
+//! ```
+//! use outboard_upstream::{Client, Error, Request, Settings, Url};
+//! use std::io::{Read, Write};
+//!
+//! let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+//! let url = format!("http://{}/", server.local_addr()?);
+//! std::thread::spawn(move || {
+//!     let (mut peer, _) = server.accept().expect("the client connects");
+//!     peer.read(&mut [0; 4096]).expect("the request arrives");
+//!     peer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").expect("the client reads");
+//! });
+//! let body = outboard_reactor::run(async move {
+//!     let client = Client::new(Settings::default());
+//!     let mut response = client.send(Request::get(Url::parse(url.as_bytes())?)).await?;
+//!     let mut body = Vec::new();
+//!     while response.read(&mut body).await? {}
+//!     Ok::<_, Error>(body)
+//! })??;
+//! assert_eq!(body, b"hi");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod account;

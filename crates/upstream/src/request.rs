@@ -1,8 +1,8 @@
-//! [`Request`]: what is asked of an upstream, and the bytes that ask it.
+//! [`Request`]: a request to an upstream, and its encoding.
 //!
-//! Made by the caller for each call; the client writes its head anew for each attempt and each
-//! redirect. Invariant: framing and the connection are the client's own, whatever headers the
-//! caller gives (RFC 9110 7.6.1); nothing in a header can end a line.
+//! Built by the caller; the client renders its head for each attempt and each redirect. Invariant: the
+//! client alone decides framing and connection fields, whatever the caller's headers (RFC 9110 7.6.1); no
+//! header can end a line.
 
 use crate::account::Account;
 use crate::error::{Error, Kind};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 pub struct Request {
     /// `GET` and so on; a token.
     pub method: Vec<u8>,
-    /// Where to.
+    /// The target.
     pub url: Url,
     /// The caller's header fields.
     pub headers: RequestHeaders,
@@ -27,33 +27,32 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Longest time for name resolution, connection and TLS.
     pub connect_timeout_ms: u64,
-    /// Longest time for all of it.
+    /// Longest time for the whole exchange.
     pub timeout_ms: u64,
-    /// Largest body of the answer, after decoding.
+    /// Largest body of the response, after decoding.
     pub max_body_bytes: u64,
-    /// Redirects that are followed; with 0 a redirect is an answer like any other.
+    /// The most redirects that are followed; with 0 a redirect is an ordinary response.
     pub max_redirects: u16,
     /// Further attempts of an idempotent request whose connection failed.
     pub retries: u8,
     /// Check the server's certificate.
     pub verify: bool,
-    /// Decode gzip, deflate, br and zstd bodies. Not done when the caller sends an
-    /// `Accept-Encoding` of its own.
+    /// Decode gzip, deflate, br and zstd bodies, unless the caller sends an `Accept-Encoding` itself.
     pub decompress: bool,
     /// Offer HTTP/2 to `https` servers.
     pub http2: bool,
-    /// The protocol that the connection is to be switched to (RFC 9110 7.8); `101` is an answer then.
+    /// The protocol that the connection is to be switched to (RFC 9110 7.8); `101` is a final response then.
     pub switch_to: Option<Vec<u8>>,
-    /// Add `User-Agent` and `Accept` where the caller gives none.
+    /// Add `User-Agent` and `Accept` if the caller has none.
     pub introduces_itself: bool,
-    /// Where answers before the answer go; `None`: nowhere.
+    /// Receives interim responses; `None` discards them.
     pub interims: Option<Rc<Interims>>,
-    /// Whose request it is.
+    /// The account that the request counts for.
     pub account: Option<Rc<Account>>,
 }
 
 impl Request {
-    /// A GET with the bounds that calls have unless they say otherwise.
+    /// A GET with default bounds.
     pub fn get(url: Url) -> Self {
         Self {
             method: b"GET".to_vec(),
@@ -84,12 +83,12 @@ impl Request {
         Method::of(&self.method)
     }
 
-    /// Whether bodies are decoded: what the caller did not ask for it may not expect.
+    /// Whether the body is decoded, which a caller with an `Accept-Encoding` does not expect.
     pub(crate) fn decodes(&self) -> bool {
         self.decompress && !self.headers.has(b"accept-encoding")
     }
 
-    /// Appends the HTTP/1.1 head; `streamed` when the body does not lie in the request.
+    /// Appends the HTTP/1.1 head; `streamed` if the body is not in the request.
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
@@ -115,7 +114,7 @@ impl Request {
                 .and_then(|()| write_header(out, b"Upgrade", protocol))
                 .map_err(|invalid| Error::new(Kind::BadCall, invalid.to_string()))?;
         }
-        // RFC 9110 8.6: a method that has a meaning for a body says that there is none.
+        // RFC 9110 8.6: a method with a meaning for content states that it is empty.
         let says_none = matches!(method, b"POST" | b"PUT" | b"PATCH");
         match streamed {
             Some(BodyLength::Chunked) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -127,7 +126,7 @@ impl Request {
         Ok(())
     }
 
-    /// Fields that every request has unless the caller gives its own.
+    /// Default fields of every request.
     pub(crate) fn own_headers(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
         const AGENT: &[u8] = concat!("outboard/", env!("CARGO_PKG_VERSION")).as_bytes();
         const CODINGS: &[u8] = b"gzip, deflate, br, zstd";
@@ -138,7 +137,7 @@ impl Request {
         own.chain(self.decodes().then_some(codings))
     }
 
-    /// What is left of the request after a redirect with this status to `url` (RFC 9110 15.4).
+    /// Changes the request for a redirect with this status to `url` (RFC 9110 15.4).
     pub(crate) fn redirect(&mut self, status: u16, url: Url) {
         let becomes_get = match status {
             303 => self.method != b"HEAD",
@@ -157,13 +156,13 @@ impl Request {
     }
 }
 
-/// Credentials, and the name by which the first host was called.
+/// Credentials and the Host of the first request.
 fn is_bound_to_origin(name: &[u8]) -> bool {
     const BOUND: [&[u8]; 4] = [b"authorization", b"cookie", b"proxy-authorization", b"host"];
     BOUND.iter().any(|bound| name.eq_ignore_ascii_case(bound))
 }
 
-/// Header fields of a request, checked and spelled.
+/// Header fields of a request, validated.
 #[derive(Debug, Clone, Default)]
 pub struct RequestHeaders {
     lines: Vec<u8>,
@@ -173,7 +172,7 @@ impl RequestHeaders {
     /// Reads lines `Name: value`, each ended by a newline.
     ///
     /// # Errors
-    /// [`Kind::BadCall`] for what is no header field.
+    /// [`Kind::BadCall`] for an invalid header field.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let mut headers = Self { lines: Vec::with_capacity(text.len() + 16) };
         for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -187,10 +186,10 @@ impl RequestHeaders {
         Ok(headers)
     }
 
-    /// Adds a field; one that is the connection's own is passed over.
+    /// Adds a field; connection fields are ignored.
     ///
     /// # Errors
-    /// [`Kind::BadCall`] for what is no header field.
+    /// [`Kind::BadCall`] for an invalid header field.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
         if is_of_the_connection(name) {
             return Ok(());
@@ -209,7 +208,7 @@ impl RequestHeaders {
         self.iter().any(|(theirs, _)| theirs.eq_ignore_ascii_case(name))
     }
 
-    /// Takes out the fields whose names are `unwanted`.
+    /// Removes the fields whose names are `unwanted`.
     pub fn remove(&mut self, unwanted: impl Fn(&[u8]) -> bool) {
         let lines = self.lines.split_inclusive(|&byte| byte == b'\n');
         let kept = lines.filter(|line| !split_line(line).is_some_and(|(name, _)| unwanted(name)));
@@ -261,16 +260,16 @@ mod tests {
 
     #[test]
     fn a_head_has_the_caller_s_fields_and_what_is_missing() {
-        let mut asked =
+        let mut redirected =
             request("http://a:81/x?y", b"X-A: 1\nAccept: text/html\nContent-Length: 9\n");
         assert_eq!(
-            head(&asked),
+            head(&redirected),
             "GET /x?y HTTP/1.1\r\nHost: a:81\r\nX-A: 1\r\nAccept: text/html\r\n\
              User-Agent: outboard/0.1.0\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\r\n"
         );
-        asked.method = b"POST".to_vec();
-        asked.decompress = false;
-        assert!(head(&asked).ends_with("outboard/0.1.0\r\nContent-Length: 0\r\n\r\n"));
+        redirected.method = b"POST".to_vec();
+        redirected.decompress = false;
+        assert!(head(&redirected).ends_with("outboard/0.1.0\r\nContent-Length: 0\r\n\r\n"));
     }
 
     #[test]
@@ -278,9 +277,9 @@ mod tests {
         for headers in [&b"X: a\rb\n"[..], b"no colon\n", b"Bad Name: x\n", b": x\n", b"X: a\0\n"] {
             assert_eq!(RequestHeaders::parse(headers).unwrap_err().kind, Kind::BadCall);
         }
-        let mut asked = request("http://a/", b"");
-        asked.method = b"GET / HTTP/1.1\r\nX:".to_vec();
-        assert_eq!(asked.write_head(&mut Vec::new(), None).unwrap_err().kind, Kind::BadCall);
+        let mut redirected = request("http://a/", b"");
+        redirected.method = b"GET / HTTP/1.1\r\nX:".to_vec();
+        assert_eq!(redirected.write_head(&mut Vec::new(), None).unwrap_err().kind, Kind::BadCall);
     }
 
     #[test]
@@ -292,10 +291,14 @@ mod tests {
             ("https://a/", &["x-a"]),
             ("http://b/", &["x-a"]),
         ] {
-            let mut asked = request("http://a/", headers);
-            asked.redirect(302, Url::parse(to.as_bytes()).unwrap());
+            let mut redirected = request("http://a/", headers);
+            redirected.redirect(302, Url::parse(to.as_bytes()).unwrap());
             for name in ["authorization", "cookie", "host", "x-a"] {
-                assert_eq!(asked.headers.has(name.as_bytes()), kept.contains(&name), "{to} {name}");
+                assert_eq!(
+                    redirected.headers.has(name.as_bytes()),
+                    kept.contains(&name),
+                    "{to} {name}"
+                );
             }
         }
     }
@@ -311,15 +314,15 @@ mod tests {
             (307, "POST", "POST"),
             (308, "POST", "POST"),
         ] {
-            let mut asked = request("http://a/", b"Content-Type: text/plain\nX-A: 1\n");
-            asked.method = method.into();
-            asked.body = b"body".to_vec();
-            asked.redirect(status, Url::parse(b"http://a/b").unwrap());
-            assert_eq!(asked.method, after.as_bytes(), "{status} {method}");
+            let mut redirected = request("http://a/", b"Content-Type: text/plain\nX-A: 1\n");
+            redirected.method = method.into();
+            redirected.body = b"body".to_vec();
+            redirected.redirect(status, Url::parse(b"http://a/b").unwrap());
+            assert_eq!(redirected.method, after.as_bytes(), "{status} {method}");
             let dropped = method != after;
-            assert_eq!(asked.body.is_empty(), dropped);
-            assert_eq!(asked.headers.has(b"content-type"), !dropped);
-            assert!(asked.headers.has(b"x-a"));
+            assert_eq!(redirected.body.is_empty(), dropped);
+            assert_eq!(redirected.headers.has(b"content-type"), !dropped);
+            assert!(redirected.headers.has(b"x-a"));
         }
     }
 }

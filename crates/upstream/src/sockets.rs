@@ -1,11 +1,11 @@
-//! [`Sockets`]: how many connections there are to all hosts, idle ones and busy ones.
+//! [`Sockets`]: the number of connections to all hosts, idle and busy.
 //!
-//! Owned by the client; each transport holds a [`Socket`]. Invariant: there are never more than may be.
+//! Owned by the client; each transport holds a [`Socket`]. Invariant: the number never exceeds the limit.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// See the module.
+/// The counter of connections and its limit.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     most: usize,
@@ -21,7 +21,7 @@ impl Sockets {
         self.most
     }
 
-    /// One more, if there may be.
+    /// Counts one more connection, unless the limit is reached.
     pub(crate) fn take(self: &Rc<Self>) -> Option<Socket> {
         if self.open.get() >= self.most {
             return None;

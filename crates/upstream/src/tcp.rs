@@ -8,13 +8,13 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// What one address may take while others are left: a dead IPv6 route must not use up the time.
+/// The time-out of one address while others remain: a dead IPv6 route must not consume all time.
 const SHARE_MS: u64 = 2_000;
 
-/// Connects to the first address that takes the connection, until `until_ms` (monotonic).
+/// Connects to the first address that accepts, until `until_ms` (monotonic).
 ///
 /// # Errors
-/// What the last address said; `TimedOut` when it said nothing.
+/// The error of the last address; `TimedOut` if it did not respond.
 pub(crate) async fn connect(addresses: &[IpAddr], port: u16, until_ms: u64) -> io::Result<Stream> {
     let mut outcome = Err(io::ErrorKind::TimedOut.into());
     for (at, &ip) in addresses.iter().enumerate() {
@@ -36,11 +36,11 @@ async fn connect_to(address: SocketAddr) -> io::Result<Stream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // Requests are written whole; Nagle would only hold the last piece of a large one.
+    // Requests are written at once; Nagle would only delay the last segment of a large one.
     sockopt::set_tcp_nodelay(&socket, true)?;
-    let begun = net::connect(&socket, &address);
+    let started = net::connect(&socket, &address);
     let stream = Stream::new(socket)?;
-    match begun {
+    match started {
         Ok(()) => return Ok(stream),
         Err(Errno::INPROGRESS | Errno::INTR) => {}
         Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
-//! The bytes under HTTP: a plain socket, or TLS on one.
+//! The transport under HTTP: a plain socket, or TLS.
 //!
-//! Owned by one connection. Everything polls the socket for the current task of the loop.
+//! Owned by one connection. Every operation polls the socket for the current task of the loop.
 
 use crate::sockets::Socket;
 use outboard_reactor::{Stream, without_budget};
@@ -37,7 +37,7 @@ impl Transport {
     /// The session of a peer that has chosen HTTP/2.
     ///
     /// # Errors
-    /// It has not.
+    /// The transport of a peer that has not.
     pub(crate) fn into_http2(self) -> Result<(Box<Session>, Socket), Self> {
         match self.bytes {
             Bytes::Tls(session) if session.is_http2() => Ok((session, self.socket)),
@@ -45,7 +45,7 @@ impl Transport {
         }
     }
 
-    /// Waits for data and appends what there is; 0 at the end of the stream.
+    /// Waits for data and appends it; 0 at the end of the stream.
     pub(crate) async fn read(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         poll_fn(|_| self.poll_read(out)).await
     }
@@ -87,7 +87,7 @@ impl Transport {
         }
     }
 
-    /// Takes bytes to send, as many as there is room for.
+    /// Accepts bytes to send, as many as there is room for.
     pub(crate) fn poll_write(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.bytes {
             Bytes::Tls(tls) => tls.poll_write(&[IoSlice::new(bytes)]),
@@ -100,7 +100,7 @@ impl Transport {
         }
     }
 
-    /// Hands over what [`Self::poll_write`] took.
+    /// Sends the bytes that [`Self::poll_write`] accepted.
     pub(crate) fn poll_flush(&mut self) -> Poll<io::Result<()>> {
         match &mut self.bytes {
             Bytes::Tls(tls) => tls.poll_flush(),
@@ -108,7 +108,7 @@ impl Transport {
         }
     }
 
-    /// Ends the sending side, as far as the socket takes that at once.
+    /// Ends the sending side, as far as possible without waiting.
     pub(crate) fn end(&mut self) {
         match &mut self.bytes {
             Bytes::Tls(tls) => tls.close(),
@@ -116,8 +116,7 @@ impl Transport {
         }
     }
 
-    /// Whether an idle connection can take a request: the peer has neither closed it nor sent
-    /// anything that nobody asked for.
+    /// Whether an idle connection is usable: the peer has neither closed it nor sent unsolicited data.
     pub(crate) fn is_quiet(&mut self) -> bool {
         without_budget(|| self.has_no_news())
     }
@@ -131,7 +130,7 @@ impl Transport {
             return true;
         }
         match &mut self.bytes {
-            // News of TLS need not be data (session tickets), so the session has to look.
+            // TLS records need not be data (session tickets), so the session must read them.
             Bytes::Tls(tls) => {
                 let mut nothing = Vec::new();
                 tls.poll_read(&mut nothing).is_pending()

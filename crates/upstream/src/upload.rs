@@ -1,7 +1,7 @@
-//! [`Upload`]: a request whose body is still coming while its head is on the way.
+//! [`Upload`]: a request whose body is streamed.
 //!
-//! Begun by the client for whoever hands bodies through. Invariants: it is sent once, since what was
-//! sent of the body is gone; a peer that answers early and takes no more is heard all the same.
+//! Started by the client for callers that forward bodies. Invariants: it is sent once, because the sent
+//! part of the body is gone; the response of a peer that responds early and reads no more is received.
 
 use crate::client::Client;
 use crate::connection::{Broken, Connection};
@@ -13,16 +13,16 @@ use outboard_http1::{LAST_CHUNK, write_chunk};
 use outboard_reactor::{Elapsed, now_ms, with_deadline};
 use std::rc::Rc;
 
-/// How the end of the body is told.
+/// The framing of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
-    /// So many bytes will be written.
+    /// This number of bytes will be written.
     Known(u64),
     /// Chunks.
     Chunked,
 }
 
-/// See the module.
+/// A request with a streamed body.
 #[derive(Debug)]
 pub struct Upload {
     client: Rc<Client>,
@@ -30,7 +30,7 @@ pub struct Upload {
     connection: Box<Connection>,
     permit: Permit,
     length: BodyLength,
-    /// The peer takes no more.
+    /// The peer reads no more.
     is_refused: bool,
 }
 
@@ -48,7 +48,7 @@ impl Upload {
     /// Sends the head.
     ///
     /// # Errors
-    /// It cannot be written down.
+    /// The head is invalid.
     pub(crate) async fn begin(&mut self) -> Result<(), Error> {
         let mut head = Vec::with_capacity(512);
         self.request.write_head(&mut head, Some(self.length))?;
@@ -56,7 +56,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Sends more of the body. What a peer does not take is passed over: its answer tells why.
+    /// Sends more of the body. Bytes that the peer does not read are discarded; its response says why.
     pub async fn write(&mut self, piece: &[u8]) {
         if piece.is_empty() {
             return;
@@ -71,10 +71,10 @@ impl Upload {
         }
     }
 
-    /// Ends the body and waits for the head of the answer.
+    /// Ends the body and waits for the head of the response.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why there is no response.
     pub async fn finish(mut self) -> Result<Response, Error> {
         if self.length == BodyLength::Chunked {
             self.send(LAST_CHUNK).await;

@@ -1,8 +1,8 @@
 //! [`Url`]: an `http` or `https` URL, checked and normalised (RFC 3986, RFC 9110 4.2).
 //!
-//! Made from what an application or the configuration says, and from redirects. Invariants: the
-//! host is a DNS name or an address and nothing else; credentials are refused, since they would
-//! end in logs; what goes into a request line is visible ASCII.
+//! Parsed from the application, the configuration and redirects. Invariants: the host is a DNS name or
+//! an address; credentials are refused, since they would appear in logs; the request target is visible
+//! ASCII.
 
 use crate::error::{Error, Kind};
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,7 +18,7 @@ pub struct Url {
     https: bool,
     host: Range<usize>,
     port: u16,
-    /// Where the request target starts: path and query.
+    /// The start of the request target (path and query).
     target: usize,
 }
 
@@ -26,7 +26,7 @@ impl Url {
     /// Reads an absolute URL.
     ///
     /// # Errors
-    /// [`Kind::BadCall`] with what is wrong with it.
+    /// [`Kind::BadCall`] with the fault.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let bad = |why: &str| Error::new(Kind::BadCall, format!("{why}: {}", shown(text)));
         if text.len() > URL_MAX_BYTES {
@@ -60,10 +60,10 @@ impl Url {
         Ok(Self { text: url, https, host, port, target: target_at })
     }
 
-    /// Follows a reference from here (RFC 3986 5.2), as a `Location` header has it.
+    /// Resolves a reference against this URL (RFC 3986 5.2), such as a `Location` header.
     ///
     /// # Errors
-    /// [`Kind::BadCall`] when it does not lead to a URL.
+    /// [`Kind::BadCall`] if the result is not a URL.
     pub fn join(&self, reference: &[u8]) -> Result<Self, Error> {
         let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
         if scheme(reference).is_some() || has_other_scheme(reference) {
@@ -88,7 +88,7 @@ impl Url {
         Self::parse(&joined)
     }
 
-    /// All of it.
+    /// The whole URL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -98,7 +98,7 @@ impl Url {
         &self.text[..self.target]
     }
 
-    /// `host[:port]`, as the Host field has it.
+    /// `host[:port]`, as in the Host field.
     pub fn authority(&self) -> &str {
         &self.text[self.host.start..self.target]
     }
@@ -123,7 +123,7 @@ impl Url {
     }
 }
 
-/// At most so much of what is wrong, for messages.
+/// An excerpt of bounded length, for messages.
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(200)]).escape_debug().to_string()
 }
@@ -138,7 +138,7 @@ fn scheme(text: &[u8]) -> Option<(bool, &[u8])> {
         .or_else(|| after(b"https://").map(|rest| (true, rest)))
 }
 
-/// Whether a reference names a scheme (RFC 3986 4.2), which is then not one of ours.
+/// Whether a reference has a scheme (RFC 3986 4.2), which is then not a supported one.
 fn has_other_scheme(reference: &[u8]) -> bool {
     let end = reference.iter().position(|byte| matches!(byte, b':' | b'/' | b'?'));
     end.is_some_and(|end| reference[end] == b':')
@@ -174,8 +174,8 @@ fn host_and_port(authority: &[u8]) -> Option<(&str, Option<u16>)> {
     Some((host, port))
 }
 
-/// Appends path and query as they may stand in a request line. What people type unencoded is
-/// encoded; control bytes are `None`.
+/// Appends path and query for a request line. Bytes that people type unencoded are encoded; control
+/// bytes give `None`.
 fn push_target(url: &mut String, target: &[u8]) -> Option<()> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     if !target.starts_with(b"/") {
@@ -201,7 +201,7 @@ fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(at)
 }
 
-/// RFC 3986 5.2.4, for a path that starts with a slash; a query stays as it is.
+/// RFC 3986 5.2.4, for a path that starts with a slash; the query is unchanged.
 fn without_dots(reference: &[u8]) -> Vec<u8> {
     let (path, query) = split_query(reference);
     let mut kept: Vec<&[u8]> = Vec::new();
@@ -229,7 +229,7 @@ fn without_dots(reference: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The address that a host is, if it is one.
+/// The address of a host that is a literal address.
 pub(crate) fn literal_address(host: &str) -> Option<IpAddr> {
     host.parse().ok()
 }

@@ -10,6 +10,7 @@ use crate::diagnostic::Kind;
 use crate::disk::Found;
 use crate::raw;
 use crate::scalar::{Fault, FileExtension, FilePath, HostPattern, PathPattern};
+use outboard_static_files::RootOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,9 @@ pub struct App {
     /// Pages for errors of the server itself, by status.
     pub error_pages: BTreeMap<u16, PathBuf>,
     /// Static files.
-    pub static_files: StaticFiles,
+    pub static_files: RootOptions,
+    /// Files that are served although they have private names.
+    pub allow_private: Vec<PathPattern>,
     /// Files that PHP can let the server send.
     pub sendfile: Sendfile,
     /// Whether text responses of PHP are compressed.
@@ -69,39 +72,6 @@ pub struct App {
     pub user: Option<String>,
     /// Group that PHP runs as; `None`: the primary group of the user.
     pub group: Option<String>,
-}
-
-/// Static files.
-#[derive(Clone, Debug)]
-pub struct StaticFiles {
-    /// Symbolic links to follow.
-    pub symlinks: Symlinks,
-    /// With [`Symlinks::Never`]: directories outside of the root that links may point into;
-    /// absolute, exist.
-    pub symlink_targets: Vec<PathBuf>,
-    /// Whether `.br`, `.zst` and `.gz` siblings are served to clients that accept them.
-    pub precompressed: bool,
-    /// Content types by lower-case file extension, without the dot.
-    pub mime: BTreeMap<String, String>,
-    /// The `Cache-Control` of files.
-    pub cache_control: Option<String>,
-    /// Names with a leading dot that are served.
-    pub allow_dotfiles: Vec<String>,
-    /// Files that are served although their names are private ones.
-    pub allow_private: Vec<PathPattern>,
-    /// Whether each file is checked for changes at every request, instead of periodically.
-    pub always_fresh: bool,
-}
-
-/// Symbolic links to follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Symlinks {
-    /// Only links with a target inside the root or `symlink_targets`.
-    Never,
-    /// Only links whose target has the same owner as the link.
-    Owner,
-    /// All.
-    Always,
 }
 
 /// Files that PHP can let the server send.
@@ -154,7 +124,8 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
         page_cache: page_cache::page_cache(&raw.page_cache, name, &at("page_cache"), context),
         deny: deny(raw, &base, context),
         error_pages: error_pages(raw, &root, &at("error_pages"), context),
-        static_files: static_files(&raw.static_files, &at("static"), context),
+        static_files: static_files(&raw.static_files, &php.extensions, &at("static"), context),
+        allow_private: raw.static_files.allow_private.clone(),
         sendfile: sendfile(&raw.sendfile, &at("sendfile"), context),
         compress: raw.compress,
         limits: limits::merge(&file.limits, &raw.limits),
@@ -255,27 +226,32 @@ fn error_pages(
     pages
 }
 
-fn static_files(raw: &raw::StaticFiles, place: &[&str], context: &mut Context<'_>) -> StaticFiles {
+fn static_files(
+    raw: &raw::StaticFiles,
+    php_suffixes: &[String],
+    place: &[&str],
+    context: &mut Context<'_>,
+) -> RootOptions {
     let mime = |(extension, kind): (&String, &crate::scalar::HeaderValue)| {
         (FileExtension::bare(extension).to_ascii_lowercase(), kind.0.clone())
     };
-    StaticFiles {
-        symlinks: match raw.symlinks {
-            raw::Symlinks::Never => Symlinks::Never,
-            raw::Symlinks::Owner => Symlinks::Owner,
-            raw::Symlinks::Always => Symlinks::Always,
-        },
+    let headers = [("Cache-Control", &raw.cache_control)];
+    RootOptions {
+        symlinks: raw.symlinks,
         symlink_targets: directories(
             &raw.symlink_targets,
             &[place, &["symlink_targets"]].concat(),
             context,
         ),
         precompressed: raw.precompressed,
-        mime: raw.mime.iter().map(mime).collect(),
-        cache_control: raw.cache_control.as_ref().map(|value| value.0.clone()),
+        mime_overrides: raw.mime.iter().map(mime).collect(),
+        headers: headers
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?.0.clone())))
+            .collect(),
         allow_dotfiles: raw.allow_dotfiles.iter().map(|name| name.0.clone()).collect(),
-        allow_private: raw.allow_private.clone(),
-        always_fresh: false,
+        php_suffixes: php_suffixes.to_vec(),
+        ..RootOptions::default()
     }
 }
 

@@ -98,8 +98,8 @@ pub(super) fn develop(app: &mut App) {
         tasks.workers = 1;
     }
     app.page_cache = None;
-    app.static_files.always_fresh = true;
-    app.static_files.cache_control.get_or_insert_with(|| "no-cache".to_owned());
+    app.static_files.revalidate_always();
+    app.static_files.headers.entry("Cache-Control").or_insert_with(|| "no-cache".to_owned());
     for (name, value) in INI {
         app.php.ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
     }

@@ -48,7 +48,7 @@ fn development_has_one_worker_and_keeps_explicit_settings() {
     let production = valid(&format!("{APP}[app.site.pool]\nmax = 8\n"));
     assert_eq!(production.environment(), Environment::Production);
     assert_eq!(production.apps[0].pool.max, Count::Fixed(8));
-    assert!(!production.apps[0].static_files.always_fresh);
+    assert!(production.apps[0].static_files.cache_valid_ms > 0);
     let text = format!(
         "environment = \"development\"\n{APP}page_cache = \"auto\"\n[app.site.pool]\nmax = 8\n\
          [app.site.php.ini]\ndisplay_errors = true\n"
@@ -58,7 +58,7 @@ fn development_has_one_worker_and_keeps_explicit_settings() {
     assert!(!development.development.expect("it is written").watch.is_empty());
     let app = &development.apps[0];
     assert_eq!((app.pool.min, app.pool.max), (Count::Fixed(1), Count::Fixed(1)));
-    assert!(app.page_cache.is_none() && app.static_files.always_fresh);
+    assert!(app.page_cache.is_none() && app.static_files.cache_valid_ms == 0);
     assert_eq!(app.php.ini["opcache.revalidate_freq"], "0");
     assert_eq!(app.php.ini["display_errors"], "1");
     assert_eq!(app.php.env["OUTBOARD_ENV"], "development");
@@ -96,8 +96,8 @@ fn an_app_inherits_key_by_key() {
     assert_eq!(one.php.ini["display_errors"], "1");
     assert_eq!((one.pool.min, one.pool.max), (Count::Fixed(2), Count::Fixed(9)));
     assert_eq!((&one.log.slow.path, one.log.slow.threshold_ms), (&LogTarget::Off, 2_000));
-    assert_eq!(one.static_files.mime.len(), 2);
-    assert_eq!(one.static_files.mime["b"], "x/z");
+    assert_eq!(one.static_files.mime_overrides.len(), 2);
+    assert_eq!(one.static_files.mime_overrides["b"], "x/z");
     assert_eq!((one.user.as_deref(), two.user.as_deref()), (Some("www"), Some("other")));
     assert_eq!(two.path_prefix, "/two");
 }

@@ -8,6 +8,7 @@ use crate::scalar::{
     AppName, Expression, FileExtension, FileName, FilePath, HeaderName, HeaderValue, HostPattern,
     PathPattern, PlainText, Scalar, StatusClass, UrlPath,
 };
+use outboard_static_files::Symlinks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -187,19 +188,6 @@ pub(crate) struct StaticFiles {
     pub(crate) allow_private: Vec<PathPattern>,
 }
 
-/// Symbolic links to follow.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Symlinks {
-    /// Only links with a target inside the root or `symlink_targets`.
-    Never,
-    /// Only links whose target has the same owner as the link.
-    Owner,
-    /// All.
-    Always,
-}
-
 /// Files that PHP can let the server send.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -251,7 +239,7 @@ impl Default for App {
 impl Default for StaticFiles {
     fn default() -> Self {
         StaticFiles {
-            symlinks: Symlinks::Never,
+            symlinks: Symlinks::default(),
             symlink_targets: Vec::new(),
             precompressed: true,
             mime: BTreeMap::new(),

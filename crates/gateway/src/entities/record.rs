@@ -11,6 +11,7 @@ use crate::header_block::HeaderBlock;
 use crate::receive;
 use crate::turn::{Answered, Turn};
 use outboard_entity_store::{Change, Condition, Namespace, Record, Write};
+use outboard_http_semantics::{EntityTag, entity_tags, is_any_tag};
 use outboard_http1::{LAST_CHUNK, Method};
 use outboard_log::Reason;
 use std::ops::Bound;
@@ -132,18 +133,14 @@ impl Conditions {
 impl Tags {
     /// RFC 9110 8.8.3. A tag that is none of ours is one that no record has.
     pub(crate) fn read(value: &[u8]) -> Result<Self, Unreadable> {
-        if value.trim_ascii() == b"*" {
+        if is_any_tag(value) {
             return Ok(Self::Any);
         }
-        let mut versions = Vec::new();
-        for tag in value.split(|byte| *byte == b',') {
-            let tag = tag.trim_ascii();
-            let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
-            let inner = tag.strip_prefix(b"\"").and_then(|tag| tag.strip_suffix(b"\""));
-            let text = std::str::from_utf8(inner.ok_or(Unreadable)?).map_err(|_| Unreadable)?;
-            versions.extend(u64::from_str_radix(text, 16));
+        let tags = entity_tags(value).collect::<Result<Vec<_>, _>>().map_err(|_| Unreadable)?;
+        if tags.is_empty() {
+            return Err(Unreadable);
         }
-        Ok(Self::Versions(versions))
+        Ok(Self::Versions(tags.into_iter().filter_map(version).collect()))
     }
 
     fn is_for(&self, record: Option<&Record>) -> bool {
@@ -153,6 +150,13 @@ impl Tags {
             (Self::Versions(versions), Some(record)) => versions.contains(&record.version),
         }
     }
+}
+
+/// The version that a tag names. A weakened tag names it too: some proxies weaken every tag that
+/// passes through them.
+fn version(tag: EntityTag<'_>) -> Option<u64> {
+    let text = std::str::from_utf8(tag.opaque).ok()?;
+    u64::from_str_radix(text.trim_matches('"'), 16).ok()
 }
 
 /// Answers with the records from `start` to before `end`, each as its name, a newline and its
@@ -243,11 +247,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn empty_elements_of_a_list_of_tags_are_skipped() {
+        assert_eq!(Tags::read(b"\"a\",,"), Ok(Tags::Versions(vec![10])));
+    }
+
+    #[test]
     fn tags_are_read_as_a_list_and_foreign_ones_match_nothing() {
         assert_eq!(Tags::read(b" * "), Ok(Tags::Any));
         assert_eq!(Tags::read(b"\"a\", W/\"1f\""), Ok(Tags::Versions(vec![10, 31])));
         assert_eq!(Tags::read(b"\"not ours\""), Ok(Tags::Versions(vec![])));
-        for value in [&b""[..], b"a", b"\"a\",", b"\"a", b"*, \"a\""] {
+        for value in [&b""[..], b"a", b",", b"\"a", b"*, \"a\""] {
             assert_eq!(Tags::read(value), Err(Unreadable), "{value:?}");
         }
     }

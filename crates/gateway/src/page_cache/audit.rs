@@ -18,8 +18,8 @@ use crate::turn::Turn;
 use outboard_admin_api::cache::{Audit as AuditRequest, AuditStats, Audited, Finding};
 use outboard_log::{Event, Level};
 use outboard_page_cache::{
-    Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, Response, SILENT_MARKS, Selector,
-    may_be_kept,
+    Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, RARE_IMPLICIT_VARY, Response,
+    Selector, may_be_stored,
 };
 use outboard_reactor::spawn;
 use std::cell::{Cell, RefCell};
@@ -253,7 +253,7 @@ impl Sample {
 /// The fields that a page is told apart by beside [`OVERRIDES`].
 fn varies_by(entry: &Entry) -> Vec<String> {
     let marks: &[&str] = match entry.audience() {
-        Audience::Anonymous => &SILENT_MARKS,
+        Audience::Anonymous => &RARE_IMPLICIT_VARY,
         _ => &[],
     };
     entry.variant().names().chain(marks.iter().copied()).map(str::to_owned).collect()
@@ -266,7 +266,7 @@ fn path_of(url: &[u8]) -> &[u8] {
 
 fn is_for_all(head: &PhpHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
-    may_be_kept(Response { status: head.status, fields: Fields(&fields) })
+    may_be_stored(Response { status: head.status, fields: Fields(&fields) })
 }
 
 fn cookies(value: &[u8]) -> impl Iterator<Item = &[u8]> {

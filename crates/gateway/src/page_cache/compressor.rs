@@ -5,7 +5,8 @@
 //! repay the work are left alone.
 
 use super::PageCache;
-use outboard_page_cache::{Coding, Entry, Found, Shared, Stamp, compressed};
+use outboard_http_semantics::Coding;
+use outboard_page_cache::{Entry, Found, PurgeEpoch, Shared, compressed};
 use outboard_reactor::{blocking, spawn};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,7 +20,7 @@ const WAITING_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Compressor {
     /// With the moment since which a purge is about them.
-    waiting: RefCell<VecDeque<(Shared, Stamp)>>,
+    waiting: RefCell<VecDeque<(Shared, PurgeEpoch)>>,
     works: Cell<bool>,
 }
 
@@ -30,7 +31,7 @@ impl PageCache {
         if !entry.may_compress() || waiting.len() >= WAITING_MAX {
             return self.shelve(entry);
         }
-        waiting.push_back((entry.clone(), self.store.borrow().stamp()));
+        waiting.push_back((entry.clone(), self.store.borrow().purge_epoch()));
         if !self.compressor.works.replace(true) {
             spawn(work(self.clone()));
         }
@@ -39,7 +40,7 @@ impl PageCache {
 
 impl PageCache {
     /// Whether memory has let go of an entry for want of room alone.
-    fn was_evicted(&self, entry: &Entry, since: Stamp) -> bool {
+    fn was_evicted(&self, entry: &Entry, since: PurgeEpoch) -> bool {
         let mut store = self.store.borrow_mut();
         let other = store.find(entry.key(), |one| one.variant() == entry.variant());
         !matches!(other, Found::Entry(_)) && !store.was_purged(since, entry)

@@ -9,8 +9,8 @@ use crate::buffers::Buffers;
 use crate::connection::Connection;
 use crate::turn::Turn;
 use outboard_page_cache::{
-    self as rules, Entry, Field, Fields, Found, Key, Missed, Outcome, Request, RequestDirectives,
-    RequestFacts, Reuse, Shared,
+    self as rules, CacheStatus, Entry, Field, Fields, Found, Key, MissReason, Request,
+    RequestDirectives, RequestFacts, Reuse, Shared,
 };
 
 /// What is known of a page in the places behind memory: the disk, and what is shared.
@@ -23,7 +23,7 @@ pub(super) enum Behind {
 /// What the cache says about a request.
 pub(super) enum Consulted {
     /// Answer with this.
-    Serve { entry: Shared, outcome: Outcome, refresh: Option<Key> },
+    Serve { entry: Shared, outcome: CacheStatus, refresh: Option<Key> },
     /// This file may have it, or those with whom pages are shared.
     Behind { key: Key, file: Option<u64> },
     /// It is not the cache's business.
@@ -37,7 +37,7 @@ pub(super) enum Consulted {
 /// A page that is to be made.
 pub(super) struct Wanted {
     pub(super) key: Key,
-    pub(super) missed: Missed,
+    pub(super) missed: MissReason,
     /// What is stored and cannot be used as it is.
     pub(super) stale: Option<Shared>,
     pub(super) directives: RequestDirectives,
@@ -88,7 +88,7 @@ impl PageCache {
         let answers = |entry: &Entry| {
             let is_silent = entry.audience() == rules::Audience::Anonymous;
             entry.audience().admits(&facts).is_ok()
-                && entry.variant().answers(fields, is_silent, &self.guard.cookies)
+                && entry.variant().matches(fields, is_silent, &self.guard.cookies)
         };
         let mut found = self.store.borrow_mut().find(&key, answers);
         let may_be_behind = matches!(behind, Behind::Unknown);
@@ -108,18 +108,18 @@ impl PageCache {
             }
         }
         let (stale, missed) = match found {
-            Found::Nothing => (None, Missed::Uri),
-            Found::OtherVariants => (None, Missed::Vary),
+            Found::Nothing => (None, MissReason::Uri),
+            Found::OtherVariants => (None, MissReason::Vary),
             Found::Entry(entry) => match rules::reuse(entry.times(), &facts.directives, now_s()) {
                 Reuse::Fresh { remaining_s, .. } => {
                     let outcome = match has_waited {
-                        true => Outcome::Collapsed { remaining_s },
-                        false => Outcome::Hit { remaining_s },
+                        true => CacheStatus::Collapsed { remaining_s },
+                        false => CacheStatus::Hit { remaining_s },
                     };
                     return Consulted::Serve { entry, outcome, refresh: None };
                 }
                 Reuse::Stale { remaining_s, refresh, .. } if !refresh || self.refreshes_behind => {
-                    let outcome = Outcome::Stale { remaining_s, after_error: false };
+                    let outcome = CacheStatus::Stale { remaining_s, after_error: false };
                     let refresh = refresh.then_some(key);
                     return Consulted::Serve { entry, outcome, refresh };
                 }
@@ -127,15 +127,15 @@ impl PageCache {
                     if may_be_behind && is_shared {
                         return Consulted::Behind { key, file: None };
                     }
-                    (Some(entry), Missed::Stale)
+                    (Some(entry), MissReason::Stale)
                 }
                 Reuse::Validate(rules::Forward::Request) if has_waited => {
                     // What was made while this request waited is as new as it can be.
                     let remaining_s = entry.times().remaining_s(now_s());
-                    let outcome = Outcome::Collapsed { remaining_s };
+                    let outcome = CacheStatus::Collapsed { remaining_s };
                     return Consulted::Serve { entry, outcome, refresh: None };
                 }
-                Reuse::Validate(rules::Forward::Request) => (Some(entry), Missed::Request),
+                Reuse::Validate(rules::Forward::Request) => (Some(entry), MissReason::Request),
             },
         };
         if facts.directives.only_if_cached {
@@ -154,12 +154,12 @@ impl PageCache {
     }
 
     /// What may be used instead of a page that cannot be made (RFC 5861 4).
-    pub(super) fn stand_in(&self, wanted: &Wanted) -> Option<(Shared, Outcome)> {
+    pub(super) fn stand_in(&self, wanted: &Wanted) -> Option<(Shared, CacheStatus)> {
         let entry = wanted.stale.as_ref()?;
         let now_s = now_s();
-        rules::stands_in(entry.times(), &wanted.directives, now_s).then(|| {
+        rules::may_serve_on_error(entry.times(), &wanted.directives, now_s).then(|| {
             let remaining_s = entry.times().remaining_s(now_s);
-            (entry.clone(), Outcome::Stale { remaining_s, after_error: true })
+            (entry.clone(), CacheStatus::Stale { remaining_s, after_error: true })
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::generation::Logs;
 use folder::{Folder, Job};
 use outboard_config as config;
 use outboard_log::{Event, Level};
-use outboard_page_cache::{Entry, Key, Selector, Shared, Shelf, decoded, encoded};
+use outboard_page_cache::{DiskIndex, Entry, Key, Selector, Shared, decoded, encoded};
 use outboard_reactor::{blocking, now_ms, spawn};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -32,7 +32,7 @@ const WAITING_MAX_BYTES: usize = 32 << 20;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Disk {
-    shelf: RefCell<Shelf>,
+    shelf: RefCell<DiskIndex>,
     folder: Folder,
     next_file: Cell<u64>,
     app: Box<str>,
@@ -56,7 +56,7 @@ impl Disk {
         };
         let folder = Folder::open(&disk.path.join(&app.name), is_first)?;
         Ok(Some(Self {
-            shelf: RefCell::new(Shelf::new(disk.max_bytes)),
+            shelf: RefCell::new(DiskIndex::new(disk.max_bytes)),
             next_file: Cell::new(folder.first_file()),
             folder,
             app: app.name.as_str().into(),
@@ -101,7 +101,7 @@ impl Disk {
         }
         let file = self.next_file.replace(self.next_file.get() + 1);
         let bytes = encoded(entry);
-        let gone = self.shelf.borrow_mut().put(file, entry, bytes.len() as u64);
+        let gone = self.shelf.borrow_mut().insert(file, entry, bytes.len() as u64);
         self.folder.send(Job::Write { file, bytes });
         gone.into_iter().for_each(|file| self.folder.send(Job::Remove { file }));
     }
@@ -130,7 +130,7 @@ impl PageCache {
     /// Takes over what lies on disk, behind.
     pub(crate) fn recover(self: &Rc<Self>) {
         let Some(disk) = &self.disk else { return };
-        let (cache, began) = (self.clone(), self.store.borrow().stamp());
+        let (cache, began) = (self.clone(), self.store.borrow().purge_epoch());
         let scan = disk.folder.scan();
         spawn(async move {
             let found = blocking(scan).await;
@@ -143,7 +143,7 @@ impl PageCache {
                     disk.folder.send(Job::Remove { file });
                     continue;
                 }
-                let gone = disk.shelf.borrow_mut().put(file, &entry, bytes);
+                let gone = disk.shelf.borrow_mut().insert(file, &entry, bytes);
                 gone.into_iter().for_each(|file| disk.folder.send(Job::Remove { file }));
             }
         });
@@ -167,7 +167,7 @@ impl PageCache {
     /// Reads a file, and puts it into memory unless it was purged meanwhile.
     pub(super) async fn unshelve(&self, key: &Key, file: u64) -> Option<Shared> {
         let disk = self.disk.as_ref()?;
-        let began = self.store.borrow().stamp();
+        let began = self.store.borrow().purge_epoch();
         let read = disk.folder.reader(file);
         let entry = blocking(move || decoded(&read().ok()?)).await;
         match entry.filter(|entry| entry.key() == key) {

@@ -8,8 +8,8 @@ use crate::php_head::PhpHead;
 use crate::script::ForCache;
 use outboard_http1::Method;
 use outboard_page_cache::{
-    self as rules, Control, Entry, Exchanged, Field, Fields, Key, Request, RequestFacts, Response,
-    Shared, Stamp, Storable, Validators, Verdict,
+    self as rules, Control, Entry, ExchangeTimes, Field, Fields, Key, PurgeEpoch, Request,
+    RequestFacts, Response, Shared, Storable, Validation, Validators,
 };
 
 /// What was asked of the script.
@@ -27,7 +27,7 @@ impl PageCache {
         asked: &Asked<'_>,
         head: &PhpHead,
         body: &[u8],
-        began: Stamp,
+        began: PurgeEpoch,
     ) -> Result<Shared, rules::Reason> {
         if body.len() > self.policy.body_max_bytes {
             return Err(rules::Reason::TooLarge);
@@ -46,7 +46,7 @@ impl PageCache {
         let mut storable = self.judge(asked, response)?;
         storable.no_transform |= !self.compresses;
         let now_s = storable.freshness.received_s;
-        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
+        let kept = rules::stored_fields(response.fields, &Control::read(response.fields));
         let mut store = self.store.borrow_mut();
         let tags = store.tags_of(response.fields);
         let (key, body) = (asked.key.clone(), body.into());
@@ -61,7 +61,7 @@ impl PageCache {
     fn judge(&self, asked: &Asked<'_>, response: Response<'_>) -> Result<Storable, rules::Reason> {
         let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
         let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
-        let exchanged = Exchanged { request_s: asked.request_s, response_s: now_s() };
+        let exchanged = ExchangeTimes { request_s: asked.request_s, response_s: now_s() };
         let cookies = &self.guard.cookies;
         rules::storable(&self.policy, cookies, &facts, asked.fields, response, exchanged)
     }
@@ -112,7 +112,7 @@ impl PageCache {
         if head.used_session || head.expires_at_once {
             return None;
         }
-        if rules::verdict(Validators::of(Fields(&stored)), answer) != Verdict::Holds {
+        if rules::validate(Validators::of(Fields(&stored)), answer) != Validation::Confirmed {
             return None;
         }
         // Without a Date of its own the answer is as old as it is here.
@@ -122,7 +122,7 @@ impl PageCache {
         let fields = rules::freshened(Fields(&kept), answer.fields);
         let response = Response { status: stale.status(), fields: Fields(&fields) };
         let storable = self.judge(asked, response).ok()?;
-        let kept = rules::kept_fields(response.fields, &Control::read(response.fields));
+        let kept = rules::stored_fields(response.fields, &Control::read(response.fields));
         let entry = stale.freshened(Fields(&kept), storable);
         let mut store = self.store.borrow_mut();
         // Purged meanwhile: it may be used for this once, being confirmed, and not be kept.

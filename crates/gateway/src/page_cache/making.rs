@@ -16,7 +16,7 @@ use crate::php_head::PhpHead;
 use crate::turn::{Answered, Turn, refuse, told};
 use outboard_log::Reason;
 use outboard_page_cache::{
-    self as rules, Entry, Field, Fields, Key, Outcome, Response, Shared, Stamp, Validators,
+    self as rules, CacheStatus, Entry, Field, Fields, Key, PurgeEpoch, Response, Shared, Validators,
 };
 use outboard_reactor::spawn;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub(super) struct Making<'a> {
     cache: &'a Rc<PageCache>,
     origin: &'a Origin,
     wanted: Wanted,
-    began: Stamp,
+    began: PurgeEpoch,
     request_s: u64,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Making<'a> {
         origin: &'a Origin,
         wanted: Wanted,
     ) -> Self {
-        let began = cache.store.borrow().stamp();
+        let began = cache.store.borrow().purge_epoch();
         Self { turn, app, cache, origin, wanted, began, request_s: now_s() }
     }
 
@@ -55,7 +55,7 @@ impl<'a> Making<'a> {
     pub(super) async fn answer(self, connection: &mut Connection, lead: Option<Lead>) -> Answered {
         let made = self.run(connection).await;
         let has_failed = match &made {
-            Ok(Made::Begun(begun)) => rules::is_error(begun.head().status),
+            Ok(Made::Begun(begun)) => rules::is_stale_if_error_status(begun.head().status),
             Ok(Made::Confirmed(_)) => false,
             Err(reason) => reason.is_server_fault(),
         };
@@ -70,7 +70,7 @@ impl<'a> Making<'a> {
             Ok(Made::Confirmed(entry)) => {
                 drop(lead);
                 let remaining_s = entry.times().remaining_s(now_s());
-                self.serve(connection, &entry, Outcome::Revalidated { remaining_s }).await
+                self.serve(connection, &entry, CacheStatus::Revalidated { remaining_s }).await
             }
             Ok(Made::Begun(begun)) => self.keep_and_send(connection, begun, lead).await,
         }
@@ -110,7 +110,7 @@ impl<'a> Making<'a> {
         lead: Option<Lead>,
     ) -> Answered {
         let stored = self.store(connection, &begun);
-        let outcome = Outcome::Miss {
+        let outcome = CacheStatus::Miss {
             forward: self.wanted.missed,
             stored: stored.as_ref().map(|_| ()).map_err(|reason| *reason),
         };
@@ -168,7 +168,7 @@ impl<'a> Making<'a> {
         &self,
         connection: &mut Connection,
         entry: &Entry,
-        outcome: Outcome,
+        outcome: CacheStatus,
     ) -> Answered {
         self.cache.count(outcome);
         serve::entry(connection, self.turn, entry, outcome).await
@@ -229,11 +229,11 @@ impl PageCache {
             if others.iter().any(is_newer) || app.pool.is_retired() {
                 return;
             }
-            let began = cache.store.borrow().stamp();
+            let began = cache.store.borrow().purge_epoch();
             let request_s = now_s();
             let made = prepared.make(&app, request_id, &path, wish.whole_bytes).await;
             let Ok(Some((head, body))) = made else { return };
-            if rules::is_error(head.status) {
+            if rules::is_stale_if_error_status(head.status) {
                 return;
             }
             let fields: Vec<Field<'_>> =

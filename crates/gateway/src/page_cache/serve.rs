@@ -8,7 +8,8 @@ use crate::connection::Connection;
 use crate::turn::{Answered, Turn};
 use outboard_http1::{Method, write_u64};
 use outboard_page_cache::{
-    Answer, Conditions, Entry, Field, Fields, Outcome, Representation, belongs_into_304,
+    CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, Representation,
+    belongs_into_304,
 };
 
 /// Answers the present request with `entry`.
@@ -16,15 +17,15 @@ pub(super) async fn entry(
     connection: &mut Connection,
     turn: &Turn,
     entry: &Entry,
-    outcome: Outcome,
+    outcome: CacheStatus,
 ) -> Answered {
     let (answer, chosen) = choose(connection, turn, entry);
     let (status, body) = match answer {
-        Answer::Whole => (entry.status(), &chosen.body[..]),
-        Answer::NotModified => (304, &[][..]),
+        ContentSelection::Whole => (entry.status(), &chosen.body[..]),
+        ContentSelection::NotModified => (304, &[][..]),
         // Both ends lie within the body.
-        Answer::Part(part) => (206, &chosen.body[part.start as usize..part.end as usize]),
-        Answer::Unsatisfiable => (416, &[][..]),
+        ContentSelection::Part(part) => (206, &chosen.body[part.start as usize..part.end as usize]),
+        ContentSelection::Unsatisfiable => (416, &[][..]),
     };
     let lines = lines(entry, chosen, answer, outcome);
     let framing = turn.asked.framing_of_whole(status, body.len() as u64);
@@ -45,22 +46,29 @@ fn choose<'e>(
     connection: &mut Connection,
     turn: &Turn,
     entry: &'e Entry,
-) -> (Answer, &'e Representation) {
+) -> (ContentSelection, &'e Representation) {
     let buffers = connection.buffers();
     let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
     let fields = Fields(&fields);
     let is_head = turn.asked.method == Method::Head;
-    match entry.answer(&Conditions::read(fields), is_head) {
+    match entry.evaluate(&Conditions::read(fields), is_head) {
         // Ranges are of the body as it was received.
-        answer @ (Answer::Part(_) | Answer::Unsatisfiable) => (answer, entry.plain()),
+        answer @ (ContentSelection::Part(_) | ContentSelection::Unsatisfiable) => {
+            (answer, entry.plain())
+        }
         answer => (answer, entry.representation(fields.joined("accept-encoding").as_deref())),
     }
 }
 
-fn lines(entry: &Entry, chosen: &Representation, answer: Answer, outcome: Outcome) -> Vec<u8> {
+fn lines(
+    entry: &Entry,
+    chosen: &Representation,
+    answer: ContentSelection,
+    outcome: CacheStatus,
+) -> Vec<u8> {
     let mut lines = Vec::with_capacity(chosen.head.len() + 160);
     match answer {
-        Answer::NotModified => {
+        ContentSelection::NotModified => {
             for line in chosen.head.split_inclusive(|&byte| byte == b'\n') {
                 let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
                 if belongs_into_304(name) {
@@ -71,11 +79,13 @@ fn lines(entry: &Entry, chosen: &Representation, answer: Answer, outcome: Outcom
         _ => lines.extend_from_slice(&chosen.head),
     }
     match answer {
-        Answer::Part(part) => put(&mut lines, "Content-Range", &part.content_range()),
-        Answer::Unsatisfiable => {
+        ContentSelection::Part(part) => {
+            put(&mut lines, "Content-Range", &part.content_range(chosen.body.len() as u64))
+        }
+        ContentSelection::Unsatisfiable => {
             put(&mut lines, "Content-Range", &format!("bytes */{}", chosen.body.len()));
         }
-        Answer::Whole | Answer::NotModified => {}
+        ContentSelection::Whole | ContentSelection::NotModified => {}
     }
     lines.extend_from_slice(b"Age: ");
     write_u64(&mut lines, entry.times().age_s(super::now_s()).into());

@@ -62,7 +62,7 @@ pub(super) async fn begin(
 fn may_be_kept(head: &PhpHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
-    head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_kept(response)
+    head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_stored(response)
 }
 
 /// Waits for all of an answer that no client waits for.

@@ -1,5 +1,5 @@
 <?php
-/** What the page waits for, fetched within PHP. */
+/** The backend's response, fetched by PHP. */
 function outside(): string
 {
     $curl = curl_init('http://@BACKEND@/@LATENCY@');

@@ -1,5 +1,6 @@
--- One page out of a script of php-fpm, an answer of the backend and another script. The backend is
--- spoken to over kept connections, its answer is parsed, and what fails is a defined error.
+-- One page composed of a script of php-fpm, a response of the backend and another script. The
+-- backend is requested over persistent connections, its response is parsed, and failures have
+-- defined errors.
 local HOST, PORT = "@HOST@", tonumber("@PORT@")
 
 local function fetch(path)

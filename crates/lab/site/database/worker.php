@@ -1,6 +1,6 @@
 <?php
-// Plain PDO. /sleep.php keeps its connections for the next request, as persistent ones are under
-// php-fpm; /connect makes one for each.
+// Plain PDO. /sleep.php reuses its connections, like persistent ones under php-fpm; /connect opens
+// one per request.
 function connect(): PDO
 {
     return new PDO('mysql:unix_socket=@SOCKET@;dbname=lab', 'root', '');

@@ -1,5 +1,5 @@
 <?php
-// Ten thousand values of 32 bytes, kept in three places and read in three ways.
+// Ten thousand values of 32 bytes, stored in three places and read in three ways.
 $ids = array_map(static fn (int $number): string => "key$number", range(0, 9_999));
 $values = array_combine($ids, array_map(md5(...), $ids));
 array_walk($values, static fn (string $value, string $id) => apcu_store($id, $value));

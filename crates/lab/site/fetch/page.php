@@ -1,5 +1,5 @@
 <?php
-/** The backend's answer by plain curl: code that knows nothing of the server it runs in. */
+/** The backend's response by plain curl: code that is independent of its server. */
 function page_by_curl(string $latency): string
 {
     $curl = curl_init('http://@BACKEND@/' . $latency);

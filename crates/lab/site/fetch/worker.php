@@ -1,5 +1,5 @@
 <?php
-// /fetch: the gateway asks the backend. /curl.php: the script of php-fpm, unchanged.
+// /fetch: the gateway requests the backend. /curl.php: the script of php-fpm, unchanged.
 require __DIR__ . '/page.php';
 
 Outboard\serve(static fn (Outboard\Request $request) => match ($request->path()) {

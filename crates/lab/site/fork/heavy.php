@@ -1,5 +1,5 @@
 <?php
-// A script whose boot leaves so much memory behind that the process has about 30 MB.
+// A script whose boot allocates memory, so that the process has about 30 MB.
 $kept = [];
 for ($number = 0; $number < 256 * (int) '@MIB@'; $number++) {
     $kept[] = str_repeat(chr($number % 256), 4000);

@@ -1,4 +1,4 @@
 <?php
-// The same page from a framework in a resident script.
+// The same page from a framework in a worker script.
 require __DIR__ . '/php/autoload.php';
 (new Outboard\Mvc\Application(__DIR__ . '/modules'))->serve();

@@ -1,5 +1,5 @@
 <?php
-// Requests of many kinds, some of which leave as much behind as a request can; /clean says
+// Requests of many kinds, some of which leave as much state behind as possible; /clean reports
 // whether any of it reached another request.
 Outboard\serve(static fn (Outboard\Request $request) => match ($request->path()) {
     '/json' => ['path' => $request->path(), 'query' => $request->query()],
@@ -42,7 +42,7 @@ function leave_behind(): string
     return 'dirty';
 }
 
-/** "clean", or with status 500 what an earlier request has left. */
+/** "clean", or with status 500 the state that an earlier request left behind. */
 function what_is_left(): string
 {
     $error_handler = set_error_handler(null);

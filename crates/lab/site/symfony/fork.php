@@ -1,6 +1,6 @@
 <?php
-// Isolation "fork": the kernel boots and answers a page into the void, so that every fork begins with
-// classes loaded, expressions compiled and services made; then each request is a fork's.
+// Isolation "fork": the kernel boots and renders a page that is discarded, so that every fork starts
+// with loaded classes, compiled expressions and created services.
 use Symfony\Component\HttpFoundation\Request;
 
 $boot = require __DIR__ . '/app.php';

@@ -1,5 +1,5 @@
 <?php
-// The kernel stays for all requests of the worker.
+// The kernel is reused for all requests of the worker.
 use Symfony\Component\HttpFoundation\Request;
 
 $boot = require __DIR__ . '/app.php';

@@ -1,6 +1,6 @@
 <?php
-// The visitors' pages of a WordPress: booted once up to its plugins and theme, each request in a
-// fork that goes on from there with a connection of its own.
+// The visitors' pages of a WordPress: booted once up to its plugins and theme; each request is a
+// fork that continues from there with its own connection.
 define('WP_USE_THEMES', true);
 require '@ROOT@/wp-load.php';
 $wpdb->close();

@@ -1,5 +1,5 @@
 <?php
-// As hello.php, after looking at the request: all of $_SERVER, a header, a cookie.
+// Like hello.php, after reading the request: all of $_SERVER, a header, a cookie.
 Outboard\serve(static function (Outboard\Request $request): string {
     $server = $request->server();
     return $server['REQUEST_METHOD'] === 'GET'

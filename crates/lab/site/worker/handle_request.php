@@ -1,5 +1,5 @@
 <?php
-// The same the way that worker scripts for other servers are written: superglobals and echo.
+// The same in the style of other servers' worker scripts: superglobals and echo.
 $handler = static function (): void {
     $whole = $_SERVER['REQUEST_METHOD'] === 'GET'
         && $_SERVER['HTTP_X_PROBE'] === 'header'

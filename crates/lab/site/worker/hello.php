@@ -1,3 +1,3 @@
 <?php
-// The smallest resident script: two bytes for whatever is asked.
+// The smallest worker script: two bytes for every request.
 Outboard\serve(static fn () => 'ok');

@@ -1,5 +1,5 @@
 <?php
-/** So many connections at the most, each used by one coroutine at a time. */
+/** A bounded pool of connections, each used by one coroutine at a time. */
 final class Pool
 {
     /** @var list<mysqli> */

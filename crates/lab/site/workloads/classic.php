@@ -1,5 +1,5 @@
 <?php
-// A process per request: values are kept in APCu, the connection is persistent.
+// A process per request: values are cached in APCu, the connection is persistent.
 require __DIR__ . '/functions.php';
 
 function cached(string $key, Closure $make): string

@@ -1,7 +1,7 @@
 <?php
-// The eleven workloads, the same code for every server. What differs from server to server is
-// what keeps values and connections from request to request: cached() and with_database(), in
-// classic.php and worker.php.
+// The eleven workloads, the same code for every server. Servers differ only in cached() and
+// with_database(), which keep values and connections between requests: see classic.php and
+// worker.php.
 require __DIR__ . '/autoload.php';
 
 function workload(int $number): string
@@ -20,7 +20,7 @@ function workload(int $number): string
     };
 }
 
-/** Asks for that many of the generated classes, chosen at random. */
+/** Loads this many of the generated classes, chosen at random. */
 function load_classes(int $count): string
 {
     $names = require __DIR__ . '/classes.php';

@@ -1,5 +1,5 @@
 <?php
-// A resident script: values are kept in an array, connections in a pool.
+// A worker script: values are cached in an array, connections in a pool.
 require __DIR__ . '/functions.php';
 require __DIR__ . '/Pool.php';
 
@@ -16,7 +16,7 @@ function with_database(Closure $use): mixed
     return $pool->with($use);
 }
 
-/** Workload 9 with its queries at the same time. */
+/** Workload 9 with concurrent queries. */
 function nine_in_parallel(): string
 {
     Outboard\concurrently(array_fill(0, 20, static fn () => with_database(sleep_once(...))));

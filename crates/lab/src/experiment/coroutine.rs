@@ -1,29 +1,28 @@
-//! What a coroutine costs that waits: memory of a worker with 1,000 of them, and without.
+//! The cost of a waiting coroutine: memory of a worker with 1,000 of them, and without.
 
 use std::thread;
 use std::time::Duration;
 
 use crate::background::load_while;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
 use crate::generator::{self, Task};
 use crate::lab::Lab;
-use crate::outboard::{Outboard, Setup};
-use crate::process_table::pss_bytes;
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
 use crate::verdict::Verdict;
+use outboard_load::process_table::pss_bytes;
 
 const COROUTINES: usize = 1_000;
 
 const LIMIT_KB: f64 = 20.0;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let bar = format!("memory of a waiting coroutine ≤ {LIMIT_KB} kB");
+    let target = format!("memory of a waiting coroutine ≤ {LIMIT_KB} kB");
     let fixture = Fixture::unpack(lab, "coroutine", &[])?;
     let setup = Setup::worker(&fixture, "worker.php", 1, COROUTINES);
     let Some(outboard) = Outboard::launch(lab, &setup)? else {
-        report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
+        report.verdicts.push(Verdict::not_measured(&target, NOT_BUILT));
         return Ok(());
     };
     let address = outboard.stack.address;
@@ -37,7 +36,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let task = Task::get(address, "/wait?seconds=4", COROUTINES);
     let (account, (worker, gateway)) = load_while(&task, |background| {
         background.await_requests(COROUTINES as u64);
-        // All have been sent; a second is ample for them to have reached their sleep().
+        // All have been sent; within a second they have reached their sleep().
         thread::sleep(Duration::from_secs(1));
         Ok(memory())
     })?;
@@ -46,9 +45,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let (in_worker, in_gateway) =
         (each_kb(worker, worker_before), each_kb(gateway, gateway_before));
     let failures = account.load.failures;
-    let measured =
-        format!("{in_worker:.1} kB in the worker, {in_gateway:.1} kB in the gateway; {failures}");
+    let measured = format!(
+        "{in_worker:.1} kB in the worker, {in_gateway:.1} kB in the gateway; {failures} failed"
+    );
     let holds = in_worker <= LIMIT_KB && failures.total() == 0;
-    report.verdicts.push(Verdict::exact(&bar, holds, measured));
+    report.verdicts.push(Verdict::exact(&target, holds, measured));
     Ok(())
 }

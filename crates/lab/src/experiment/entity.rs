@@ -1,19 +1,19 @@
-//! A store of values by key over HTTP: PUT and GET at a fixed rate, answered by a store that waits
-//! for its disk in threads of its own and by one that has the whole server wait.
+//! A key-value store over HTTP: PUT and GET at a fixed rate, with a store that waits for its disk
+//! in threads of its own and with one that blocks the whole server.
 //!
-//! Values have 256 bytes, keys are drawn from 10,000, the durability is `interval` unless a row says
-//! otherwise. Each file below owns some rows: rates on the clock and where their CPU time goes, too
-//! much, little memory, many reads in one request, and Redis beside it, in mixes and at its most.
+//! Values have 256 bytes, keys are drawn from 10,000, and the durability is `interval` unless a row
+//! says otherwise. Each file below adds some rows: fixed rates and their CPU time, overload, little
+//! memory, many reads in one request, and the comparisons with Redis.
 
 use std::net::SocketAddr;
 
-use crate::ask::Ask;
 use crate::error::Result;
 use crate::generator::{Mix, Protocol};
 use crate::lab::{Lab, free_address};
 use crate::outboard::{self, Outboard, Setup};
 use crate::redis;
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::site::Site;
 use crate::stack::Stack;
 
@@ -26,10 +26,10 @@ mod queues;
 mod rates;
 
 const KEYS: u64 = 10_000;
-/// The connections of the bars.
+/// The connections of the targets.
 const CONNECTIONS: usize = 64;
 
-/// So small that files are written within every slice: at 15,000 values a second, five in four
+/// So small that files are written within every slice: at 15,000 values per second, five in four
 /// seconds.
 const SMALL_BUFFER: &str = "buffer = \"4 MiB\"\n";
 
@@ -63,34 +63,34 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     capacity::run(lab, report, &outboard, &redis)
 }
 
-/// A gateway whose store has a listener of its own, which is what is measured.
+/// A gateway whose store has a listener of its own, which is measured.
 fn launch(lab: &mut Lab, site: &Site, name: &'static str, how: &str) -> Result<Option<Stack>> {
     let address: SocketAddr = free_address()?;
-    let folder = lab.folder(name)?.join(format!("entities-{}", address.port()));
-    let entities = format!("[kv]\ndata_dir = {folder:?}\nlisten = \"{address}\"\n{how}");
+    let directory = lab.directory(name)?.join(format!("entities-{}", address.port()));
+    let entities = format!("[kv]\ndata_dir = {directory:?}\nlisten = \"{address}\"\n{how}");
     let setup = Setup::classic(lab, &site.root).named(name).with(&entities);
     let launched = Outboard::launch(lab, &setup)?;
     Ok(launched.map(|outboard| Stack { address, ..outboard.stack }))
 }
 
-/// The length of a slice where the rate is not what is looked at.
+/// The length of a slice if the rate is not measured.
 fn slice_seconds(lab: &Lab) -> f64 {
     if lab.effort.is_quick() { lab.effort.short_slice_seconds() } else { lab.effort.slice_seconds }
 }
 
-/// By a name that the store's own listener knows from this machine.
+/// With a name that the store's listener accepts from this machine.
 const STORE: &str = "localhost";
 
-fn put() -> Ask {
-    Ask::put("/v0/entity?id=key{key}", VALUE).to_host(STORE).filled()
+fn put() -> RequestSpec {
+    RequestSpec::put("/v0/entity?id=key{key}", VALUE).to_host(STORE).filled()
 }
 
-fn get() -> Ask {
-    Ask::get("/v0/entity?id=key{key}").to_host(STORE).filled().expecting(VALUE.len())
+fn get() -> RequestSpec {
+    RequestSpec::get("/v0/entity?id=key{key}").to_host(STORE).filled().expecting(VALUE.len())
 }
 
-/// Has a store know every key.
+/// Writes every key to a store.
 fn fill(stack: &Stack) -> Result<()> {
-    let ask = Ask::put("/v0/entity?id=key{seq}", VALUE).to_host(STORE).filled();
-    Mix::of(Protocol::Http, ask, KEYS, CONNECTIONS).run_count(stack, KEYS).map(|_| ())
+    let request = RequestSpec::put("/v0/entity?id=key{seq}", VALUE).to_host(STORE).filled();
+    Mix::of(Protocol::Http, request, KEYS, CONNECTIONS).run_count(stack, KEYS).map(|_| ())
 }

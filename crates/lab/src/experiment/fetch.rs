@@ -1,27 +1,26 @@
 //! A page that waits for a backend: by the gateway's fetch, and by plain curl in a coroutine.
 //!
-//! The peer is the same curl in php-fpm with four children, each of which waits with its whole
-//! process. The backend answers after 1, 10 or 30 ms; with enough connections a server that does
-//! not wait for anything cannot tell them apart.
+//! The peer is the same curl in php-fpm with four children, each of which blocks while it waits.
+//! The backend responds after 1, 10 or 30 ms; with enough connections a server that does not block
+//! has the same rate for all.
 
-use crate::ask::Ask;
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
-use crate::outboard::{self, Outboard, Setup};
+use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, Series, Turns, interleave};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
 
 const WORKERS: usize = 2;
 
-/// Requests of one worker that may wait at the same time: the most there is.
+/// Concurrent requests of one worker: the maximum.
 const CONCURRENCY: usize = 1_000;
 
 const CONNECTIONS: usize = 500;
@@ -31,7 +30,7 @@ const ENOUGH: usize = 2_000;
 
 const FPM_CHILDREN: usize = 4;
 
-/// The fewest pairs whose interval decides a bar.
+/// The fewest pairs whose interval decides a target.
 const FEWEST: usize = 5;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -39,7 +38,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let address = backend.address().to_string();
     let fixture = Fixture::unpack(lab, "fetch", &[("BACKEND", &address)])?;
     let setup = Setup::worker(&fixture, "worker.php", WORKERS, CONCURRENCY);
-    // The folder of php-fpm has the script as a file; the worker's is empty.
+    // The directory of php-fpm has the script as a file; the worker's is empty.
     let setup = Setup { root: fixture.writable("empty")?, ..setup };
     let outboard = Outboard::launch(lab, &setup)?;
     let fpm = nginx::with_fpm_children(lab, &fixture.public(), FPM_CHILDREN)?;
@@ -49,21 +48,21 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 }
 
 fn by_fetch(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>) -> Result<()> {
-    let bars = ["fetch(), 30 ms, c=500: ≥ 14,000 rps", "fetch(), 30 ms, c=500: CPU ≤ 12 µs"];
+    let targets = ["fetch(), 30 ms, c=500: ≥ 14,000 rps", "fetch(), 30 ms, c=500: CPU ≤ 12 µs"];
     let Some(outboard) = outboard else {
-        report.verdicts.extend(bars.map(|bar| Verdict::not_measured(bar, NOT_BUILT)));
+        report.verdicts.extend(targets.map(|target| Verdict::not_measured(target, NOT_BUILT)));
         return Ok(());
     };
     let path = "/fetch?latency=30ms";
     let stacks = [&outboard.stack];
-    let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
+    let request = RequestSpec::get(path).expecting(check_same_responses(&stacks, path)?);
     let seconds = lab.effort.slice_seconds;
     let rounds =
-        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
+        interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))?;
     report.add_rounds("fetch(), 30 ms, c=500", &rounds);
     let series = &rounds.series[0];
-    report.verdicts.push(Verdict::at_least(bars[0], 14_000.0, &series.rates(), "rps"));
-    report.verdicts.push(Verdict::at_most(bars[1], 12.0, &series.cpu_us(), "µs"));
+    report.verdicts.push(Verdict::at_least(targets[0], 14_000.0, &series.rates(), "rps"));
+    report.verdicts.push(Verdict::at_most(targets[1], 12.0, &series.cpu_us(), "µs"));
     report.verdicts.push(failures_verdict("fetch(), 30 ms, c=500", series));
     Ok(())
 }
@@ -71,18 +70,19 @@ fn by_fetch(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>) -> Resu
 fn by_curl(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>, fpm: &Stack) -> Result<()> {
     let path = "/curl.php?latency=30ms";
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([fpm]).collect();
-    let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
+    let request = RequestSpec::get(path).expecting(check_same_responses(&stacks, path)?);
     let seconds = lab.effort.slice_seconds;
-    // The peer needs four seconds to answer those who wait when a slice ends: few slices in a look.
+    // The peer needs four seconds for the requests in flight at the end of a slice, so there are
+    // few slices in a quick run.
     let slices = if lab.effort.is_quick() { FEWEST } else { lab.effort.slices };
-    let turns = Turns { slices, beside: None };
-    let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
+    let turns = Turns { slices, shared: None };
+    let load = |stack: &Stack| generator::load(stack, &request, CONNECTIONS, seconds);
     let rounds = turns.take(lab, &stacks, load)?;
     report.add_rounds("curl_exec, 30 ms, c=500", &rounds);
     let least = "unmodified curl_exec, 30 ms, c=500: ≥ 8,000 rps";
     let times = "unmodified curl_exec, 30 ms, c=500: ≥ 50 × php-fpm with 4 children";
     let (Some(subject), Some(peer)) = (rounds.of(outboard::NAME), rounds.of(fpm.name)) else {
-        let missing = [least, times].map(|bar| Verdict::not_measured(bar, NOT_BUILT));
+        let missing = [least, times].map(|target| Verdict::not_measured(target, NOT_BUILT));
         report.verdicts.extend(missing);
         return Ok(());
     };
@@ -95,15 +95,17 @@ fn by_curl(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>, fpm: &St
 
 /// The same load on backends of three latencies, in turns.
 fn whatever_the_latency(lab: &Lab, report: &mut Report, outboard: Option<&Outboard>) -> Result<()> {
-    let bar = format!("fetch(), c={ENOUGH}: throughput at 30 ms ≥ 0.9 × at 1 ms");
+    let target = format!("fetch(), c={ENOUGH}: throughput at 30 ms ≥ 0.9 × at 1 ms");
     let Some(outboard) = outboard else {
-        report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
+        report.verdicts.push(Verdict::not_measured(&target, NOT_BUILT));
         return Ok(());
     };
     let rounds_of = |latency_ms: u64| -> Result<Rounds> {
-        let ask = Ask::get(&format!("/fetch?latency={latency_ms}ms"));
+        let request = RequestSpec::get(&format!("/fetch?latency={latency_ms}ms"));
         let seconds = lab.effort.slice_seconds;
-        interleave(lab, &[&outboard.stack], |stack| generator::load(stack, &ask, ENOUGH, seconds))
+        interleave(lab, &[&outboard.stack], |stack| {
+            generator::load(stack, &request, ENOUGH, seconds)
+        })
     };
     let mut rates = Vec::new();
     for latency_ms in [1, 10, 30] {
@@ -112,12 +114,12 @@ fn whatever_the_latency(lab: &Lab, report: &mut Report, outboard: Option<&Outboa
         rates.push(rounds.series[0].rates());
     }
     let ratio = paired_ratio(&rates[2], &rates[0]);
-    report.verdicts.push(Verdict::ratio_at_least(&bar, 0.9, ratio));
+    report.verdicts.push(Verdict::ratio_at_least(&target, 0.9, ratio));
     Ok(())
 }
 
 pub(super) fn failures_verdict(title: &str, series: &Series) -> Verdict {
     let failures = series.failures();
-    let measured = format!("{} answers, {failures}", series.answers());
+    let measured = format!("{} responses, {failures} failed", series.responses());
     Verdict::exact(&format!("{title}: 0 failed requests"), series.is_flawless(), measured)
 }

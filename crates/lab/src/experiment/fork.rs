@@ -1,20 +1,19 @@
-//! Isolation by fork: each request answered by a fork of the booted script.
+//! Isolation by fork: a fork of the booted script handles each request.
 //!
-//! A Symfony application in three modes of outboard and under php-fpm; what a fork of a process
-//! of 30 MB costs; and from which boot time of a script on forking costs less than booting.
+//! A Symfony application in three modes of outboard and under php-fpm; the cost of a fork of a
+//! process of 30 MB; and the boot time from which forking costs less than booting.
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::experiment::fetch::failures_verdict;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
-use crate::outboard::{Outboard, Setup};
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, Series, Turns, interleave};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::{median, paired_ratio};
 use crate::verdict::Verdict;
 
@@ -26,7 +25,7 @@ const FORK: &str = "outboard, fork";
 
 const WORKER: &str = "outboard, worker";
 
-/// Strings that the large script keeps: with the engine's own memory they make 30 MB.
+/// Strings that the large script holds: with the engine's own memory they make 30 MB.
 const KEPT_MIB: &str = "22";
 
 /// Boot times of the synthetic script.
@@ -53,10 +52,10 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
         outboards.extend(Outboard::launch(lab, setup)?);
     }
     let stacks: Vec<&Stack> = outboards.iter().map(|o| &o.stack).chain([&fpm]).collect();
-    let ask = Ask::get("/").expecting(check_same_answers(&stacks, "/")?);
+    let request = RequestSpec::get("/").expecting(check_same_responses(&stacks, "/")?);
     let seconds = lab.effort.slice_seconds;
     let rounds =
-        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
+        interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))?;
     report.add_rounds("Symfony page c=10", &rounds);
     let title = "Symfony, isolation = \"fork\"";
     let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
@@ -70,43 +69,43 @@ fn symfony(lab: &mut Lab, report: &mut Report) -> Result<()> {
 
 fn against_classic(
     rounds: &Rounds,
-    bar: &str,
+    target: &str,
     limit: f64,
     values: impl Fn(&Series) -> Vec<f64>,
 ) -> Verdict {
     let (Some(fork), Some(classic)) = (rounds.of(FORK), rounds.of(CLASSIC)) else {
-        return Verdict::not_measured(bar, NOT_BUILT);
+        return Verdict::not_measured(target, NOT_BUILT);
     };
-    Verdict::ratio(bar, limit, paired_ratio(&values(fork), &values(classic)))
+    Verdict::ratio(target, limit, paired_ratio(&values(fork), &values(classic)))
 }
 
-/// The CPU of a whole request, the gateway's part included, is an upper bound of a fork's.
+/// The CPU of a whole request, including the gateway's part, is an upper bound of a fork's.
 fn large(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let bar = "a request by a fork of a 30 MB process: CPU ≤ 2 ms";
+    let target = "a request by a fork of a 30 MB process: CPU ≤ 2 ms";
     let fixture = Fixture::unpack(lab, "fork", &[("MIB", KEPT_MIB)])?;
     let setup = Setup::fork(&fixture, "heavy.php", lab.php_processes());
     let setup = Setup { root: fixture.writable("empty")?, ..setup };
     let Some(outboard) = Outboard::launch(lab, &setup)? else {
-        report.verdicts.push(Verdict::not_measured(bar, NOT_BUILT));
+        report.verdicts.push(Verdict::not_measured(target, NOT_BUILT));
         return Ok(());
     };
     let seconds = lab.effort.slice_seconds;
-    let load = |stack: &Stack| generator::load(stack, &Ask::get("/"), CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack, &RequestSpec::get("/"), CONNECTIONS, seconds);
     let rounds = interleave(lab, &[&outboard.stack], load)?;
     report.add_rounds("30 MB process, fork, c=10", &rounds);
     let series = &rounds.series[0];
-    report.verdicts.push(Verdict::at_most(bar, 2_000.0, &series.cpu_us(), "µs"));
+    report.verdicts.push(Verdict::at_most(target, 2_000.0, &series.cpu_us(), "µs"));
     report.verdicts.push(failures_verdict("30 MB process, fork", series));
     Ok(())
 }
 
-/// CPU per request in classic mode and by forks for each boot time, and where the two meet.
+/// CPU per request in classic mode and with forks for each boot time, and where the two meet.
 fn break_even(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let turns = Turns { slices: 3, beside: None };
+    let turns = Turns { slices: 3, shared: None };
     let seconds = lab.effort.slice_seconds.min(1.0);
     let fixture = Fixture::unpack(lab, "fork", &[("MIB", KEPT_MIB)])?;
     let mut points = Vec::new();
-    // A look finds where the lines meet by every other of them.
+    // A quick run uses every other boot time.
     let every = if lab.effort.is_quick() { 2 } else { 1 };
     for boot_ms in BOOTS_MS.into_iter().step_by(every) {
         let environment = format!("[app.site.php]\nenv = {{ BOOT_MS = \"{boot_ms}\" }}\n");
@@ -120,7 +119,8 @@ fn break_even(lab: &mut Lab, report: &mut Report) -> Result<()> {
             outboards.extend(Outboard::launch(lab, setup)?);
         }
         let stacks: Vec<&Stack> = outboards.iter().map(|outboard| &outboard.stack).collect();
-        let load = |stack: &Stack| generator::load(stack, &Ask::get("/"), CONNECTIONS, seconds);
+        let load =
+            |stack: &Stack| generator::load(stack, &RequestSpec::get("/"), CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         report.add_rounds(&format!("boot of {boot_ms} ms c=10"), &rounds);
         let cpu_us = |name| rounds.of(name).map(|series| median(&series.cpu_us()));
@@ -134,20 +134,20 @@ fn break_even(lab: &mut Lab, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What a request costs at one boot time.
+/// The cost of a request at one boot time.
 struct Point {
     boot_ms: f64,
     classic_us: f64,
     fork_us: f64,
 }
 
-/// The boot time from which on a fork is cheaper, by a line between the points around it; 0 when
-/// it is from the first on.
+/// The boot time from which a fork is cheaper, interpolated between the points around it; 0 if the
+/// first point is.
 fn meeting_ms(points: &[Point]) -> Option<f64> {
     let gain = |point: &Point| point.classic_us - point.fork_us;
     let at = points.iter().position(|point| gain(point) >= 0.0)?;
     let Some(before) = at.checked_sub(1).map(|at| &points[at]) else {
-        // A boot costs its time: the line through the first point has slope 1 ms per ms.
+        // A boot costs its time, so the line through the first point has slope 1 ms per ms.
         let first = &points[at];
         return Some((first.boot_ms - gain(first) / 1e3).max(0.0));
     };

@@ -1,17 +1,16 @@
-//! 23 bytes with validators, as a framework's demonstration page answers them: by a script per
-//! request under php-fpm, by a resident script, and by the package's MVC in one.
+//! 23 bytes with validators, as on a framework's demonstration page: by a script per request under
+//! php-fpm, by a worker script, and by the package's MVC in it.
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
-use crate::outboard::{Outboard, Setup};
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, Series, interleave};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
 
@@ -25,7 +24,7 @@ const WORKER: &str = "outboard, worker";
 
 const MVC: &str = "outboard, MVC";
 
-/// What routing and a controller may cost beyond the bare handler.
+/// The allowed cost of routing and a controller beyond the bare handler.
 const MVC_LIMIT_US: f64 = 1.5;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -41,9 +40,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fpm = nginx::with_fpm(lab, &fixture.public())?;
     let subjects = outboards.iter().flatten().map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = subjects.chain([&fpm]).collect();
-    let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
+    let request = RequestSpec::get(PATH).expecting(check_same_responses(&stacks, PATH)?);
     let seconds = lab.effort.short_slice_seconds();
-    let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
+    let load = |stack: &Stack| generator::load(stack, &request, CONNECTIONS, seconds);
     let rounds = interleave(lab, &stacks, load)?;
     report.add_rounds(TITLE, &rounds);
     report.verdicts.extend([added_verdict(&rounds), fpm_verdict(&rounds, fpm.name)]);
@@ -52,31 +51,31 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 }
 
 fn added_verdict(rounds: &Rounds) -> Verdict {
-    let bar = format!("{TITLE}: the MVC adds ≤ {MVC_LIMIT_US} µs CPU per request to the worker");
+    let target = format!("{TITLE}: the MVC adds ≤ {MVC_LIMIT_US} µs CPU per request to the worker");
     let (Some(mvc), Some(worker)) = (rounds.of(MVC), rounds.of(WORKER)) else {
-        return Verdict::not_measured(&bar, NOT_BUILT);
+        return Verdict::not_measured(&target, NOT_BUILT);
     };
     let pairs = mvc.cpu_us().into_iter().zip(worker.cpu_us());
     let added: Vec<f64> = pairs.map(|(mvc, worker)| mvc - worker).collect();
-    Verdict::at_most(&bar, MVC_LIMIT_US, &added, "µs")
+    Verdict::at_most(&target, MVC_LIMIT_US, &added, "µs")
 }
 
 fn fpm_verdict(rounds: &Rounds, fpm: &str) -> Verdict {
-    let bar = format!("{TITLE}: CPU per request of the MVC ≤ 1/8 of {fpm}'s bare script");
+    let target = format!("{TITLE}: CPU per request of the MVC ≤ 1/8 of {fpm}'s bare script");
     let (Some(mvc), Some(fpm)) = (rounds.of(MVC), rounds.of(fpm)) else {
-        return Verdict::not_measured(&bar, NOT_BUILT);
+        return Verdict::not_measured(&target, NOT_BUILT);
     };
-    Verdict::ratio(&bar, 1.0 / 8.0, paired_ratio(&mvc.cpu_us(), &fpm.cpu_us()))
+    Verdict::ratio(&target, 1.0 / 8.0, paired_ratio(&mvc.cpu_us(), &fpm.cpu_us()))
 }
 
 fn failures_verdict(rounds: &Rounds) -> Verdict {
-    let bar = format!("{TITLE}: 0 failed requests");
+    let target = format!("{TITLE}: 0 failed requests");
     let series: Vec<&Series> = [WORKER, MVC].iter().filter_map(|name| rounds.of(name)).collect();
     if series.is_empty() {
-        return Verdict::not_measured(&bar, NOT_BUILT);
+        return Verdict::not_measured(&target, NOT_BUILT);
     }
-    let answers: u64 = series.iter().map(|series| series.answers()).sum();
+    let responses: u64 = series.iter().map(|series| series.responses()).sum();
     let failed: u64 = series.iter().map(|series| series.failures().total()).sum();
     let flawless = series.iter().all(|series| series.is_flawless());
-    Verdict::exact(&bar, flawless, format!("{answers} answers, {failed} failed"))
+    Verdict::exact(&target, flawless, format!("{responses} responses, {failed} failed"))
 }

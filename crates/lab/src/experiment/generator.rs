@@ -1,19 +1,19 @@
-//! The load generator that everything else is measured with, against wrk and h2load: what a
-//! request costs it, how punctual it is, and whether all of them measure the same.
+//! The load generator of all measurements, against wrk and h2load: its cost per request, its
+//! punctuality, and whether all of them measure the same.
 //!
-//! In the rows of the closed loops, the CPU per request is that of the generator and not of the
-//! server, since it is the generators that are compared.
+//! In the rows of closed loops, the CPU per request is the generator's and not the server's, since
+//! the generators are compared.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ask::Ask;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::generator::{self, Task};
 use crate::h2load::{self, H2load};
 use crate::lab::Lab;
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, Series, Slice, Turns, measure};
 use crate::stack::Stack;
 use crate::statistics::{Estimate, paired_ratio};
@@ -23,16 +23,16 @@ use crate::{nginx, null};
 
 const CONNECTIONS: usize = 64;
 
-/// How much more CPU than wrk a request may cost.
+/// The allowed CPU per request relative to wrk's.
 const COST: f64 = 1.15;
 
 /// The rate at which punctuality is measured, per second.
 const RATE: f64 = 15_000.0;
 
-/// How far two generators' measurements of one server may lie apart.
+/// The allowed difference of two generators' measurements of one server.
 const AGREEMENT: f64 = 0.02;
 
-/// So many times the usual pairs are taken at most, where fewer do not decide.
+/// The limit of additional pairs, as a multiple of the usual number.
 const PATIENCE: usize = 4;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -54,38 +54,38 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     }
 }
 
-fn missing(report: &mut Report, bar: &str, why: &str) {
-    report.verdicts.push(Verdict::not_measured(bar, why));
+fn missing(report: &mut Report, target: &str, why: &str) {
+    report.verdicts.push(Verdict::not_measured(target, why));
 }
 
 /// CPU of both generators for a request to the same server.
 fn cost(lab: &Lab, report: &mut Report, wrk: &Wrk, stack: &Stack) -> Result<()> {
     let title = format!("the generators' own CPU: {} c={CONNECTIONS}", stack.name);
     let seconds = lab.effort.slice_seconds;
-    let ask = Ask::get("/");
+    let request = RequestSpec::get("/");
     let names = [generator::NAME, wrk::NAME];
     let take = |index: usize| {
         let slice = measure(lab, stack, None, |stack| match index {
-            0 => generator::load(stack, &ask, CONNECTIONS, seconds),
+            0 => generator::load(stack, &request, CONNECTIONS, seconds),
             _ => wrk.run(stack.address, "/", CONNECTIONS, seconds),
         })?;
         Ok(as_the_generators(names[index], slice))
     };
-    let bar = format!("generator: CPU per request on {} ≤ {COST} × wrk's", stack.name);
+    let target = format!("generator: CPU per request on {} ≤ {COST} × wrk's", stack.name);
     until_decided(lab, report, &title, names, take, |rounds| {
-        vec![Verdict::ratio(&bar, COST, ratio(rounds, Series::cpu_us))]
+        vec![Verdict::ratio(&target, COST, ratio(rounds, Series::cpu_us))]
     })
 }
 
-/// The slice with the generator's CPU in the place of the server's.
+/// The slice with the generator's CPU in place of the server's.
 fn as_the_generators(name: &str, slice: Slice) -> Slice {
     let cpu_us = slice.load.client_us;
     let by_process_us = BTreeMap::from([(name.to_owned(), cpu_us)]);
-    Slice { cpu_us, beside_us: slice.cpu_us, by_process_us, pss_bytes: 0, ..slice }
+    Slice { cpu_us, shared_us: slice.cpu_us, by_process_us, pss_bytes: 0, ..slice }
 }
 
-/// Where the server's latency decides everything, all generators must find the same. In slices that
-/// are long beside the first answers: wrk's second begins before it has connected.
+/// If the server's latency dominates, all generators must find the same. Slices are long compared
+/// with the first responses: wrk's first second starts before it has connected.
 fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
     let backend = Backend::start()?;
     let (path, seconds) = ("/10ms", lab.effort.slice_seconds.max(2.0));
@@ -97,7 +97,7 @@ fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
         };
         Ok(Slice { load, ..Slice::default() })
     };
-    let turns = Turns { slices: lab.effort.slices, beside: None };
+    let turns = Turns { slices: lab.effort.slices, shared: None };
     let rounds = turns.among(lab, &[generator::NAME, wrk::NAME], take)?;
     report.add_rows(&format!("a server of 10 ms c={CONNECTIONS}"), &rounds);
     let what = "generator: a server of 10 ms:";
@@ -109,15 +109,15 @@ fn agreement(lab: &Lab, report: &mut Report, wrk: &Wrk) -> Result<()> {
     Ok(())
 }
 
-/// By the clock: how much of the schedule is sent, how late, and whether h2load has the same
-/// server answer as much. It sends in bursts, so the server's CPU and latency are no comparison.
+/// At a fixed rate: the share of the schedule that is sent, the delay, and whether h2load gets the
+/// same rate of responses. It sends in bursts, so the server's CPU and latency cannot be compared.
 fn punctuality(lab: &Lab, report: &mut Report, h2load: &H2load, nginx: &Stack) -> Result<()> {
-    // h2load knows whole seconds only.
+    // h2load takes whole seconds only.
     let seconds = lab.effort.slice_seconds.ceil() as u64;
-    let ask = Ask::get("/");
+    let request = RequestSpec::get("/");
     let take = |index| {
         measure(lab, nginx, None, |stack| match index {
-            0 => generator::load_at(stack, &ask, CONNECTIONS, seconds as f64, RATE),
+            0 => generator::load_at(stack, &request, CONNECTIONS, seconds as f64, RATE),
             _ => h2load.run(stack.address, "/", CONNECTIONS, seconds, RATE),
         })
     };
@@ -130,7 +130,7 @@ fn punctuality(lab: &Lab, report: &mut Report, h2load: &H2load, nginx: &Stack) -
         let what = format!("generator: {RATE}/s c={CONNECTIONS}:");
         let [rate, late, same] =
             ["achieved rate within 0.5 %", "pacing error p99 < 1 ms", "rate as h2load's ± 2 %"]
-                .map(|bar| format!("{what} {bar}"));
+                .map(|target| format!("{what} {target}"));
         vec![
             Verdict::at_most(&rate, 0.5, &off_percent, "% off"),
             Verdict::at_most(&late, 1.0, &late_ms, "ms"),
@@ -139,8 +139,8 @@ fn punctuality(lab: &Lab, report: &mut Report, h2load: &H2load, nginx: &Stack) -
     })
 }
 
-/// Takes as many pairs as a run takes of everything, and as many again while a bar is undecided,
-/// up to a bound. Adds rows and verdicts.
+/// Takes the usual number of pairs, and as many again while a target is undecided, up to a limit.
+/// Adds rows and verdicts.
 fn until_decided(
     lab: &Lab,
     report: &mut Report,
@@ -149,7 +149,7 @@ fn until_decided(
     mut take: impl FnMut(usize) -> Result<Slice>,
     judge: impl Fn(&Rounds) -> Vec<Verdict>,
 ) -> Result<()> {
-    let turns = Turns { slices: lab.effort.slices, beside: None };
+    let turns = Turns { slices: lab.effort.slices, shared: None };
     let mut rounds = Rounds::default();
     loop {
         rounds.extend(turns.among(lab, &names, &mut take)?);
@@ -163,8 +163,8 @@ fn until_decided(
     }
 }
 
-fn agrees(rounds: &Rounds, bar: &str, values: impl Fn(&Series) -> Vec<f64>) -> Verdict {
-    Verdict::agreement(bar, AGREEMENT, ratio(rounds, values))
+fn agrees(rounds: &Rounds, target: &str, values: impl Fn(&Series) -> Vec<f64>) -> Verdict {
+    Verdict::agreement(target, AGREEMENT, ratio(rounds, values))
 }
 
 fn ratio(rounds: &Rounds, values: impl Fn(&Series) -> Vec<f64>) -> Option<Estimate> {

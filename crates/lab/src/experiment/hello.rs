@@ -1,15 +1,14 @@
-//! hello.php at c = 100: what PHP's smallest answer costs through each stack.
+//! hello.php at c = 100: the cost of PHP's smallest response through each stack.
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::generator;
 use crate::lab::Lab;
-use crate::outboard::{self, Outboard};
+use crate::outboard::{self, NOT_BUILT, Outboard};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::site::{HELLO, Site};
 use crate::slice::{Rounds, interleave};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
 use crate::{apache, nginx};
@@ -25,10 +24,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         nginx::with_return(lab)?,
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
-    let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
+    let request = RequestSpec::get(HELLO).expecting(check_same_responses(&stacks, HELLO)?);
     let seconds = lab.effort.slice_seconds;
     let rounds =
-        interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))?;
+        interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))?;
     report.add_rounds("hello c=100", &rounds);
     for (peer, limit, part) in
         [(peers[0].name, 1.0 / 5.0, "1/5"), (peers[1].name, 1.0 / 3.0, "1/3")]
@@ -44,9 +43,9 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 }
 
 /// Judges outboard's CPU per request against a peer's.
-pub(super) fn cpu_verdict(rounds: &Rounds, bar: &str, peer: &str, limit: f64) -> Verdict {
+pub(super) fn cpu_verdict(rounds: &Rounds, target: &str, peer: &str, limit: f64) -> Verdict {
     let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
-        return Verdict::not_measured(bar, NOT_BUILT);
+        return Verdict::not_measured(target, NOT_BUILT);
     };
-    Verdict::ratio(bar, limit, paired_ratio(&subject.cpu_us(), &reference.cpu_us()))
+    Verdict::ratio(target, limit, paired_ratio(&subject.cpu_us(), &reference.cpu_us()))
 }

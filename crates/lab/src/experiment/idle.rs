@@ -1,20 +1,22 @@
-//! 10,000 idle keep-alive connections: what each costs in memory, and what the others notice.
+//! 10,000 idle keep-alive connections: the memory of each, and their effect on other requests.
 //!
-//! Every connection has asked and been answered once, so what is measured is a used connection
-//! at rest. Latency is that of a small load beside them, with and without, in pairs.
+//! Every connection has carried one request, so used connections are measured at rest. Latency is
+//! that of a small load, with and without the idle connections, in pairs.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::error::{Doing, Error, Result};
-use crate::experiment::NOT_BUILT;
+use outboard_http1::Method;
+use outboard_load::client::Client;
+
+use crate::error::{Error, Result, ResultExt};
 use crate::generator::{self, Task};
-use crate::http::{HOST, Scan, scan};
+use crate::http::{HOST, field};
 use crate::lab::Lab;
 use crate::load::Latency;
 use crate::nginx;
-use crate::outboard::Outboard;
+use crate::outboard::{NOT_BUILT, Outboard};
 use crate::report::Report;
 use crate::site::{HELLO, Site};
 use crate::stack::Stack;
@@ -23,13 +25,13 @@ use crate::verdict::Verdict;
 
 const CONNECTIONS: usize = 10_000;
 
-/// Memory that an idle connection may cost the stack.
+/// The allowed memory of an idle connection in the stack.
 const LIMIT_BYTES: f64 = 8.0 * 1024.0;
 
-/// "Unchanged" is what a quiet machine can tell from noise.
+/// The factor that a quiet machine can distinguish from noise.
 const LATENCY_LIMIT: f64 = 1.10;
 
-/// Connections of the load beside the idle ones: below saturation.
+/// Connections of the load in addition to the idle ones: below saturation.
 const OTHERS: usize = 4;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -38,13 +40,13 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let p50 = format!("{CONNECTIONS} idle connections: p50 of others ≤ 1.10 × without");
     let p99 = format!("{CONNECTIONS} idle connections: p99 of others ≤ 1.10 × without");
     let nginx = nginx::with_fpm(lab, &site.root)?;
-    // Of the peer, no bar hangs on its latency.
+    // No target depends on the peer's latency.
     let rounds = if lab.effort.is_quick() { 3 } else { lab.effort.slices };
     let peer = measure(lab, &nginx, rounds)?;
     drop(nginx);
     report.notes.push(peer.note());
     let Some(outboard) = Outboard::start(lab, &site.root)? else {
-        let missing = [memory, p50, p99].map(|bar| Verdict::not_measured(&bar, NOT_BUILT));
+        let missing = [memory, p50, p99].map(|target| Verdict::not_measured(&target, NOT_BUILT));
         report.verdicts.extend(missing);
         return Ok(());
     };
@@ -53,14 +55,14 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let measured = format!("{:.0} bytes each, {} of them alive", idle.bytes_each, idle.alive);
     let holds = idle.bytes_each <= LIMIT_BYTES && idle.alive == CONNECTIONS;
     report.verdicts.push(Verdict::exact(&memory, holds, measured));
-    for (bar, value) in [(p50, p50_us as fn(&Latency) -> f64), (p99, p99_us)] {
+    for (target, value) in [(p50, p50_us as fn(&Latency) -> f64), (p99, p99_us)] {
         let [without, with] = [&idle.without, &idle.with].map(|all| values(all, value));
-        report.verdicts.push(Verdict::ratio(&bar, LATENCY_LIMIT, paired_ratio(&with, &without)));
+        report.verdicts.push(Verdict::ratio(&target, LATENCY_LIMIT, paired_ratio(&with, &without)));
     }
     Ok(())
 }
 
-/// What idle connections did to one stack.
+/// The effect of idle connections on one stack.
 struct Idle {
     stack: &'static str,
     bytes_each: f64,
@@ -109,8 +111,7 @@ fn measure(lab: &Lab, stack: &Stack, rounds: usize) -> Result<Idle> {
     let alive = open.iter().filter(|stream| is_alive(stream)).count();
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        // With and without change places from round to round, which also saves every other
-        // reopening.
+        // The order of "with" and "without" alternates, which also saves every other reopening.
         for occupied in [round % 2 == 0, round % 2 == 1] {
             let present = !open.is_empty();
             match (occupied, present) {
@@ -146,27 +147,23 @@ fn connections(address: SocketAddr) -> Result<Vec<TcpStream>> {
 }
 
 fn used_connection(address: SocketAddr) -> Result<TcpStream> {
-    let doing = || format!("open an idle connection to {address}");
-    let mut stream = TcpStream::connect(address).doing(doing)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).doing(doing)?;
+    let context = || format!("open an idle connection to {address}");
+    let stream = TcpStream::connect(address).context(context)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).context(context)?;
+    let mut client = Client::new(stream);
     let request = format!("GET {HELLO} HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
-    stream.write_all(request.as_bytes()).doing(doing)?;
-    let (mut buffer, mut part) = (Vec::new(), [0; 1024]);
-    loop {
-        let length = stream.read(&mut part).doing(doing)?;
-        buffer.extend_from_slice(&part[..length]);
-        match scan(&buffer, length == 0) {
-            Scan::Incomplete => {}
-            Scan::Complete(shape) if shape.status == 200 && shape.keep_alive => return Ok(stream),
-            other => {
-                let what = format!("an idle connection got {other:?}");
-                return Err(Error::Unexpected { who: address.to_string(), what });
-            }
-        }
+    let (head, mut body) = client.send(&[request.as_bytes()], Method::Get).context(context)?;
+    body.read_to_end(&mut Vec::new()).context(context)?;
+    let text = String::from_utf8_lossy(&head.bytes);
+    let is_closed = field(&text, "connection").is_some_and(|value| value == "close");
+    if head.status != 200 || is_closed {
+        let what = format!("an idle connection got {text:?}");
+        return Err(Error::Unexpected { who: address.to_string(), what });
     }
+    Ok(client.into_stream())
 }
 
-/// True while the server has neither closed the connection nor said anything unasked.
+/// Whether the server has neither closed the connection nor sent anything.
 fn is_alive(mut stream: &TcpStream) -> bool {
     let silent = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
     stream.set_nonblocking(true).is_ok() && stream.read(&mut [0]).is_err_and(|e| silent(&e))

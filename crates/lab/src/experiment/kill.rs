@@ -1,8 +1,8 @@
-//! `kill -9` of workers under load: exactly their requests in flight get a 502, and a successor
-//! is there at once.
+//! `kill -9` of workers under load: exactly their requests in flight get a 502, and a new worker is
+//! there at once.
 //!
-//! The time of respawn is taken from `/proc`: from the signal to the first new child of the
-//! zygote, read every 0.1 ms.
+//! The respawn time comes from `/proc`: from the signal to the first new child of the zygote,
+//! polled every 0.1 ms.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,17 +11,16 @@ use rustix::process::Signal;
 
 use crate::background::{Background, load_while};
 use crate::error::{Error, Result};
-use crate::experiment::NOT_BUILT;
 use crate::generator::Task;
 use crate::janitor;
 use crate::lab::Lab;
-use crate::marks::{Marks, judge};
-use crate::outboard::Outboard;
-use crate::process_table::{Pid, Process, children};
+use crate::outboard::{NOT_BUILT, Outboard};
 use crate::report::Report;
-use crate::site::{MARKED, Site};
+use crate::request_trace::{RequestTrace, account_crashes};
+use crate::site::{Site, TRACED};
 use crate::statistics::median;
 use crate::verdict::Verdict;
+use outboard_load::process_table::{Pid, Process, children};
 
 const KILLS: u64 = 100;
 const CONNECTIONS: usize = 32;
@@ -31,7 +30,7 @@ const BETWEEN: u64 = 32;
 
 const RESPAWN_LIMIT_MS: f64 = 5.0;
 
-/// How long a successor, and its first request, may take before the experiment gives up.
+/// The timeout for a new worker and its first request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -40,29 +39,29 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let respawn = format!("{kills} × kill -9: respawn p50 < {RESPAWN_LIMIT_MS} ms");
     let site = Site::write(lab)?;
     let Some(outboard) = Outboard::start(lab, &site.root)? else {
-        let missing = [exact, respawn].map(|bar| Verdict::not_measured(&bar, NOT_BUILT));
+        let missing = [exact, respawn].map(|target| Verdict::not_measured(&target, NOT_BUILT));
         report.verdicts.extend(missing);
         return Ok(());
     };
     let address = outboard.stack.address;
-    let task = Task { is_numbered: true, ..Task::get(address, MARKED, CONNECTIONS) };
+    let task = Task { is_numbered: true, ..Task::get(address, TRACED, CONNECTIONS) };
     let (account, deaths) =
         load_while(&task, |background| kill(&outboard, &site, kills, background))?;
     let killed: Vec<Pid> = deaths.iter().map(|death| death.pid).collect();
-    let judgement = judge(&Marks::read(&site.marks)?, &killed, &account);
+    let accounting = account_crashes(&RequestTrace::read(&site.trace)?, &killed, &account);
     let measured = format!(
         "{:?}; killed {} workers: {} requests running, {} at the edge, {} without a 502, {} 502s \
          unexplained, {} other failures, {} run twice",
         account.statuses,
-        judgement.killed,
-        judgement.running,
-        judgement.at_the_edge,
-        judgement.without_502,
-        judgement.unexplained_502,
-        judgement.other_failures,
-        judgement.run_twice,
+        accounting.killed,
+        accounting.running,
+        accounting.at_the_edge,
+        accounting.without_502,
+        accounting.unexplained_502,
+        accounting.other_failures,
+        accounting.run_twice,
     );
-    report.verdicts.push(Verdict::exact(&exact, judgement.is_exact(), measured));
+    report.verdicts.push(Verdict::exact(&exact, accounting.is_exact(), measured));
     let times_ms: Vec<f64> = deaths.iter().map(|death| death.respawn_ms).collect();
     let p50 = median(&times_ms);
     let longest = times_ms.iter().copied().fold(0.0, f64::max);
@@ -71,14 +70,14 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A killed worker, and how long its successor took to be there.
+/// A killed worker, and how long its replacement took.
 struct Death {
     pid: Pid,
     respawn_ms: f64,
 }
 
-/// Kills one worker after the other; none before it has served, so that it is no failure to
-/// start, and none twice, however long a dying one stays in the process table.
+/// Kills one worker after the other; none before it has served, since that would be a failed start,
+/// and none twice, however long a zombie stays in the process table.
 fn kill(
     outboard: &Outboard,
     site: &Site,
@@ -89,7 +88,7 @@ fn kill(
     for _ in 0..kills {
         background.await_requests(BETWEEN);
         let is_dead = |pid: &Pid| deaths.iter().any(|death| death.pid == *pid);
-        let has_served = |pid: &Pid| site.marks.join(pid.to_string()).exists();
+        let has_served = |pid: &Pid| site.trace.join(pid.to_string()).exists();
         let pid = wait_for("a worker that has served a request", || {
             outboard.workers().into_iter().find(|pid| has_served(pid) && !is_dead(pid))
         })?;
@@ -121,5 +120,8 @@ fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> Result<T> {
 }
 
 fn missing(what: &str) -> Error {
-    Error::Unexpected { who: crate::outboard::NAME.into(), what: format!("no sign of {what}") }
+    Error::Unexpected {
+        who: crate::outboard::NAME.into(),
+        what: format!("timed out waiting for {what}"),
+    }
 }

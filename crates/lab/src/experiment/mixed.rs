@@ -1,19 +1,18 @@
-//! A million requests of many kinds to resident scripts: memory stays, and nothing of one request
-//! reaches another.
+//! A million requests of many kinds to worker scripts: memory stays flat, and no state of one
+//! request reaches another.
 //!
-//! One request of eleven leaves behind as much as a request can, one of eleven looks whether it
-//! sees any of that and answers 500 if it does. Workers are not recycled meanwhile.
+//! One request of eleven leaves behind as much state as a request can, and another one checks for
+//! it and returns 500 if it finds any. Workers are not recycled meanwhile.
 
-use crate::ask::Ask;
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
 use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::load::Failures;
-use crate::outboard::{Outboard, Setup};
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::verdict::Verdict;
 
 const CONNECTIONS: usize = 100;
@@ -42,15 +41,15 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         report.verdicts.extend([memory, state].map(|b| Verdict::not_measured(&b, NOT_BUILT)));
         return Ok(());
     };
-    let task = Task { asks: asks(), ..Task::get(outboard.stack.address, "/", CONNECTIONS) };
+    let task = Task { requests: requests(), ..Task::get(outboard.stack.address, "/", CONNECTIONS) };
     let (mut sent, mut failures, mut pss_mib) = (0, Failures::default(), Vec::new());
     let first_workers = outboard.workers();
     for mark in marks {
-        failures.add(&generator::run_count(&task, mark - sent)?.load.failures);
+        failures += generator::run_count(&task, mark - sent)?.load.failures;
         sent = mark;
         outboard.stack.settle();
         let mib = outboard.stack.group.pss_bytes() as f64 / 1_048_576.0;
-        lab.progress(&format!("{mark:>8} requests: {mib:.2} MiB; {failures}"));
+        lab.progress(&format!("{mark:>8} requests: {mib:.2} MiB; {failures} failed"));
         pss_mib.push(mib);
     }
     let growth = pss_mib[pss_mib.len() - 1] - pss_mib[0];
@@ -61,22 +60,26 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let measured = format!("{}{replaced}", readings.join(", "));
     let flat = growth <= GROWTH_LIMIT_MIB && same;
     report.verdicts.push(Verdict::exact(&memory, flat, measured));
-    report.verdicts.push(Verdict::exact(&state, failures.total() == 0, failures.to_string()));
+    report.verdicts.push(Verdict::exact(
+        &state,
+        failures.total() == 0,
+        format!("{failures} failed"),
+    ));
     Ok(())
 }
 
-fn asks() -> Vec<Ask> {
+fn requests() -> Vec<RequestSpec> {
     vec![
-        Ask::get("/"),
-        Ask::get("/json?a=1&b[]=2"),
-        Ask::post("/form", "name=somebody&more=1").expecting("somebody".len()),
-        Ask::get("/dirty").header("Cookie: session=1"),
-        Ask::get("/clean").expecting("clean".len()),
-        Ask::get("/server").header("X-Probe: 1"),
-        Ask::get("/memory").expecting("262144".len()),
-        Ask::get("/fetch").expecting(2_890),
-        Ask::get("/sleep").expecting("slept".len()),
-        Ask::get("/parallel").expecting("slept,slept,slept".len()),
-        Ask::get("/hello?x=1"),
+        RequestSpec::get("/"),
+        RequestSpec::get("/json?a=1&b[]=2"),
+        RequestSpec::post("/form", "name=somebody&more=1").expecting("somebody".len()),
+        RequestSpec::get("/dirty").header("Cookie: session=1"),
+        RequestSpec::get("/clean").expecting("clean".len()),
+        RequestSpec::get("/server").header("X-Probe: 1"),
+        RequestSpec::get("/memory").expecting("262144".len()),
+        RequestSpec::get("/fetch").expecting(2_890),
+        RequestSpec::get("/sleep").expecting("slept".len()),
+        RequestSpec::get("/parallel").expecting("slept,slept,slept".len()),
+        RequestSpec::get("/hello?x=1"),
     ]
 }

@@ -1,23 +1,22 @@
-//! A page of three parts: a script, an answer of a slow backend, another script.
+//! A page of three parts: a script, a response of a slow backend, another script.
 //!
-//! The gateway stitches it together and holds no PHP process while it waits. The peers do the
-//! same work: nginx with Lua, and one script of php-fpm with curl. The backend takes 1, 10 or
-//! 30 ms; the bars are about 30.
+//! The gateway composes it and holds no PHP process while it waits. The peers do the same work:
+//! nginx with Lua, and one script of php-fpm with curl. The backend takes 1, 10 or 30 ms; the
+//! targets are for 30.
 
-use crate::ask::Ask;
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::experiment::fetch::failures_verdict;
 use crate::experiment::hello::cpu_verdict;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
-use crate::outboard::{self, Outboard, Setup};
+use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, interleave};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
 
@@ -27,7 +26,7 @@ const CONNECTIONS: usize = 100;
 
 const LATENCIES_MS: [u64; 3] = [1, 10, 30];
 
-/// The latency that the bars are about.
+/// The latency of the targets.
 const JUDGED_MS: u64 = 30;
 
 /// PHP processes of every stack.
@@ -42,10 +41,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         if latency_ms != JUDGED_MS {
             continue;
         }
-        let bar = format!("{title}: CPU per request ≤ 1/3 of {}", nginx::LUA);
+        let target = format!("{title}: CPU per request ≤ 1/3 of {}", nginx::LUA);
         report.verdicts.extend([
             rate_verdict(&rounds, &title, nginx::LUA),
-            cpu_verdict(&rounds, &bar, nginx::LUA, 1.0 / 3.0),
+            cpu_verdict(&rounds, &target, nginx::LUA, 1.0 / 3.0),
         ]);
         report
             .verdicts
@@ -58,7 +57,7 @@ fn title(latency_ms: u64) -> String {
     format!("offload, {latency_ms} ms, c={CONNECTIONS}")
 }
 
-/// The three stacks with a backend that takes so long.
+/// The three stacks with a backend of this latency.
 fn rounds(lab: &mut Lab, backend: &Backend, latency_ms: u64) -> Result<Rounds> {
     let (address, url) = (backend.address(), backend.url(latency_ms));
     let (host, port) = (address.ip().to_string(), address.port().to_string());
@@ -85,19 +84,19 @@ script = \"/after.php\"
     let lua = nginx::with_lua(lab, &fixture.public(), &fixture.path("search.lua"), PROCESSES)?;
     let curl = nginx::with_fpm_children(lab, &fixture.path("inline"), PROCESSES)?;
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain([&lua, &curl]).collect();
-    let ask = Ask::get(PATH).expecting(check_same_answers(&stacks, PATH)?);
+    let request = RequestSpec::get(PATH).expecting(check_same_responses(&stacks, PATH)?);
     let judged = latency_ms == JUDGED_MS;
     let effort = lab.effort;
     let seconds = if judged { effort.slice_seconds } else { effort.short_slice_seconds() };
-    interleave(lab, &stacks, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))
+    interleave(lab, &stacks, |stack| generator::load(stack, &request, CONNECTIONS, seconds))
 }
 
-/// All stacks are bound by 100 connections / 30 ms, so "at least" leaves room for the noise of
-/// two equal rates.
+/// 100 connections / 30 ms limit all stacks, so "at least" leaves room for the noise of two equal
+/// rates.
 fn rate_verdict(rounds: &Rounds, title: &str, peer: &str) -> Verdict {
-    let bar = format!("{title}: throughput ≥ {peer} (within 2 %)");
+    let target = format!("{title}: throughput ≥ {peer} (within 2 %)");
     let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
-        return Verdict::not_measured(&bar, NOT_BUILT);
+        return Verdict::not_measured(&target, NOT_BUILT);
     };
-    Verdict::ratio_at_least(&bar, 0.98, paired_ratio(&subject.rates(), &reference.rates()))
+    Verdict::ratio_at_least(&target, 0.98, paired_ratio(&subject.rates(), &reference.rates()))
 }

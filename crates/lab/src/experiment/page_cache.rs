@@ -1,38 +1,38 @@
-//! A page made anew for every visitor, and one that is kept: without opcache, with it, from
-//! nginx's cache and from Varnish.
+//! A page rendered for every visitor, and a cached one: without opcache, with it, from nginx's
+//! cache, from Varnish and from Outboard's page cache.
 //!
 //! Two pages: the work of phpinfo() in a single file, and the home page of a WordPress, which
-//! compiles hundreds. All caches are warm before anything is counted. Outboard is measured with its
-//! page cache if an answer comes from there, and without. Then what a cache must do beside.
+//! compiles hundreds of files. All caches are warm before anything is counted. Outboard is measured
+//! with and without its page cache. Finally the guarantees of a cache are checked.
 
 mod promises;
 
 use std::path::Path;
 
-use crate::ask::Ask;
 use crate::error::Result;
 use crate::generator;
 use crate::lab::{Lab, write};
 use crate::mariadb::MariaDb;
 use crate::outboard::{Outboard, Setup};
 use crate::report::{Report, State};
+use crate::request_spec::RequestSpec;
 use crate::site::date_back;
 use crate::slice::{Rounds, Turns};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
 use crate::wordpress::{HOME, WordPress};
 use crate::{http, nginx, varnish};
 
 const CONNECTIONS: usize = 10;
-const KEPT: &str = "outboard, page cache";
+const CACHED: &str = "outboard, page cache";
 
-/// The fewest pairs that can tell a stack from each of five others.
+/// The fewest pairs that can distinguish a stack from each of five others.
 const PAIRS: usize = 8;
 
 const PATHS: [(&str, &str); 2] = [("phpinfo c=10", "/phpinfo.php"), ("blog home c=10", HOME)];
 
-/// Does all the work of phpinfo() and answers as many bytes, but the same on every server.
+/// Does the work of phpinfo() and returns as many bytes, but the same on every server.
 const PHPINFO: &str = "<?php
 ob_start();
 phpinfo();
@@ -58,10 +58,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let subjects = [&cached, &outboard].into_iter().flatten();
     let stacks: Vec<&Stack> = subjects.map(|o| &o.stack).chain(&peers).collect();
     let seconds = lab.effort.short_slice_seconds();
-    let turns = Turns { slices: lab.effort.slices.max(PAIRS), beside: Some(&database.group) };
+    let turns = Turns { slices: lab.effort.slices.max(PAIRS), shared: Some(&database.group) };
     for (title, path) in PATHS {
-        let ask = Ask::get(path).expecting(check_same_answers(&stacks, path)?);
-        let load = |stack: &Stack| generator::load(stack, &ask, CONNECTIONS, seconds);
+        let request = RequestSpec::get(path).expecting(check_same_responses(&stacks, path)?);
+        let load = |stack: &Stack| generator::load(stack, &request, CONNECTIONS, seconds);
         let rounds = turns.take(lab, &stacks, load)?;
         report.add_rounds(title, &rounds);
         report.verdicts.extend(judge(title, path, &rounds));
@@ -73,28 +73,28 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     promises::run(lab, report)
 }
 
-/// A hit against nginx's, and for the blog against making the page.
+/// A hit against nginx's, and for the blog against rendering the page.
 fn judge(title: &str, path: &str, rounds: &Rounds) -> Vec<Verdict> {
-    let Some(hit) = rounds.of(KEPT) else { return Vec::new() };
+    let Some(hit) = rounds.of(CACHED) else { return Vec::new() };
     let mut verdicts = Vec::new();
     if let Some(nginx) = rounds.of(nginx::CACHING) {
-        let bar = format!("{title}: CPU of a hit ≤ 0.7 × nginx fastcgi_cache's");
-        verdicts.push(Verdict::ratio(&bar, 0.7, paired_ratio(&hit.cpu_us(), &nginx.cpu_us())));
+        let target = format!("{title}: CPU of a hit ≤ 0.7 × nginx fastcgi_cache's");
+        verdicts.push(Verdict::ratio(&target, 0.7, paired_ratio(&hit.cpu_us(), &nginx.cpu_us())));
     }
     if let Some(fpm) = rounds.of(nginx::FPM).filter(|_| path == HOME) {
-        let bar = format!("{title}: hits per second ≥ 500 × pages of nginx+php-fpm");
+        let target = format!("{title}: hits per second ≥ 500 × pages of nginx+php-fpm");
         let ratio = paired_ratio(&hit.rates(), &fpm.rates());
-        verdicts.push(Verdict::ratio_at_least(&bar, 500.0, ratio));
+        verdicts.push(Verdict::ratio_at_least(&target, 500.0, ratio));
     }
     verdicts
 }
 
-/// Outboard with its page cache, where it has one: an answer has to say that it was kept.
+/// Outboard with its page cache, if a response says that it was cached.
 fn with_page_cache(lab: &mut Lab, root: &Path) -> Result<Option<Outboard>> {
-    let setup = Setup::classic(lab, root).named(KEPT).with("page_cache = \"on\"\n");
+    let setup = Setup::classic(lab, root).named(CACHED).with("page_cache = \"on\"\n");
     let Ok(Some(outboard)) = Outboard::launch(lab, &setup) else { return Ok(None) };
-    let ask = Ask::get(PATHS[0].1);
-    http::send(outboard.stack.address, &ask)?;
-    let (_, head) = http::send_with_head(outboard.stack.address, &ask)?;
+    let request = RequestSpec::get(PATHS[0].1);
+    http::send(outboard.stack.address, &request)?;
+    let (_, head) = http::send_with_head(outboard.stack.address, &request)?;
     Ok((http::field(&head, "x-cache") == Some("HIT")).then_some(outboard))
 }

@@ -1,17 +1,17 @@
-//! hello.php at offered rates from few to more than any stack carries: where latency begins to bend.
+//! hello.php at rates from low to beyond any stack's capacity: the rate from which latency rises.
 //!
-//! An open loop: requests are sent by the clock, and a latency counts from when its request was
-//! due. The report draws latency against rate, one line for each stack.
+//! An open loop: latency counts from when a request was due. The report draws latency against rate,
+//! with a line per stack.
 
-use crate::ask::Ask;
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;
 use crate::outboard::Outboard;
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::site::{HELLO, Site};
 use crate::slice::Turns;
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::{apache, nginx};
 
 const CONNECTIONS: usize = 64;
@@ -27,14 +27,14 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
         apache::with_mod_php(lab, &site.root, apache::PROCESSES)?,
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
-    let ask = Ask::get(HELLO).expecting(check_same_answers(&stacks, HELLO)?);
+    let request = RequestSpec::get(HELLO).expecting(check_same_responses(&stacks, HELLO)?);
     let seconds = lab.effort.short_slice_seconds();
-    let turns = Turns { slices: if lab.effort.is_quick() { 2 } else { 5 }, beside: None };
+    let turns = Turns { slices: if lab.effort.is_quick() { 2 } else { 5 }, shared: None };
     for rate in RATES {
         let title = format!("hello at {rate}/s c={CONNECTIONS}");
         lab.progress(&title);
         let rounds = turns.take(lab, &stacks, |stack| {
-            generator::load_at(stack, &ask, CONNECTIONS, seconds, f64::from(rate))
+            generator::load_at(stack, &request, CONNECTIONS, seconds, f64::from(rate))
         })?;
         report.add_rows(&title, &rounds);
     }

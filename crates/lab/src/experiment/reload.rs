@@ -1,14 +1,13 @@
-//! Reloads under load: a new generation of workers takes over and no request is lost.
+//! Reloads under load: a new generation of workers takes over without a failed request.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::background::{Background, load_while};
 use crate::error::{Error, Result};
-use crate::experiment::NOT_BUILT;
 use crate::generator::Task;
 use crate::lab::Lab;
-use crate::outboard::Outboard;
+use crate::outboard::{NOT_BUILT, Outboard};
 use crate::report::Report;
 use crate::site::{HELLO, Site};
 use crate::statistics::median;
@@ -20,15 +19,15 @@ const CONNECTIONS: usize = 32;
 /// Requests between two reloads.
 const BETWEEN: u64 = 2_000;
 
-/// How long a new worker may take to be there.
+/// The timeout for a new worker.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let reloads = RELOADS / lab.effort.shortening;
-    let bar = format!("{reloads} reloads under load: 0 failed requests");
+    let target = format!("{reloads} reloads under load: 0 failed requests");
     let site = Site::write(lab)?;
     let Some(outboard) = Outboard::start(lab, &site.root)? else {
-        report.verdicts.push(Verdict::not_measured(&bar, NOT_BUILT));
+        report.verdicts.push(Verdict::not_measured(&target, NOT_BUILT));
         return Ok(());
     };
     let address = outboard.stack.address;
@@ -43,15 +42,15 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let failures = account.load.failures;
     let all_good = failures.total() == 0 && account.statuses.len() == 1;
     let measured = format!(
-        "{good} answers with status 200, {failures}; a reload takes {:.0} ms at the median; old workers \
+        "{good} responses with status 200, {failures} failed; a reload takes {:.0} ms at the median; old workers \
          still there at the end: {left_over}",
         median(&times_ms)
     );
-    report.verdicts.push(Verdict::exact(&bar, all_good && good > 0, measured));
+    report.verdicts.push(Verdict::exact(&target, all_good && good > 0, measured));
     Ok(())
 }
 
-/// One reload under load, until the first new worker is there; how long that took in ms.
+/// Reloads under load; returns the time until the first new worker in ms.
 fn reload(lab: &Lab, outboard: &Outboard, number: u64, background: &Background) -> Result<f64> {
     background.await_requests(BETWEEN);
     let old = outboard.workers();

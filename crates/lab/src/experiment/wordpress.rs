@@ -1,21 +1,20 @@
-//! The home page of a WordPress: a real application, where PHP does the work.
+//! The home page of a WordPress: a real application that is dominated by PHP.
 //!
-//! Each slice is a fixed number of requests. The database serves all stacks alike; its CPU is
-//! told apart.
+//! Each slice is a fixed number of requests. All stacks share the database, whose CPU is accounted
+//! separately.
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::experiment::hello::cpu_verdict;
 use crate::fixture::Fixture;
 use crate::generator::{self, Task};
 use crate::lab::Lab;
 use crate::mariadb::MariaDb;
 use crate::nginx;
-use crate::outboard::{self, Outboard, Setup};
+use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, Series, Turns};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::statistics::{Estimate, median, paired_ratio};
 use crate::verdict::Verdict;
 use crate::wordpress::{HOME, WordPress};
@@ -24,7 +23,7 @@ const CONNECTIONS: usize = 10;
 
 const FORK: &str = "outboard, fork";
 
-/// A page costs about 20 ms of CPU on the machine that the bars were set on.
+/// A page costs about 20 ms of CPU on the machine that the targets were set on.
 const PAGES_PER_SECOND: f64 = 100.0;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -35,24 +34,24 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fork = by_fork(lab, &site)?;
     let outboards = outboard.iter().chain(&fork).map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = outboards.chain([&nginx]).collect();
-    check_same_answers(&stacks, HOME)?;
+    check_same_responses(&stacks, HOME)?;
     let count = (lab.effort.slice_seconds * PAGES_PER_SECOND).ceil() as u64;
-    let turns = Turns { slices: lab.effort.slices, beside: Some(&database.group) };
+    let turns = Turns { slices: lab.effort.slices, shared: Some(&database.group) };
     let rounds = turns.take(lab, &stacks, |stack| {
-        let task = Task::on(stack, &Ask::get(HOME), CONNECTIONS);
+        let task = Task::on(stack, &RequestSpec::get(HOME), CONNECTIONS);
         Ok(generator::run_count(&task, count)?.load)
     })?;
     report.add_rounds("WordPress home c=10", &rounds);
-    let apart = median(&rounds.series.iter().map(Series::beside_us).collect::<Vec<f64>>());
+    let apart = median(&rounds.series.iter().map(Series::shared_us).collect::<Vec<f64>>());
     report.notes.push(format!("WordPress home: MariaDB, counted apart, {apart:.0} µs per page"));
-    let bar = format!("WordPress home: CPU per request ≤ {}", nginx.name);
-    report.verdicts.push(cpu_verdict(&rounds, &bar, nginx.name, 1.0));
+    let target = format!("WordPress home: CPU per request ≤ {}", nginx.name);
+    report.verdicts.push(cpu_verdict(&rounds, &target, nginx.name, 1.0));
     report.verdicts.push(p99_verdict(&rounds, nginx.name));
     report.notes.extend(gain_of_fork(&rounds));
     Ok(())
 }
 
-/// The same site, booted up to its plugins and theme, each page made by a fork of that.
+/// The same site, booted up to its plugins and theme, with a fork per page.
 fn by_fork(lab: &mut Lab, site: &WordPress) -> Result<Option<Outboard>> {
     let fixture = Fixture::unpack(lab, "wordpress", &[("ROOT", &site.root.to_string_lossy())])?;
     let setup = Setup::fork(&fixture, "fork.php", lab.php_processes()).named(FORK);
@@ -67,10 +66,10 @@ fn gain_of_fork(rounds: &Rounds) -> Option<String> {
 }
 
 fn p99_verdict(rounds: &Rounds, peer: &str) -> Verdict {
-    let bar = format!("WordPress home: p99 ≤ {peer}");
+    let target = format!("WordPress home: p99 ≤ {peer}");
     let (Some(subject), Some(reference)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
-        return Verdict::not_measured(&bar, NOT_BUILT);
+        return Verdict::not_measured(&target, NOT_BUILT);
     };
     let p99 = |series: &Series| series.values(|slice| slice.load.latency.p99_us);
-    Verdict::ratio(&bar, 1.0, paired_ratio(&p99(subject), &p99(reference)))
+    Verdict::ratio(&target, 1.0, paired_ratio(&p99(subject), &p99(reference)))
 }

@@ -1,35 +1,35 @@
-//! Two bytes from a resident script, against the two bytes that nginx says by itself.
+//! Two bytes from a worker script, against two bytes from nginx itself.
 //!
-//! As they are, and after a look at the whole request; the second also in the manner of worker
-//! scripts for other servers, with superglobals and echo.
+//! Without and with reading the whole request; the latter also in the style of other servers'
+//! worker scripts, with superglobals and echo.
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::{NOT_BUILT, crowds};
+use crate::experiment::quick::connection_counts;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
 use crate::nginx;
-use crate::outboard::{self, Outboard, Setup};
+use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, interleave};
 use crate::stack::{Stack, check_same};
 use crate::statistics::paired_ratio;
 use crate::verdict::Verdict;
 
-const CROWDS: [usize; 3] = [100, 500, 1_000];
+const CONNECTION_COUNTS: [usize; 3] = [100, 500, 1_000];
 
-/// What the handlers look at.
+/// The parts of the request that the handlers read.
 const HEADERS: [&str; 2] = ["X-Probe: header", "Cookie: probe=cookie"];
 
-/// More CPU than nginx that a full look at the request may cost.
+/// The allowed CPU relative to nginx when the whole request is read.
 const GLOBALS_LIMIT: f64 = 1.3;
 
 const GLOBALS: &str = "outboard, $_SERVER";
 
 const HANDLE_REQUEST: &str = "outboard, handle_request";
 
-/// Resident scripts: a request takes them less than a µs, so one process is enough for a core.
+/// A request takes a worker script less than a µs, so one process per core suffices.
 const WORKERS: usize = 1;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
@@ -45,13 +45,14 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     ];
     let subjects = outboards.iter().flatten().map(|outboard| &outboard.stack);
     let stacks: Vec<&Stack> = subjects.chain([&nginx]).collect();
-    let ask = HEADERS.iter().fold(Ask::get("/"), |ask, line| ask.header(line));
-    let length_bytes = check_same(&stacks, "/", &ask)?;
-    let ask = ask.expecting(length_bytes);
+    let request = HEADERS.iter().fold(RequestSpec::get("/"), |request, line| request.header(line));
+    let length_bytes = check_same(&stacks, "/", &request)?;
+    let request = request.expecting(length_bytes);
     let seconds = lab.effort.slice_seconds;
-    for &connections in crowds(lab, report, &CROWDS) {
-        let rounds =
-            interleave(lab, &stacks, |stack| generator::load(stack, &ask, connections, seconds))?;
+    for &connections in connection_counts(lab, report, &CONNECTION_COUNTS) {
+        let rounds = interleave(lab, &stacks, |stack| {
+            generator::load(stack, &request, connections, seconds)
+        })?;
         let title = format!("worker hello c={connections}");
         report.add_rounds(&title, &rounds);
         report.verdicts.extend([
@@ -63,31 +64,31 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn cpu_verdict(rounds: &Rounds, bar: &str, limit: f64) -> Verdict {
-    named_cpu_verdict(rounds, outboard::NAME, bar, limit)
+fn cpu_verdict(rounds: &Rounds, target: &str, limit: f64) -> Verdict {
+    named_cpu_verdict(rounds, outboard::NAME, target, limit)
 }
 
 fn globals_verdict(rounds: &Rounds, title: &str) -> Verdict {
-    let bar = format!("{title}, $_SERVER, header, cookie: ≤ {GLOBALS_LIMIT} × nginx's return");
-    named_cpu_verdict(rounds, GLOBALS, &bar, GLOBALS_LIMIT)
+    let target = format!("{title}, $_SERVER, header, cookie: ≤ {GLOBALS_LIMIT} × nginx's return");
+    named_cpu_verdict(rounds, GLOBALS, &target, GLOBALS_LIMIT)
 }
 
-fn named_cpu_verdict(rounds: &Rounds, subject: &str, bar: &str, limit: f64) -> Verdict {
+fn named_cpu_verdict(rounds: &Rounds, subject: &str, target: &str, limit: f64) -> Verdict {
     let (Some(subject), Some(nginx)) = (rounds.of(subject), rounds.of("nginx-return")) else {
-        return Verdict::not_measured(bar, NOT_BUILT);
+        return Verdict::not_measured(target, NOT_BUILT);
     };
-    Verdict::ratio(bar, limit, paired_ratio(&subject.cpu_us(), &nginx.cpu_us()))
+    Verdict::ratio(target, limit, paired_ratio(&subject.cpu_us(), &nginx.cpu_us()))
 }
 
 fn failures_verdict(rounds: &Rounds, title: &str) -> Verdict {
-    let bar = format!("{title}: 0 failed requests");
+    let target = format!("{title}: 0 failed requests");
     let subjects = [outboard::NAME, GLOBALS, HANDLE_REQUEST];
     let series: Vec<_> = subjects.iter().filter_map(|name| rounds.of(name)).collect();
     if series.is_empty() {
-        return Verdict::not_measured(&bar, NOT_BUILT);
+        return Verdict::not_measured(&target, NOT_BUILT);
     }
     let failed: u64 = series.iter().map(|series| series.failures().total()).sum();
-    let answers: u64 = series.iter().map(|series| series.answers()).sum();
+    let responses: u64 = series.iter().map(|series| series.responses()).sum();
     let flawless = series.iter().all(|series| series.is_flawless());
-    Verdict::exact(&bar, flawless, format!("{answers} answers, {failed} failed"))
+    Verdict::exact(&target, flawless, format!("{responses} responses, {failed} failed"))
 }

@@ -1,48 +1,48 @@
-//! Eleven workloads, from two bytes to a page with classes, cache, files and queries, over 100,
-//! 500 and 1,000 connections: resident scripts against Apache with mod_php and php-fpm.
+//! Eleven workloads, from two bytes to a page with classes, cache, files and queries, over 100, 500
+//! and 1,000 connections: worker scripts against Apache with mod_php and php-fpm.
 //!
-//! All run the same functions; `site/workloads` says what keeps values and connections. Slices
-//! are short and few, so a comparison counts only where the slices of two stacks do not overlap.
+//! All run the same functions; `site/workloads` documents what is kept between requests. Slices are
+//! short and few, so a comparison counts only if the slices of two stacks do not overlap.
 
 use std::fmt::Write as _;
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::{NOT_BUILT, crowds};
+use crate::experiment::quick::connection_counts;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::lab::Lab;
 use crate::load::Failures;
 use crate::mariadb::MariaDb;
-use crate::outboard::{self, Outboard, Setup};
+use crate::outboard::{self, NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Rounds, Series, Turns};
-use crate::stack::{Stack, check_same_answers};
+use crate::stack::{Stack, check_same_responses};
 use crate::verdict::{Outcome, Verdict};
 use crate::{apache, nginx};
 
-const CROWDS: [usize; 3] = [100, 500, 1_000];
+const CONNECTION_COUNTS: [usize; 3] = [100, 500, 1_000];
 
-/// One process per connection and some to spare: Apache at its best.
+/// One process per connection and some to spare: Apache's best case.
 const APACHE_PROCESSES: usize = 1_050;
 
-/// Enough to wait side by side, few enough to leave the processors in peace.
+/// Enough for concurrent waits, few enough not to overload the processors.
 const FPM_CHILDREN: usize = 50;
 
-/// Requests that may wait in all of outboard's workers together: the largest crowd.
+/// Concurrent requests of all of outboard's workers together: the largest number of connections.
 const CONCURRENCY: usize = 1_000;
 
 /// Database connections of all of outboard's workers together: as many as Apache has.
 const DATABASE_CONNECTIONS: usize = 1_000;
 
-/// The ratio from which on two single slices tell faster from slower.
+/// The ratio from which two single slices count as faster or slower.
 const APART: f64 = 1.1;
 
 const GROUPS: usize = 12;
 
 const CLASSES_PER_GROUP: usize = 10;
 
-/// A workload as the table names it.
+/// A workload with its name in tables.
 struct Workload {
     name: &'static str,
     path: &'static str,
@@ -53,7 +53,7 @@ const WORKLOADS: [Workload; 12] = [
     Workload { name: "2 autoloader", path: "/test_02.php" },
     Workload { name: "3 100 classes", path: "/test_03.php" },
     Workload { name: "4 query, new connection", path: "/test_04.php" },
-    Workload { name: "5 query, kept connection", path: "/test_05.php" },
+    Workload { name: "5 query, persistent connection", path: "/test_05.php" },
     Workload { name: "6 query, cached", path: "/test_06.php" },
     Workload { name: "7 classes + 10,000 cache reads", path: "/test_07.php" },
     Workload { name: "8 … + 10 files", path: "/test_08.php" },
@@ -78,12 +78,12 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     ];
     let stacks: Vec<&Stack> = outboard.iter().map(|o| &o.stack).chain(&peers).collect();
     let full = !lab.effort.is_quick();
-    let turns = Turns { slices: if full { 3 } else { 1 }, beside: Some(&database.group) };
+    let turns = Turns { slices: if full { 3 } else { 1 }, shared: Some(&database.group) };
     let seconds = if full { 1.0 } else { 0.4 };
-    let crowds = crowds(lab, report, &CROWDS);
+    let counts = connection_counts(lab, report, &CONNECTION_COUNTS);
     let (mut all, mut unequal) = (Vec::new(), Vec::new());
     for workload in WORKLOADS {
-        let length_bytes = match check_same_answers(&stacks, workload.path) {
+        let length_bytes = match check_same_responses(&stacks, workload.path) {
             Ok(length_bytes) => length_bytes,
             Err(error) => {
                 unequal.push(workload.name);
@@ -91,12 +91,13 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
                 continue;
             }
         };
-        let ask = Ask::get(workload.path).expecting(length_bytes);
-        for &connections in crowds {
+        let request = RequestSpec::get(workload.path).expecting(length_bytes);
+        for &connections in counts {
             let title = format!("{} c={connections}", workload.name);
             lab.progress(&title);
-            let rounds = turns
-                .take(lab, &stacks, |stack| generator::load(stack, &ask, connections, seconds))?;
+            let rounds = turns.take(lab, &stacks, |stack| {
+                generator::load(stack, &request, connections, seconds)
+            })?;
             report.add_rounds(&title, &rounds);
             all.push((title, rounds));
         }
@@ -127,7 +128,7 @@ fn prepare(lab: &Lab, database: &MariaDb, connections: usize) -> Result<Fixture>
     for number in 2..=11 {
         fixture.add(&format!("public/test_{number:02}.php"), &script(number))?;
     }
-    // The peers have no way to run queries at the same time.
+    // The peers cannot run queries concurrently.
     fixture.add("public/test_09_parallel.php", &script(9))?;
     Ok(fixture)
 }
@@ -155,7 +156,7 @@ abstract class Base
     )
 }
 
-/// A class of about the size that a framework's have.
+/// A class of about the size of a framework's.
 fn class(group: usize, number: usize) -> String {
     let mut text = format!(
         "<?php\nnamespace Lab\\Group{group:02};\n\nfinal class Class{number:02} extends Base\n{{\n"
@@ -187,32 +188,32 @@ fn class(group: usize, number: usize) -> String {
 fn run_verdict(unequal: &[&str]) -> Verdict {
     let measured = match unequal {
         [] => "all".to_owned(),
-        names => format!("not compared, since the answers differ: {}", names.join(", ")),
+        names => format!("not compared, since the responses differ: {}", names.join(", ")),
     };
-    Verdict::exact("workloads: every one runs, with equal answers", unequal.is_empty(), measured)
+    Verdict::exact("workloads: every one runs, with equal responses", unequal.is_empty(), measured)
 }
 
 fn failures_verdict(all: &[(String, Rounds)]) -> Verdict {
-    let bar = "workloads: 0 failed requests in any";
+    let target = "workloads: 0 failed requests in any";
     let series: Vec<&Series> = all.iter().filter_map(|(_, r)| r.of(outboard::NAME)).collect();
     if series.is_empty() {
-        return Verdict::not_measured(bar, NOT_BUILT);
+        return Verdict::not_measured(target, NOT_BUILT);
     }
     let mut failures = Failures::default();
-    series.iter().for_each(|series| failures.add(&series.failures()));
-    let answers: u64 = series.iter().map(|series| series.answers()).sum();
+    series.iter().for_each(|series| failures += series.failures());
+    let responses: u64 = series.iter().map(|series| series.responses()).sum();
     let flawless = series.iter().all(|series| series.is_flawless());
-    Verdict::exact(bar, flawless, format!("{answers} answers, {failures}"))
+    Verdict::exact(target, flawless, format!("{responses} responses, {failures} failed"))
 }
 
-/// Whether outboard answers more per second than a peer in every one.
+/// Whether outboard has a higher rate than a peer in every workload.
 fn faster_verdict(all: &[(String, Rounds)], peer: &str) -> Verdict {
-    let bar = format!("workloads: faster than {peer} in every one");
+    let target = format!("workloads: faster than {peer} in every one");
     let mut times = Vec::new();
     let (mut slower, mut unclear) = (Vec::new(), Vec::new());
     for (title, rounds) in all {
         let (Some(subject), Some(peer)) = (rounds.of(outboard::NAME), rounds.of(peer)) else {
-            return Verdict::not_measured(&bar, NOT_BUILT);
+            return Verdict::not_measured(&target, NOT_BUILT);
         };
         let rate = |series: &Series| series.median(|slice| slice.load.rate());
         times.push(rate(subject) / rate(peer));
@@ -235,11 +236,11 @@ fn faster_verdict(all: &[(String, Rounds)], peer: &str) -> Verdict {
         (true, false) => Outcome::Undecided,
         (true, true) => Outcome::Pass,
     };
-    Verdict { bar, measured, outcome, ratio: None }
+    Verdict { target, measured, outcome, ratio: None }
 }
 
-/// Faster, slower, or not to tell: the slices of the two must not overlap. One of each says nothing
-/// of how far they scatter, so that they have to lie apart.
+/// Faster, slower, or undecided: the slices of the two must not overlap. One slice of each shows no
+/// scatter, so these have to differ by a ratio.
 fn compare(subject: &[f64], peer: &[f64]) -> Outcome {
     let apart = if subject.len() > 1 { 1.0 } else { APART };
     let least = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -251,21 +252,21 @@ fn compare(subject: &[f64], peer: &[f64]) -> Outcome {
     }
 }
 
-/// What running the queries at the same time does to the time of one request.
+/// The effect of concurrent queries on the time of one request.
 fn parallel_verdict(all: &[(String, Rounds)]) -> Verdict {
-    let bar = "workload 9 in parallel, c=100: p50 below that of one query after the other";
+    let target = "workload 9 in parallel, c=100: p50 below that of one query after the other";
     let p50_ms = |workload: &Workload| {
-        let title = format!("{} c={}", workload.name, CROWDS[0]);
+        let title = format!("{} c={}", workload.name, CONNECTION_COUNTS[0]);
         let rounds = all.iter().find(|(of, _)| *of == title).map(|(_, rounds)| rounds);
         let series = rounds.and_then(|rounds| rounds.of(outboard::NAME))?;
         Some(series.median(|slice| slice.load.latency.p50_us) / 1e3)
     };
     let [sequential, parallel] = [&WORKLOADS[8], &WORKLOADS[9]].map(p50_ms);
     let Some((sequential, parallel)) = sequential.zip(parallel) else {
-        return Verdict::not_measured(bar, NOT_BUILT);
+        return Verdict::not_measured(target, NOT_BUILT);
     };
     let measured = format!("{parallel:.0} ms against {sequential:.0} ms");
-    Verdict::exact(bar, parallel < sequential, measured)
+    Verdict::exact(target, parallel < sequential, measured)
 }
 
 #[cfg(test)]

@@ -1,62 +1,62 @@
-//! [`Mix`]: several kinds of requests, each with its share, to a server of HTTP or to Redis.
+//! [`Mix`]: several kinds of requests with their weights, to an HTTP server or to Redis.
 //!
-//! What is asked of the two in a comparison is drawn alike: the same keys as often as each other.
+//! Both sides of a comparison draw keys with the same distribution.
 
 use std::time::Duration;
 
-use outboard_load::{Feed, Load as Pace, Plan, Rate, Run, Script, Target, ZIPF_USUAL};
+use outboard_load::{Feed, Load as Pace, Plan, Rate, Run, Script, Target, ZIPF_DEFAULT_EXPONENT};
 
 use super::{PATIENCE, failed, finish, on_the_clock, step};
-use crate::ask::Ask;
 use crate::error::Result;
 use crate::load::Load;
+use crate::request_spec::RequestSpec;
 use crate::stack::Stack;
 
-/// What a mix is sent in.
+/// The protocol of a mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
     Http,
-    /// Redis's own.
+    /// The Redis protocol.
     Redis,
 }
 
-/// What is asked for, and how often; see the module.
+/// The requests with their weights.
 #[derive(Debug, Clone)]
 pub struct Mix {
-    /// What is spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Asks that follow one another, and how often each row of them comes against the others.
-    pub scripts: Vec<(u32, Vec<Ask>)>,
-    /// Values for the places of the asks, drawn by row.
+    /// Sequences of requests with their weights.
+    pub scripts: Vec<(u32, Vec<RequestSpec>)>,
+    /// Values for the placeholders of the requests, by row.
     pub feeds: Vec<Feed>,
-    /// How many keys `{key}` draws from.
+    /// The number of keys that `{key}` draws from.
     pub keys: u64,
-    /// Whether some keys and rows are drawn far more often than others, as YCSB does.
+    /// Whether keys and rows are drawn by Zipf's law, as in YCSB.
     pub is_skewed: bool,
     /// Connections, each with one request in flight.
     pub connections: usize,
 }
 
 impl Mix {
-    /// One ask over and over, each key as often as the others.
-    pub fn of(protocol: Protocol, ask: Ask, keys: u64, connections: usize) -> Self {
-        let (scripts, feeds) = (vec![(1, vec![ask])], Vec::new());
+    /// The same request again and again, with all keys equally likely.
+    pub fn of(protocol: Protocol, request: RequestSpec, keys: u64, connections: usize) -> Self {
+        let (scripts, feeds) = (vec![(1, vec![request])], Vec::new());
         Self { protocol, scripts, feeds, keys, is_skewed: false, connections }
     }
 
-    /// As fast as it is answered.
+    /// A closed loop.
     pub fn load(&self, stack: &Stack, seconds: f64) -> Result<Load> {
         self.run(Plan { duration: Duration::from_secs_f64(seconds), ..self.plan(stack)? })
     }
 
-    /// So many requests a second.
+    /// This many requests per second.
     pub fn load_at(&self, stack: &Stack, seconds: f64, rate: f64) -> Result<Load> {
         let load = on_the_clock(Rate::Fixed(rate));
         self.run(Plan { load, duration: Duration::from_secs_f64(seconds), ..self.plan(stack)? })
     }
 
-    /// So many requests.
+    /// This many requests.
     pub fn run_count(&self, stack: &Stack, count: u64) -> Result<Load> {
         self.run(Plan { requests: Some(count), ..self.plan(stack)? })
     }
@@ -71,10 +71,10 @@ impl Mix {
             Protocol::Redis => "redis",
         };
         let target = Target::parse(&format!("{scheme}://{}/", stack.address));
-        let script = |(weight, asks): &(u32, Vec<Ask>)| Script {
-            name: asks.first().map_or_else(String::new, |ask| ask.path().into()),
+        let script = |(weight, requests): &(u32, Vec<RequestSpec>)| Script {
+            name: requests.first().map_or_else(String::new, |request| request.path().into()),
             weight: *weight,
-            steps: asks.iter().map(|ask| step(ask, false)).collect(),
+            steps: requests.iter().map(|request| step(request, false)).collect(),
         };
         Ok(Plan {
             scripts: self.scripts.iter().map(script).collect(),
@@ -85,7 +85,7 @@ impl Mix {
             timeout: PATIENCE,
             drains: true,
             keys: self.keys,
-            zipf: self.is_skewed.then_some(ZIPF_USUAL),
+            zipf: self.is_skewed.then_some(ZIPF_DEFAULT_EXPONENT),
             server: stack.group.processes(),
             ..Plan::new(target.map_err(|error| failed(&error))?)
         })

@@ -1,4 +1,4 @@
-//! Stacks measured by the same settings: a table with bars, the comparisons, and behind a fold the
+//! Stacks measured with the same settings: a table with bars, the comparisons, and, folded, the
 //! pairs, the processes and the slices.
 
 use std::collections::BTreeMap;
@@ -8,14 +8,15 @@ use super::{chart, escape, number};
 use crate::comparison::{Comparison, change};
 use crate::load::QUANTILES;
 use crate::metric::Metric;
-use crate::process_table::kind_of;
-use crate::profile::{Kind, Profile, flame};
+use crate::profile::{Kind, Profile};
 use crate::report::{Report, Row};
 use crate::slice::Slice;
 use crate::statistics::judge::Class;
 use crate::statistics::{Estimate, median, middle};
+use outboard_load::process_table::kind_of;
+use outboard_load::profile::flame;
 
-/// Rows of the same settings: the numbers, what follows from them, and a fold with what is behind.
+/// Renders the rows with the same settings: numbers, comparisons and details.
 pub(super) fn put(
     html: &mut String,
     report: &Report,
@@ -34,7 +35,7 @@ pub(super) fn put(
     put_processes(html, rows)?;
     put_spectrum(html, rows)?;
     writeln!(html, "<div class=\"columns\">")?;
-    put_over_slices(html, "Answers per second, over the slices", rows, |s| s.load.rate())?;
+    put_over_slices(html, "Responses per second, over the slices", rows, |s| s.load.rate())?;
     put_over_slices(html, "p99 in ms", rows, |s| s.load.latency.p99_us / 1e3)?;
     put_over_slices(html, "Memory (PSS) in MiB", rows, |s| s.pss_bytes as f64 / 1_048_576.0)?;
     writeln!(html, "</div></details>")?;
@@ -42,7 +43,7 @@ pub(super) fn put(
     writeln!(html, "</article>")
 }
 
-/// A flame graph for each stack, and the difference of the first two, each behind a fold.
+/// A flame graph per stack, and the difference of the first two, each folded.
 fn put_profiles(html: &mut String, report: &Report, row: &Row) -> std::fmt::Result {
     let is_here = |profile: &&Profile| {
         (&profile.section, &profile.experiment) == (&row.section, &row.experiment)
@@ -76,13 +77,13 @@ fn put_rows(html: &mut String, rows: &[Row]) -> std::fmt::Result {
         html,
         "<div class=\"scroll\"><table class=\"stacks\"><tr><th>Stack</th>\
          <th class=\"wide\">CPU per request</th><th class=\"number\">µs</th>\
-         <th class=\"number\">answers/s</th><th class=\"number\">p50 ms</th>\
+         <th class=\"number\">responses/s</th><th class=\"number\">p50 ms</th>\
          <th class=\"number\">p99 ms</th><th class=\"number\">PSS MiB</th>\
          <th class=\"number\">failed</th></tr>"
     )?;
     for (at, row) in rows.iter().enumerate() {
         let whisker = cpu(row).map_or_else(String::new, |cpu| chart::bar(&cpu, most, at));
-        let failed = escape(&row.failures.classes());
+        let failed = escape(&row.failures.to_string());
         writeln!(
             html,
             "<tr><th>{}{}</th><td>{whisker}</td><td class=\"number\"><b>{}</b></td>\
@@ -139,7 +140,7 @@ fn put_comparisons(html: &mut String, comparisons: &[&Comparison]) -> std::fmt::
     writeln!(html, "</table></div>")
 }
 
-/// The metrics of these comparisons, each once, in their order.
+/// The metrics of these comparisons, each once, in order.
 fn metrics(comparisons: &[&Comparison]) -> Vec<Metric> {
     let used = |metric: &Metric| comparisons.iter().any(|comparison| comparison.metric == *metric);
     Metric::ALL.into_iter().filter(used).collect()
@@ -222,7 +223,7 @@ fn process_shares(row: &Row) -> Vec<(String, f64)> {
         *sums.entry(kind_of(name)).or_default() += us;
     }
     if let (1, Some((name, 0))) = (sums.len(), sums.first_key_value()) {
-        // Many processes, each of which was too short for the clock: it can only have been they.
+        // Many short-lived processes, each too short for the clock: the time can only be theirs.
         return vec![(name.clone(), row.cpu_us)];
     }
     let total = sums.values().sum::<u64>().max(1) as f64;
@@ -233,20 +234,22 @@ fn process_shares(row: &Row) -> Vec<(String, f64)> {
     shares
 }
 
-/// The latency that a share of the answers stayed below: each nine as wide as the one before.
+/// The latency spectrum; each further nine has the same width.
 fn put_spectrum(html: &mut String, rows: &[Row]) -> std::fmt::Result {
     let place = |quantile: f64| -(1.0 - quantile).log10() / 4.0;
-    let curves: Vec<Vec<(f64, f64)>> = rows
+    let curves: Vec<(&str, Vec<(f64, f64)>)> = rows
         .iter()
         .map(|row| {
             let at = |index| {
-                let told = row.slices.slices.iter();
-                let told = told.filter_map(|slice| slice.load.spectrum_us.get(index).copied());
-                told.collect::<Vec<f64>>()
+                let reported = row.slices.slices.iter();
+                let reported =
+                    reported.filter_map(|slice| slice.load.spectrum_us.get(index).copied());
+                reported.collect::<Vec<f64>>()
             };
             let values = QUANTILES.iter().enumerate().map(|(index, &q)| (place(q), at(index)));
             let values = values.filter(|(_, values)| !values.is_empty());
-            values.map(|(place, values)| (place, median(&values) / 1e3)).collect()
+            let points = values.map(|(place, values)| (place, median(&values) / 1e3)).collect();
+            (row.stack.as_str(), points)
         })
         .collect();
     let names =
@@ -256,13 +259,10 @@ fn put_spectrum(html: &mut String, rows: &[Row]) -> std::fmt::Result {
     if svg.is_empty() {
         return Ok(());
     }
-    writeln!(
-        html,
-        "<figure><h4>Latency that this share of the answers stayed below</h4>{svg}</figure>"
-    )
+    writeln!(html, "<figure><h4>Latency by percentile</h4>{svg}</figure>")
 }
 
-/// Latency over the rates that were offered, if that is what a section measured.
+/// Latency over the offered rates, if a section measured that.
 pub(super) fn put_rates(html: &mut String, rows: &[&Row]) -> std::fmt::Result {
     let offered = |row: &Row| row.slices.slices.first().and_then(|slice| slice.load.offered);
     let mut rates: Vec<f64> = rows.iter().filter_map(|row| offered(row)).collect();
@@ -280,21 +280,18 @@ pub(super) fn put_rates(html: &mut String, rows: &[&Row]) -> std::fmt::Result {
         }
     }
     let names: Vec<(f64, String)> = rates.iter().map(|&rate| (place(rate), number(rate))).collect();
-    let curves = |value: fn(&Row) -> f64| -> Vec<Vec<(f64, f64)>> {
-        let of = |stack: &&str| {
+    let curves = |value: fn(&Row) -> f64| -> Vec<(&str, Vec<(f64, f64)>)> {
+        let of = |stack: &&str| -> Vec<(f64, f64)> {
             let rows = rows.iter().filter(|row| row.stack == **stack);
             rows.filter_map(|row| Some((place(offered(row)?), value(row)))).collect()
         };
-        stacks.iter().map(of).collect()
+        stacks.iter().map(|stack| (*stack, of(stack))).collect()
     };
     writeln!(html, "<article><h3>Latency against rate</h3>{}", chart::stacks(&stacks))?;
     writeln!(html, "<div class=\"columns two\">")?;
     for (title, value) in [
-        (
-            "Half of the requests, by requests offered a second",
-            (|row| row.p50_ms) as fn(&Row) -> f64,
-        ),
-        ("99 % of the requests", |row| row.p99_ms),
+        ("Median by offered requests per second", (|row| row.p50_ms) as fn(&Row) -> f64),
+        ("99th percentile", |row| row.p99_ms),
     ] {
         let svg = chart::curves(&curves(value), &names);
         writeln!(html, "<figure><h4>{title}</h4>{svg}</figure>")?;
@@ -308,6 +305,7 @@ fn put_over_slices(
     rows: &[Row],
     value: impl Fn(&Slice) -> f64,
 ) -> std::fmt::Result {
-    let series: Vec<Vec<f64>> = rows.iter().map(|row| row.slices.values(&value)).collect();
+    let series: Vec<(&str, Vec<f64>)> =
+        rows.iter().map(|row| (row.stack.as_str(), row.slices.values(&value))).collect();
     writeln!(html, "<figure><h4>{title}</h4>{}</figure>", chart::lines(&series))
 }

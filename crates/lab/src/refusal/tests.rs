@@ -1,19 +1,19 @@
-//! Each refusal is provoked: by numbers, and where it can be by a real client and server.
+//! Each refusal is provoked by numbers and, if possible, by a real client and server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread;
 
 use super::*;
-use crate::ask::Ask;
 use crate::generator::{Task, run_count};
-use crate::load::{Failures, Latency, Load};
+use crate::load::{Failure, Failures, Latency, Load};
+use crate::request_spec::RequestSpec;
 
-/// A second on two cores with 10 connections and nothing wrong.
+/// A flawless second on two cores with 10 connections.
 fn sound() -> Slice {
     let latency = Latency { max_us: 2_000.0, mean_us: Some(1_000.0), ..Latency::default() };
     let load = Load {
-        answers: 10_000,
+        responses: 10_000,
         seconds: 1.0,
         latency,
         connections: 10,
@@ -28,12 +28,12 @@ fn series(slices: Vec<Slice>) -> Series {
 }
 
 #[test]
-fn nothing_speaks_against_a_sound_slice() {
+fn a_flawless_slice_is_not_refused() {
     assert_eq!(Refusal::of(&sound()), None);
 }
 
 #[test]
-fn a_saturated_client_is_refused_unless_the_stack_used_the_rest_of_the_machine() {
+fn a_saturated_client_is_fine_if_the_stack_is_saturated() {
     let mut slice = sound();
     slice.load.client_us = 950_000;
     assert_eq!(Refusal::of(&slice), Some(Refusal::ClientSaturated { busy: 0.95 }));
@@ -42,7 +42,7 @@ fn a_saturated_client_is_refused_unless_the_stack_used_the_rest_of_the_machine()
 }
 
 #[test]
-fn a_saturated_client_forbids_to_rank_rates_and_not_what_a_request_costs() {
+fn a_saturated_client_forbids_ranking_by_rate_only() {
     let refusal = Refusal::ClientSaturated { busy: 1.0 };
     assert_eq!(Metric::ALL.map(|metric| refusal.forbids(metric)), [false, true, true]);
     let noisy = Refusal::Noisy { taken: 0.5, by: "others".into() };
@@ -50,7 +50,7 @@ fn a_saturated_client_forbids_to_rank_rates_and_not_what_a_request_costs() {
 }
 
 #[test]
-fn arithmetic_that_cannot_be_is_refused() {
+fn inconsistent_counts_are_refused() {
     let mut slice = sound();
     slice.load.latency.mean_us = Some(1_500.0);
     assert!(matches!(Refusal::of(&slice), Some(Refusal::Little { connections: 10, .. })));
@@ -59,14 +59,14 @@ fn arithmetic_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn connections_that_fall_idle_at_the_end_are_no_violation() {
+fn idle_connections_at_the_end_are_accepted() {
     let mut slice = sound();
     slice.load.latency = Latency { max_us: 900_000.0, mean_us: Some(500.0), ..Latency::default() };
     assert_eq!(Refusal::of(&slice), None);
 }
 
 #[test]
-fn a_noisy_machine_is_named_by_what_made_the_noise() {
+fn a_noisy_slice_names_the_source_of_the_noise() {
     let by = |slice: &Slice| match Refusal::of(slice) {
         Some(Refusal::Noisy { by, .. }) => by,
         other => panic!("{other:?}"),
@@ -77,7 +77,7 @@ fn a_noisy_machine_is_named_by_what_made_the_noise() {
 }
 
 #[test]
-fn noise_in_a_few_slices_is_borne_and_in_many_is_not() {
+fn noise_in_many_slices_is_refused() {
     let noisy = || Slice { noise: 0.5, ..sound() };
     let few = series(vec![sound(), sound(), sound(), noisy()]);
     assert_eq!(Refusal::of_series(&few), None);
@@ -87,9 +87,7 @@ fn noise_in_a_few_slices_is_borne_and_in_many_is_not() {
 
 #[test]
 fn one_wrong_body_or_one_missing_port_is_too_many() {
-    for failures in
-        [Failures { body: 1, ..Failures::default() }, Failures { ports: 1, ..Failures::default() }]
-    {
+    for failures in [Failure::Body, Failure::Ports].map(|class| Failures::from([(class, 1)])) {
         let mut slice = sound();
         slice.load.failures = failures;
         let series = series([vec![slice], vec![sound(); 11]].concat());
@@ -98,9 +96,9 @@ fn one_wrong_body_or_one_missing_port_is_too_many() {
 }
 
 #[test]
-fn failures_are_not_compared_with_answers() {
+fn failures_are_not_compared_with_responses() {
     let mut slice = sound();
-    slice.load.failures.status = 200;
+    slice.load.failures = [(Failure::Status, 200)].into();
     assert_eq!(Refusal::of(&slice), Some(Refusal::Failing { failed: 200, sent: 10_000 }));
 }
 
@@ -109,7 +107,7 @@ fn answering(bodies: [&'static str; 4]) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback binds");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
-        // The generator looks first whether anybody is there.
+        // The generator first probes the address.
         let _ = listener.accept().expect("the generator looks");
         let (stream, _) = listener.accept().expect("the generator connects");
         let mut lines = BufReader::new(stream.try_clone().expect("a descriptor is left")).lines();
@@ -123,10 +121,10 @@ fn answering(bodies: [&'static str; 4]) -> SocketAddr {
 }
 
 #[test]
-fn a_server_that_changes_its_answer_during_the_load_is_refused() {
+fn a_server_that_changes_its_response_during_the_load_is_refused() {
     let refusal_of = |bodies| {
-        let ask = Ask::get("/").expecting_body(b"right");
-        let task = Task::new(answering(bodies), &ask, 1);
+        let request = RequestSpec::get("/").expecting_body(b"right");
+        let task = Task::new(answering(bodies), &request, 1);
         let load = run_count(&task, 4).expect("it answers").load;
         bodies_of(load)
     };
@@ -134,7 +132,7 @@ fn a_server_that_changes_its_answer_during_the_load_is_refused() {
         bodies(&Slice { load, ..Slice::default() })
     }
     assert_eq!(refusal_of(["right", "right", "right", "right"]), None);
-    let wrong = Some(Refusal::BodiesDiffer { answers: 1 });
+    let wrong = Some(Refusal::BodiesDiffer { responses: 1 });
     assert_eq!(refusal_of(["right", "wrong", "right", "right"]), wrong, "same length");
     assert_eq!(refusal_of(["right", "right", "longer", "right"]), wrong, "other length");
 }

@@ -1,10 +1,11 @@
-//! Holm's correction: what many comparisons at once do to each one's probability.
+//! Holm's correction of probabilities for several comparisons.
 //!
-//! Twenty comparisons of equals at 5 % each show a difference somewhere in two runs of three. Holm's
-//! steps hold the chance of any false one in the family at the level, and never claim less than
-//! Bonferroni (Holm, *A simple sequentially rejective multiple test procedure*, 1979).
+//! Twenty comparisons of equals at 5 % each show a difference somewhere in two runs of three.
+//! Holm's steps keep the chance of any false one in the family at the level, and are at least as
+//! powerful as Bonferroni's (Holm, *A simple sequentially rejective multiple test procedure*,
+//! 1979).
 
-/// The probabilities, each raised as its place in the family asks, in the order given.
+/// The probabilities, each adjusted by its rank in the family, in the order given.
 pub fn adjust(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));
@@ -36,7 +37,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_becomes_likelier_than_it_was_nor_changes_places(
+        fn adjustment_keeps_order_and_only_raises(
             probabilities in vec(0.0..=1.0_f64, 1..20),
         ) {
             let adjusted = adjust(&probabilities);

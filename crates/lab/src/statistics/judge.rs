@@ -1,14 +1,14 @@
 //! From paired differences to a class: better, worse, equal, undecided, or invalid.
 //!
-//! Called by [`crate::comparison`]. Invariant: "equal" is shown, never concluded from nothing
-//! having been found; what is neither shown different nor shown equal is undecided.
+//! Called by [`crate::comparison`]. Invariant: "equal" is demonstrated, never concluded from the
+//! lack of a difference; what is neither shown different nor shown equal is undecided.
 
 use serde::{Deserialize, Serialize};
 
 use super::power::pairs_for;
 use super::signed_rank::{estimate, fewest_pairs, p_value};
 
-/// What a comparison came to, from the subject's side.
+/// The class of a comparison, for its subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Class {
@@ -16,11 +16,11 @@ pub enum Class {
     Better,
     /// It is worse.
     Worse,
-    /// Whatever difference there is lies within what was called equal beforehand.
+    /// Any difference lies within the margin that was fixed beforehand.
     Equal,
-    /// The slices do not tell.
+    /// The slices do not decide.
     Undecided {
-        /// How many more pairs probably would; `None` when it is more than anybody takes.
+        /// How many more pairs probably would; `None` for unrealistically many.
         more_pairs: Option<usize>,
     },
     /// The slices must not be compared.
@@ -43,10 +43,10 @@ impl Class {
     }
 }
 
-/// What is asked of the differences.
+/// The question about the differences.
 #[derive(Debug, Clone, Copy)]
 pub struct Question {
-    /// Differences (of logarithms) up to this count as none.
+    /// Differences (of logarithms) up to this count as equal.
     pub theta: f64,
     /// Two-sided level.
     pub alpha: f64,
@@ -60,12 +60,11 @@ impl Question {
         self.judge_with(differences, p_value(differences))
     }
 
-    /// Judges differences by a probability that was adjusted for the company they are in.
+    /// Judges differences by a probability that was adjusted for the family.
     ///
-    /// Equality is two one-sided tests (Schuirmann 1987): the interval of confidence
-    /// `1 - 2 alpha` lies within `±theta`. A difference is one when it is rare between equals and
-    /// not within `theta` itself: what is too small to matter is not called one because much was
-    /// measured, nor because noise happened to point one way.
+    /// Equality is two one-sided tests (Schuirmann 1987): the interval of confidence `1 - 2 alpha`
+    /// lies within `±theta`. A difference must be rare between equals and not lie within `theta`
+    /// itself, so that an irrelevant difference is not reported only because much was measured.
     pub fn judge_with(&self, differences: &[f64], probability: f64) -> Class {
         let inner = estimate(differences, 1.0 - 2.0 * self.alpha);
         let Some(inner) = inner else { return Class::Undecided { more_pairs: None } };
@@ -77,13 +76,13 @@ impl Question {
             let lower = inner.middle < 0.0;
             return if lower == self.lower_is_better { Class::Better } else { Class::Worse };
         }
-        // In company, each has to be as much rarer as its probability was raised.
+        // In a family, each level is divided as its probability was raised.
         let alpha = self.alpha * (p_value(differences) / probability).min(1.0);
         Class::Undecided { more_pairs: self.more_pairs(differences, alpha) }
     }
 
-    /// Pairs until a difference of the present size would be detected, or, within theta, shown to
-    /// be as small as that.
+    /// Pairs until a difference of the present size would be detected or, within theta, equality
+    /// would be shown.
     fn more_pairs(&self, differences: &[f64], alpha: f64) -> Option<usize> {
         let pairs = differences.len();
         let interval = estimate(differences, 1.0 - alpha)?;
@@ -116,13 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_too_small_to_matter_is_none() {
+    fn a_difference_within_the_margin_is_none() {
         assert_eq!(CPU.judge(&around(0.005, 0.002)), Class::Equal);
     }
 
     #[test]
-    fn a_difference_too_small_to_matter_is_none_however_sure() {
-        // All on one side, which equals are in one of 2,048 cases, and reaching beyond the margin.
+    fn a_certain_difference_within_the_margin_is_none() {
+        // All on one side, which happens between equals in one of 2,048 cases, and reaching beyond
+        // the margin.
         let differences = around(0.015, 0.0149);
         assert!(p_value(&differences) < 0.001);
         let class = CPU.judge(&differences);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_wider_than_the_margin_decides_nothing_and_says_what_would() {
+    fn noise_beyond_the_margin_is_undecided() {
         let Class::Undecided { more_pairs: Some(more) } = CPU.judge(&around(0.002, 0.1)) else {
             panic!("decided");
         };

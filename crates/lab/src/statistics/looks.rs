@@ -1,9 +1,8 @@
-//! When one may look at a comparison that goes on: after numbers of pairs that were fixed before.
+//! When to look at a comparison in progress: after numbers of pairs that were fixed before.
 //!
-//! Whoever looks after every pair and stops when it pleases finds a difference between equals
-//! sooner or later. At four fixed looks with Pocock's level each, all of them together are wrong
-//! in 5 % (Pocock, *Group sequential methods in the design and analysis of clinical trials*,
-//! 1977, table 1).
+//! Looking after every pair and stopping at will eventually finds a difference between equals. Four
+//! fixed looks with Pocock's level each are wrong in 5 % of cases together (Pocock, *Group
+//! sequential methods in the design and analysis of clinical trials*, 1977, table 1).
 
 /// Pocock's two-sided level per look for 5 % together, by the number of looks.
 const POCOCK: [f64; 6] = [0.05, 0.0294, 0.0221, 0.0182, 0.0158, 0.0142];
@@ -23,17 +22,17 @@ impl Looks {
         Self { pairs: vec![pairs], alpha: POCOCK[0] }
     }
 
-    /// Four looks: as soon as enough is known, and after 32 pairs at the latest.
+    /// Four looks, the last after 32 pairs.
     pub fn sequential() -> Self {
         Self { pairs: vec![8, 16, 24, 32], alpha: POCOCK[3] }
     }
 
-    /// The most pairs that there will be.
+    /// The largest number of pairs.
     pub fn most(&self) -> usize {
         self.pairs.last().copied().unwrap_or(0)
     }
 
-    /// Whether to look after so many pairs.
+    /// Whether to look after this many pairs.
     pub fn at(&self, pairs: usize) -> bool {
         self.pairs.contains(&pairs)
     }
@@ -46,14 +45,14 @@ mod tests {
     #[test]
     fn more_looks_ask_for_more_at_each() {
         assert!(POCOCK.windows(2).all(|pair| pair[1] < pair[0]));
-        // Never more than all of the 5 % at one, never less than Bonferroni.
+        // Never more than all of the 5 % at one look, never less than Bonferroni.
         for (at, level) in POCOCK.iter().enumerate() {
             assert!(*level <= 0.05 && *level >= 0.05 / (at + 1) as f64);
         }
     }
 
     #[test]
-    fn one_looks_at_the_fixed_numbers_only() {
+    fn looks_are_at_fixed_numbers_only() {
         let looks = Looks::sequential();
         let at: Vec<usize> = (0..=looks.most()).filter(|&pairs| looks.at(pairs)).collect();
         assert_eq!((at, looks.alpha), (vec![8, 16, 24, 32], 0.0182));

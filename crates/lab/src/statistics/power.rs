@@ -1,11 +1,11 @@
-//! What so many pairs can show: the smallest effect, and how many pairs an effect takes.
+//! What a number of pairs can show: the smallest effect, and the pairs that an effect needs.
 //!
-//! From the width of the interval that was measured, which has the machine's noise in it as it
-//! is; no model of the noise besides.
+//! Computed from the width of the measured interval, which includes the machine's noise, without a
+//! model of the noise.
 
 use super::Estimate;
 
-/// How often an effect of the smallest detectable size is detected.
+/// The probability of detecting the smallest detectable effect.
 const POWER: f64 = 0.8;
 
 /// The smallest difference (of logarithms) that a comparison with an interval like this one
@@ -14,8 +14,8 @@ pub fn smallest_effect(interval: &Estimate, alpha: f64) -> f64 {
     standard_error(interval) * (quantile(1.0 - alpha / 2.0) + quantile(POWER))
 }
 
-/// How many pairs it takes to detect an effect of that size, after `pairs` gave this interval.
-/// `None` when it would be more than anybody takes.
+/// The pairs needed to detect an effect of that size, after `pairs` gave this interval. `None` for
+/// unrealistically many.
 pub fn pairs_for(effect: f64, interval: &Estimate, pairs: usize, alpha: f64) -> Option<usize> {
     const MOST: f64 = 1_000.0;
     let times = (smallest_effect(interval, alpha) / effect.abs()).powi(2);
@@ -29,7 +29,7 @@ fn standard_error(interval: &Estimate) -> f64 {
     if deviations > 0.0 { (interval.high - interval.low) / 2.0 / deviations } else { f64::INFINITY }
 }
 
-/// The value below which a standard normal variable falls with that probability, by bisection.
+/// The quantile of the standard normal distribution, by bisection.
 fn quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-8.0, 8.0);
     for _ in 0..60 {
@@ -39,8 +39,8 @@ fn quantile(probability: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The standard normal distribution: its density summed up from 0 by Simpson's rule, exact to
-/// more places than are ever used.
+/// The standard normal distribution: its density integrated from 0 by Simpson's rule, to more
+/// places than are needed.
 fn normal(x: f64) -> f64 {
     const STEPS: usize = 200;
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();

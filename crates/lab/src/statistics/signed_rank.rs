@@ -1,14 +1,14 @@
 //! The Wilcoxon signed-rank test, exact, and the Hodges–Lehmann estimate that belongs to it
 //! (Hollander, Wolfe, *Nonparametric Statistical Methods*, §3.1 to §3.3).
 //!
-//! It assumes neither normal noise nor a quiet machine, only that the noise of a pair's two
-//! slices is alike, so that their difference is as likely to fall above the true one as below.
+//! It assumes neither normal noise nor a quiet machine, only that the noise of a pair's two slices
+//! is alike, so that their difference is as likely above the true one as below.
 
 use super::{Estimate, median};
 
-/// The two-sided probability of differences at least as far from zero as these when there is no
+/// The two-sided probability of differences at least as far from zero as these if there is no
 /// difference. Zeros are left out; equal sizes share their ranks, and the distribution is that of
-/// the shared ranks. 1 when nothing differs.
+/// the shared ranks. 1 if nothing differs.
 pub fn p_value(differences: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = differences.iter().copied().filter(|&d| d != 0.0).collect();
     sizes.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -56,7 +56,7 @@ fn pair_means(values: &[f64]) -> Vec<f64> {
 }
 
 /// How many pair means lie outside the interval on each side, and its confidence: the largest
-/// number that keeps the one wished for, or none when even that falls short.
+/// number with the requested confidence, or none if that is too few.
 fn ranks_outside(pairs: usize, confidence: f64) -> (usize, f64) {
     let ranks: Vec<usize> = (1..=pairs).collect();
     let distribution = distribution(&ranks);
@@ -151,8 +151,8 @@ mod tests {
             prop_assert!((after.low - before.low - by).abs() < 1e-9);
         }
 
-        /// The interval is the test turned round: zero lies outside of it exactly when the test
-        /// says that there is a difference.
+        /// The interval inverts the test: zero lies outside of it exactly when the test finds a
+        /// difference.
         #[test]
         fn interval_and_test_agree(values in vec(-2.0..3.0_f64, 6..14)) {
             let Estimate { low, high, confidence, .. } =

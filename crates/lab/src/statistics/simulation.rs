@@ -1,11 +1,11 @@
-//! The whole of it, on a simulated shared machine: how often equals are told apart.
+//! The whole procedure on a simulated shared machine: how often equals are distinguished.
 //!
 //! The machine drifts (an AR(1) process of 6 %), its slices vary (2 %), and one in twenty has a
-//! dip, as shared virtual machines do. A fixed seed, so that the outcome is always the same.
+//! dip, as in shared virtual machines. The seed is fixed, so the outcome is always the same.
 
 use super::judge::{Class, Question};
 use super::looks::Looks;
-use crate::order::order;
+use crate::balanced_order::order;
 
 const EXPERIMENTS: usize = 1_000;
 
@@ -20,13 +20,13 @@ impl Random {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Twelve uniform numbers make one that is normal enough.
+    /// Twelve uniform numbers give an approximately normal one.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
-/// A machine whose speed wanders.
+/// A machine whose speed drifts.
 struct Machine {
     random: Random,
     drift: f64,
@@ -72,7 +72,7 @@ impl Machine {
     }
 }
 
-/// The share of experiments in which a difference was seen.
+/// The share of experiments in which a difference was found.
 fn seen(effect: f64, looks: &Looks) -> f64 {
     let differs = |seed: &u64| {
         let class = Machine::new(*seed * 7919).compare(effect, looks);
@@ -82,7 +82,7 @@ fn seen(effect: f64, looks: &Looks) -> f64 {
 }
 
 #[test]
-fn equals_are_told_apart_in_one_of_twenty_at_most() {
+fn equals_differ_in_one_of_twenty_at_most() {
     for looks in [Looks::once(8), Looks::once(12), Looks::sequential()] {
         let share = seen(0.0, &looks);
         assert!(share <= 0.05, "{looks:?}: {share}");

@@ -1,6 +1,6 @@
 use super::*;
 
-fn answer_bytes(output: &[&[u8]], padding: u8) -> Vec<u8> {
+fn response_bytes(output: &[&[u8]], padding: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     record(STDERR, b"PHP message", &mut bytes);
     for piece in output {
@@ -13,44 +13,47 @@ fn answer_bytes(output: &[&[u8]], padding: u8) -> Vec<u8> {
     bytes
 }
 
-fn read(bytes: &[u8], size: usize) -> Result<(bool, Answer), Malformed> {
+fn read(bytes: &[u8], size: usize) -> Result<(bool, Response), Malformed> {
     let mut reader = Reader::default();
-    let mut answer = Answer { wants_body: true, wants_fields: true, ..Answer::default() };
+    let mut response = Response { wants_body: true, wants_fields: true, ..Response::default() };
     reader.begin();
     let mut whole = false;
     for piece in bytes.chunks(size) {
-        whole = reader.feed(piece, &mut answer)?;
+        whole = reader.feed(piece, &mut response)?;
     }
-    Ok((whole, answer))
+    Ok((whole, response))
 }
 
 #[test]
-fn an_answer_is_the_same_however_it_was_cut() {
+fn cutting_a_response_changes_nothing() {
     let head = b"Status: 404 Not Found\r\nSet-Cookie: a=b\r\n\r\nhel".as_slice();
     for padding in [0, 5] {
-        let bytes = answer_bytes(&[head, b"lo", b"", b"!"], padding);
+        let bytes = response_bytes(&[head, b"lo", b"", b"!"], padding);
         for size in 1..=bytes.len() {
-            let (whole, answer) = read(&bytes, size).expect("it is well formed");
+            let (whole, response) = read(&bytes, size).expect("it is well formed");
             assert!(whole, "{size}");
-            assert_eq!((answer.status, answer.body_bytes), (404, 6));
-            assert_eq!((answer.body.as_slice(), answer.cookies.len()), (b"hello!".as_slice(), 1));
+            assert_eq!((response.status, response.body_bytes), (404, 6));
+            assert_eq!(
+                (response.body.as_slice(), response.cookies.len()),
+                (b"hello!".as_slice(), 1)
+            );
         }
     }
 }
 
 #[test]
 fn without_a_status_it_is_200_and_lines_may_end_with_lf() {
-    let bytes = answer_bytes(&[b"Content-type: text/html\n", b"\nx"], 0);
-    let (whole, answer) = read(&bytes, 3).expect("it is well formed");
+    let bytes = response_bytes(&[b"Content-type: text/html\n", b"\nx"], 0);
+    let (whole, response) = read(&bytes, 3).expect("it is well formed");
     assert!(whole);
-    assert_eq!((answer.status, answer.body_bytes), (200, 1));
+    assert_eq!((response.status, response.body_bytes), (200, 1));
 }
 
 #[test]
-fn what_is_no_answer_is_malformed() {
-    assert!(read(&answer_bytes(&[b"no end of the head"], 0), 9).is_err());
+fn an_invalid_response_is_malformed() {
+    assert!(read(&response_bytes(&[b"no end of the head"], 0), 9).is_err());
     assert!(read(b"HTTP/1.1 400 Bad Request\r\n\r\n", 100).is_err());
-    let mut more = answer_bytes(&[b"a: b\r\n\r\n"], 0);
+    let mut more = response_bytes(&[b"a: b\r\n\r\n"], 0);
     more.push(1);
     assert!(read(&more, 1000).is_err());
 }

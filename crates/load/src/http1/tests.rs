@@ -4,22 +4,22 @@ use crate::random::Random;
 use crate::target::Target;
 use crate::template::{Source, Template};
 
-/// The answer to these bytes, brought in pieces of `size`.
-fn read(bytes: &[u8], size: usize) -> Result<(bool, Answer), Malformed> {
+/// The response to these bytes, received in pieces of `size`.
+fn read(bytes: &[u8], size: usize) -> Result<(bool, Response), Malformed> {
     let mut reader = Reader::new();
-    let mut answer = Answer { wants_body: true, wants_fields: true, ..Answer::default() };
+    let mut response = Response { wants_body: true, wants_fields: true, ..Response::default() };
     reader.begin("GET");
     let mut whole = false;
     for piece in bytes.chunks(size) {
         if whole {
             return Err(Malformed);
         }
-        whole = reader.feed(piece, &mut answer)?;
+        whole = reader.feed(piece, &mut response)?;
     }
-    Ok((whole || reader.end(), answer))
+    Ok((whole || reader.end(), response))
 }
 
-const ANSWERS: [&[u8]; 5] = [
+const RESPONSES: [&[u8]; 5] = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b; Path=/\r\n\r\nhello",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\n\r\nhello",
@@ -28,30 +28,30 @@ const ANSWERS: [&[u8]; 5] = [
 ];
 
 #[test]
-fn an_answer_is_the_same_however_it_was_cut() {
-    for bytes in ANSWERS {
+fn cutting_a_response_changes_nothing() {
+    for bytes in RESPONSES {
         for size in 1..=bytes.len() {
-            let (whole, answer) = read(bytes, size).expect("it is well formed");
+            let (whole, response) = read(bytes, size).expect("it is well formed");
             assert!(whole, "{size}");
-            assert_eq!((answer.status, answer.body_bytes), (200, 5), "{size}");
-            assert_eq!(answer.body, b"hello");
+            assert_eq!((response.status, response.body_bytes), (200, 5), "{size}");
+            assert_eq!(response.body, b"hello");
         }
     }
 }
 
 #[test]
 fn cookies_and_persistence_come_from_the_head() {
-    let (_, answer) = read(ANSWERS[0], 7).expect("it is well formed");
-    assert_eq!(answer.cookies, ["a=b"]);
-    assert!(answer.keep_alive);
-    for until_close in [ANSWERS[2], ANSWERS[4]] {
+    let (_, response) = read(RESPONSES[0], 7).expect("it is well formed");
+    assert_eq!(response.cookies, ["a=b"]);
+    assert!(response.keep_alive);
+    for until_close in [RESPONSES[2], RESPONSES[4]] {
         assert!(!read(until_close, 100).expect("it is well formed").1.keep_alive);
     }
 }
 
 #[test]
-fn bytes_after_the_answer_are_malformed() {
-    let mut bytes = ANSWERS[0].to_vec();
+fn bytes_after_the_response_are_malformed() {
+    let mut bytes = RESPONSES[0].to_vec();
     bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     for size in [1, 70, 100, bytes.len()] {
         assert!(read(&bytes, size).is_err(), "{size}");
@@ -60,13 +60,13 @@ fn bytes_after_the_answer_are_malformed() {
 }
 
 #[test]
-fn an_answer_to_head_has_no_body() {
+fn an_response_to_head_has_no_body() {
     let mut reader = Reader::new();
-    let mut answer = Answer::default();
+    let mut response = Response::default();
     reader.begin("HEAD");
-    let whole = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", &mut answer);
+    let whole = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", &mut response);
     assert_eq!(whole, Ok(true));
-    assert_eq!(answer.body_bytes, 0);
+    assert_eq!(response.body_bytes, 0);
 }
 
 #[test]

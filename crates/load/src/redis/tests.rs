@@ -18,21 +18,21 @@ fn command(method: &str, path: &str, body: &str) -> String {
     String::from_utf8(out).expect("ASCII")
 }
 
-/// Status and body of a reply that came in pieces of this size.
+/// Status and body of a reply that is received in pieces of this size.
 fn read(reply: &[u8], piece: usize) -> Option<(u16, String)> {
-    let mut answer = Answer { wants_body: true, ..Answer::default() };
+    let mut response = Response { wants_body: true, ..Response::default() };
     let mut reader = Reader::default();
     reader.begin();
     let mut is_whole = false;
     for bytes in reply.chunks(piece) {
-        is_whole = reader.feed(bytes, &mut answer).ok()?;
+        is_whole = reader.feed(bytes, &mut response).ok()?;
     }
-    let body = String::from_utf8(answer.body).expect("ASCII");
-    is_whole.then_some((answer.status, body))
+    let body = String::from_utf8(response.body).expect("ASCII");
+    is_whole.then_some((response.status, body))
 }
 
 #[test]
-fn a_path_is_arguments_and_a_body_the_last_of_them() {
+fn path_segments_and_the_body_are_arguments() {
     assert_eq!(command("GET", "/key", ""), "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
     assert_eq!(
         command("SET", "/a%2Fb%zz", "value"),
@@ -66,7 +66,7 @@ fn a_reply_is_read_however_it_is_cut() {
 }
 
 #[test]
-fn what_is_no_reply_is_malformed_or_never_whole() {
+fn an_invalid_reply_is_malformed_or_incomplete() {
     for reply in ["HTTP/1.1 200 OK\r\n", "\r\n", "$x\r\n", "$-2\r\n", "+OK\n", "+OK\r\n+OK\r\n"] {
         assert_eq!(read(reply.as_bytes(), reply.len()), None, "{reply:?}");
     }

@@ -1,4 +1,4 @@
-//! The layout of ab (ApacheBench), for those who read it or have programs that do.
+//! The report in the layout of ab (ApacheBench), for programs that parse it.
 
 use crate::failures::Failure;
 use crate::summary::Summary;
@@ -20,7 +20,7 @@ pub fn ab(summary: &Summary, target: &Target) -> String {
         let _ = writeln!(out, "{:<24}{value}", format!("{name}:"));
     };
     let seconds = summary.seconds.max(f64::MIN_POSITIVE);
-    let (answers, wrong_status) = (summary.answers, summary.failures.count(Failure::Status));
+    let (responses, wrong_status) = (summary.responses, summary.failures.count(Failure::Status));
     line("Server Software", first.server);
     line("Server Hostname", host);
     line("Server Port", port);
@@ -30,7 +30,7 @@ pub fn ab(summary: &Summary, target: &Target) -> String {
     line("", String::new());
     line("Concurrency Level", summary.connections.to_string());
     line("Time taken for tests", format!("{seconds:.3} seconds"));
-    line("Complete requests", answers.to_string());
+    line("Complete requests", responses.to_string());
     line("Failed requests", (summary.failures.total() - wrong_status).to_string());
     failures(summary, &mut out);
     let mut line = |name: &str, value: String| {
@@ -40,12 +40,12 @@ pub fn ab(summary: &Summary, target: &Target) -> String {
         line("Non-2xx responses", wrong_status.to_string());
     }
     if summary.keep_alive {
-        let reopened = summary.closed_by_server.min(answers);
-        line("Keep-Alive requests", (answers - reopened).to_string());
+        let reopened = summary.closed_by_server.min(responses);
+        line("Keep-Alive requests", (responses - reopened).to_string());
     }
     line("Total transferred", format!("{} bytes", summary.received_bytes));
     line("HTML transferred", format!("{} bytes", summary.body_bytes));
-    let each_ms = seconds * 1e3 / answers.max(1) as f64;
+    let each_ms = seconds * 1e3 / responses.max(1) as f64;
     let user_ms = each_ms * summary.connections as f64;
     line("Requests per second", format!("{:.2} [#/sec] (mean)", summary.rate()));
     line("Time per request", format!("{user_ms:.3} [ms] (mean)"));
@@ -83,7 +83,7 @@ fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
 
-/// Connecting is part of a request that had its own connection, and of no other.
+/// Connecting counts only for requests that had their own connection.
 fn connection_times(summary: &Summary, out: &mut String) {
     out.push_str("\nConnection Times (ms)\n              min  mean[+/-sd] median   max\n");
     let mut row = |name: &str, times: &Histogram<u64>| {
@@ -109,7 +109,7 @@ fn percentages(times: &Histogram<u64>, out: &mut String) {
     }
 }
 
-/// What `ab -e FILE` writes: a time in ms for each percent.
+/// The output of `ab -e FILE`: a time in ms for each percent.
 pub fn ab_csv(summary: &Summary) -> String {
     let mut out = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {
@@ -119,7 +119,7 @@ pub fn ab_csv(summary: &Summary) -> String {
     out
 }
 
-/// What `ab -g FILE` is drawn from: the times in ms, in order, as many as there were requests.
+/// The output of `ab -g FILE`: the times in ms, sorted.
 pub fn ab_gnuplot(summary: &Summary) -> String {
     let mut out = "ttime\n".to_owned();
     for value in summary.latency.iter_recorded() {

@@ -1,29 +1,35 @@
-//! [`Chart`]: lines over two axes as inline SVG, coloured by the page's style sheet.
+//! [`Chart`]: lines over two axes as inline SVG, for the pages of `outboard bench` and the lab.
+//!
+//! Horizontal positions are percentages, since the width depends on the reader's window; text keeps
+//! its size. The style sheet of the page has the colours `c0`, `c1`, … and the classes `line`,
+//! `dot`, `grid`, `tick`, `end` and `middle`.
 
-use super::count;
+use super::{count, escape};
 use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 16.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 40.0;
-/// Values at or below are drawn here where the axis is logarithmic.
+/// Room for the labels of the y axis, in per cent of the width.
+const LEFT: f64 = 11.0;
+/// Room for half a label of the x axis.
+const RIGHT: f64 = 3.0;
+/// Room above the axes in px, for the unit.
+const TOP: f64 = 16.0;
+/// Room below the axes in px, for the labels of the x axis.
+const BOTTOM: f64 = 22.0;
+/// On a logarithmic axis, smaller values are drawn here.
 const LOG_FLOOR: f64 = 1e-9;
 
-/// How values become places along an axis.
+/// Maps values to positions along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Scale {
-    /// From 0 to the value.
+pub enum Scale {
+    /// From 0 to this value.
     Linear(f64),
-    /// Both above 0.
+    /// From one value to another, both above 0.
     Log(f64, f64),
 }
 
 impl Scale {
-    /// From a power of ten to one of ten, around all values above 0.
-    pub(super) fn log_around(values: impl Iterator<Item = f64>) -> Self {
+    /// Between powers of ten, around all values above 0.
+    pub fn log_around(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| *value > LOG_FLOOR)
             .fold((f64::INFINITY, LOG_FLOOR), |(low, high), value| {
@@ -34,15 +40,15 @@ impl Scale {
         Scale::Log(low, high)
     }
 
-    /// From 0 to something round above all values.
-    pub(super) fn linear_to(values: impl Iterator<Item = f64>) -> Self {
+    /// From 0 to a round number above all values.
+    pub fn linear_to(values: impl Iterator<Item = f64>) -> Self {
         let high = values.fold(0.0, f64::max).max(f64::MIN_POSITIVE);
         let step = 10_f64.powf(high.log10().floor());
         let round = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * step);
         Scale::Linear(round.into_iter().find(|&round| round >= high).unwrap_or(high))
     }
 
-    /// From 0 to 1.
+    /// The position from 0 to 1.
     fn place(self, value: f64) -> f64 {
         let place = match self {
             Scale::Linear(high) => value / high,
@@ -63,53 +69,47 @@ impl Scale {
 }
 
 /// One line.
-pub(super) struct Line {
-    pub(super) name: &'static str,
-    /// Which of the page's line colours.
-    pub(super) colour: u8,
-    pub(super) points: Vec<(f64, f64)>,
+pub struct Line {
+    /// Its name, shown with its points.
+    pub name: String,
+    /// The number of its colour in the style sheet.
+    pub colour: usize,
+    /// Its points in order.
+    pub points: Vec<(f64, f64)>,
 }
 
-/// Lines with what is written around them.
-pub(super) struct Chart {
-    pub(super) title: &'static str,
-    pub(super) x: Scale,
-    pub(super) y: Scale,
-    /// Named places of the x axis; empty for the numbers of its scale.
-    pub(super) x_names: Vec<(f64, String)>,
-    pub(super) x_unit: &'static str,
-    pub(super) y_unit: &'static str,
-    pub(super) lines: Vec<Line>,
+/// Lines with axes.
+pub struct Chart {
+    /// The height of the axes in px.
+    pub height_px: f64,
+    /// The x axis.
+    pub x: Scale,
+    /// The y axis.
+    pub y: Scale,
+    /// Labels of the x axis; empty for none.
+    pub x_labels: Vec<(f64, String)>,
+    /// The unit of the y axis.
+    pub y_unit: &'static str,
+    /// The lines.
+    pub lines: Vec<Line>,
 }
 
 impl Chart {
-    /// A `figure` of HTML.
-    pub(super) fn html(&self) -> String {
-        let mut out = format!("<figure><figcaption>{}", self.title);
-        if self.lines.len() > 1 {
-            for line in &self.lines {
-                let _ = write!(out, " <span class=\"key c{}\">{}</span>", line.colour, line.name);
-            }
-        }
-        let _ = write!(
-            out,
-            "</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
-            self.title
-        );
+    /// Renders the `svg` element.
+    pub fn svg(&self) -> String {
+        let height = TOP + self.height_px + BOTTOM;
+        let mut out = format!("<svg class=\"chart\" height=\"{height}\" role=\"img\">\n");
         self.axes(&mut out);
-        for line in &self.lines {
-            self.line(line, &mut out);
-        }
-        out.push_str("</svg></figure>\n");
-        out
+        self.lines.iter().for_each(|line| self.line(line, &mut out));
+        out + "</svg>\n"
     }
 
     fn x_of(&self, value: f64) -> f64 {
-        LEFT + self.x.place(value) * (WIDTH - LEFT - RIGHT)
+        LEFT + self.x.place(value) * (100.0 - LEFT - RIGHT)
     }
 
     fn y_of(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - self.y.place(value) * (HEIGHT - TOP - BOTTOM)
+        TOP + (1.0 - self.y.place(value)) * self.height_px
     }
 
     fn axes(&self, out: &mut String) {
@@ -117,51 +117,45 @@ impl Chart {
             let y = self.y_of(value);
             let _ = writeln!(
                 out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                WIDTH - RIGHT,
-                LEFT - 8.0,
+                "<line class=\"grid\" x1=\"{LEFT}%\" x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text class=\"tick end\" x=\"{:.1}%\" y=\"{:.1}\">{}</text>",
+                LEFT - 1.0,
                 y + 4.0,
                 number(value)
             );
         }
-        let numbers = || self.x.ticks().into_iter().map(|value| (value, number(value))).collect();
-        let names = if self.x_names.is_empty() { numbers() } else { self.x_names.clone() };
-        for (value, name) in names {
-            let (x, y) = (self.x_of(value), HEIGHT - BOTTOM + 18.0);
+        for (value, label) in &self.x_labels {
             let _ = writeln!(
                 out,
-                "<text class=\"tick middle\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"
+                "<text class=\"tick middle\" x=\"{:.2}%\" y=\"{:.1}\">{}</text>",
+                self.x_of(*value),
+                TOP + self.height_px + 17.0,
+                escape(label)
             );
         }
-        let _ = writeln!(
-            out,
-            "<text class=\"unit end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\
-             <text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT,
-            HEIGHT - 5.0,
-            self.x_unit,
-            LEFT + 6.0,
-            TOP - 2.0,
-            self.y_unit
-        );
+        let _ = writeln!(out, "<text class=\"tick\" x=\"{LEFT}%\" y=\"10\">{}</text>", self.y_unit);
     }
 
     fn line(&self, line: &Line, out: &mut String) {
-        let _ = write!(out, "<polyline class=\"line c{}\" points=\"", line.colour);
-        for &(x, y) in &line.points {
-            let _ = write!(out, "{:.1},{:.1} ", self.x_of(x), self.y_of(y));
+        let colour = line.colour;
+        for pair in line.points.windows(2) {
+            let _ = writeln!(
+                out,
+                "<line class=\"line c{colour}\" x1=\"{:.2}%\" y1=\"{:.1}\" x2=\"{:.2}%\" y2=\"{:.1}\"/>",
+                self.x_of(pair[0].0),
+                self.y_of(pair[0].1),
+                self.x_of(pair[1].0),
+                self.y_of(pair[1].1)
+            );
         }
-        out.push_str("\"/>\n");
         for &(x, y) in &line.points {
             let _ = writeln!(
                 out,
-                "<circle class=\"dot c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"><title>{}: {} {}</title>\
-                 </circle>",
-                line.colour,
+                "<circle class=\"dot c{colour}\" cx=\"{:.2}%\" cy=\"{:.1}\" r=\"3\"><title>{}: {} {}\
+                 </title></circle>",
                 self.x_of(x),
                 self.y_of(y),
-                line.name,
+                escape(&line.name),
                 number(y),
                 self.y_unit
             );
@@ -205,6 +199,22 @@ mod tests {
         assert_eq!([scale.place(0.0), scale.place(1e9)], [0.0, 1.0]);
         assert!(Scale::log_around(std::iter::empty()).ticks().iter().all(|tick| tick.is_finite()));
         assert!(Scale::linear_to(std::iter::empty()).place(0.0).is_finite());
+    }
+
+    #[test]
+    fn ten_times_as_long_is_a_decade_higher() {
+        let points = vec![(0.0, 1.0), (1.0, 10.0)];
+        let chart = Chart {
+            height_px: 100.0,
+            x: Scale::Linear(1.0),
+            y: Scale::Log(1.0, 10.0),
+            x_labels: vec![(0.0, "first".to_owned())],
+            y_unit: "ms",
+            lines: vec![Line { name: "a".to_owned(), colour: 0, points }],
+        };
+        let svg = chart.svg();
+        assert!(svg.contains("x1=\"11.00%\" y1=\"116.0\" x2=\"97.00%\" y2=\"16.0\""), "{svg}");
+        assert!(svg.contains(">first<"), "{svg}");
     }
 
     #[test]

@@ -1,15 +1,19 @@
-//! The report as one page: no network, no script; light or dark as the reader's system is.
+//! The report as one page without network or script, light or dark as the reader's system is.
 
 use super::chart::{Chart, Line, Scale};
 use super::text::{QUANTILES, load};
-use super::{count, json, spectrum, time};
-use crate::moment::Moment;
+use super::{count, escape, json, spectrum, time};
+use crate::interval::Interval;
 use crate::plan::Load;
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-const STYLE: &str = "
+/// The height of a chart.
+const HEIGHT_PX: f64 = 250.0;
+
+/// The style sheet of a page, which the flame graph's page uses as well.
+pub(crate) const STYLE: &str = "
 :root{color-scheme:light dark;--page:#fff;--panel:#f6f7f9;--ink:#1b1f24;--soft:#5c6570;--grid:#dde1e6;
 --c1:#2563c9;--c2:#c2571a;--c3:#8a939d;--good:#1a7f45;--bad:#b3261e}
 @media(prefers-color-scheme:dark){:root{--page:#14171b;--panel:#1d2126;--ink:#e8eaed;--soft:#9aa3ad;
@@ -23,19 +27,19 @@ p{margin:.3rem 0}.soft{color:var(--soft)}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.7rem}
 .card{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem}
 .card b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums}.card span{color:var(--soft);font-size:.85rem}
-figure{margin:1.4rem 0;overflow-x:auto}figcaption{font-weight:600}svg{width:100%;min-width:22rem;height:auto}
+figure{margin:1.4rem 0;overflow-x:auto}figcaption{font-weight:600}svg{width:100%;min-width:22rem}
 .key{font-weight:400;margin-left:.8rem}.key::before{content:'';display:inline-block;width:1.1em;height:3px;
 margin-right:.4em;vertical-align:middle;background:currentColor}
 .c1{color:var(--c1);stroke:var(--c1)}.c2{color:var(--c2);stroke:var(--c2)}.c3{color:var(--c3);stroke:var(--c3)}
 span.c1,span.c2,span.c3{stroke:none}
-.line{fill:none;stroke-width:2;stroke-linejoin:round}.dot{fill:currentColor;stroke:none;opacity:0}.dot:hover{opacity:1}
-.grid{stroke:var(--grid)}.tick,.unit{fill:var(--soft);font-size:12px}.end{text-anchor:end}.middle{text-anchor:middle}
+.line{stroke-width:2}.dot{fill:currentColor;stroke:none;opacity:0}.dot:hover{opacity:1}
+.grid{stroke:var(--grid)}.tick{fill:var(--soft);font-size:12px}.end{text-anchor:end}.middle{text-anchor:middle}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--grid);text-align:right}
 th:first-child,td:first-child{text-align:left}th{color:var(--soft);font-weight:600}
 ";
 
-/// The page.
+/// Renders the page.
 pub fn html(summary: &Summary) -> String {
     let url = escape(&summary.url);
     let mut out = format!(
@@ -50,12 +54,12 @@ pub fn html(summary: &Summary) -> String {
     banner(summary, &mut out);
     cards(summary, &mut out);
     out.push_str("<h2>Latency</h2>\n");
-    out.push_str(&percentiles(summary).html());
+    out.push_str(&percentiles(summary));
     table(summary, &mut out);
     out.push_str("<h2>Over time</h2>\n");
-    series(&summary.moments).iter().for_each(|chart| out.push_str(&chart.html()));
+    series(&summary.intervals).iter().for_each(|figure| out.push_str(figure));
     details(summary, &mut out);
-    // In an element that runs nothing; `<` could end it.
+    // The element runs nothing, but `<` could end it.
     let data = json::json(summary).to_string().replace('<', "\\u003c");
     let _ = write!(
         out,
@@ -65,14 +69,14 @@ pub fn html(summary: &Summary) -> String {
 }
 
 fn banner(summary: &Summary, out: &mut String) {
-    let doubts = summary.doubts();
-    if doubts.is_empty() {
-        out.push_str("<div class=\"banner\">Nothing speaks against these numbers.</div>\n");
+    let warnings = summary.warnings();
+    if warnings.is_empty() {
+        out.push_str("<div class=\"banner\">No warnings.</div>\n");
         return;
     }
-    out.push_str("<div class=\"banner bad\"><b>Not to be believed</b>");
-    for doubt in doubts {
-        let _ = write!(out, "<p>{}</p>", escape(&doubt.to_string()));
+    out.push_str("<div class=\"banner bad\"><b>Not reliable</b>");
+    for warning in warnings {
+        let _ = write!(out, "<p>{}</p>", escape(&warning.to_string()));
     }
     out.push_str("</div>\n");
 }
@@ -80,13 +84,13 @@ fn banner(summary: &Summary, out: &mut String) {
 fn cards(summary: &Summary, out: &mut String) {
     let at = |quantile| time(summary.latency.value_at_quantile(quantile));
     let mut cards = vec![
-        (format!("{}/s", count(summary.rate().round() as u64)), "answers"),
-        (at(0.5), "half of all within"),
-        (at(0.99), "99 % within"),
+        (format!("{}/s", count(summary.rate().round() as u64)), "responses"),
+        (at(0.5), "median"),
+        (at(0.99), "99th percentile"),
         (summary.failures.total().to_string(), "failed"),
     ];
     if let Some(us) = summary.server_us_per_request() {
-        cards.push((format!("{us:.1} µs"), "server CPU a request"));
+        cards.push((format!("{us:.1} µs"), "server CPU per request"));
     }
     out.push_str("<div class=\"cards\">");
     for (value, name) in cards {
@@ -95,13 +99,13 @@ fn cards(summary: &Summary, out: &mut String) {
     out.push_str("</div>\n");
 }
 
-/// Latency by percentile; each power of ten nearer to 100 % has as much room as the last.
-fn percentiles(summary: &Summary) -> Chart {
-    let line = |name, colour, times: &Histogram<u64>| {
+/// Latency by percentile; each power of ten nearer to 100 % has the same width.
+fn percentiles(summary: &Summary) -> String {
+    let line = |name: &str, colour, times: &Histogram<u64>| {
         let points = spectrum(times, 5);
         let points = points.iter().filter(|point| point.quantile < 1.0);
         let points = points.map(|point| (1.0 / (1.0 - point.quantile), point.ns as f64 / 1e6));
-        Line { name, colour, points: points.collect() }
+        Line { name: name.to_owned(), colour, points: points.collect() }
     };
     let mut lines = match summary.load {
         Load::Closed => vec![line("service", 1, &summary.service)],
@@ -110,7 +114,7 @@ fn percentiles(summary: &Summary) -> Chart {
             line("service, from when sent", 2, &summary.service),
         ],
     };
-    // A line whose slowest requests are alike ends early: it goes on at their height.
+    // A line whose slowest requests are equal ends early, so it is extended at their height.
     let ends = lines.iter().filter_map(|line| line.points.last());
     let end = ends.map(|(x, _)| *x).fold(10.0, f64::max);
     for line in &mut lines {
@@ -118,47 +122,63 @@ fn percentiles(summary: &Summary) -> Chart {
         line.points.extend(last.filter(|(x, _)| *x < end).map(|(_, y)| (end, y)));
     }
     let all = || lines.iter().flat_map(|line| &line.points);
-    let names = ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
-    let names = names.iter().enumerate().map(|(at, name)| (10_f64.powi(at as i32), *name));
-    let names = names.filter(|(x, _)| *x <= end).map(|(x, name)| (x, name.to_owned()));
-    Chart {
-        title: "Percentiles",
+    let labels = ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+    let labels = labels.iter().enumerate().map(|(at, name)| (10_f64.powi(at as i32), *name));
+    let labels = labels.filter(|(x, _)| *x <= end).map(|(x, name)| (x, name.to_owned()));
+    let chart = Chart {
+        height_px: HEIGHT_PX,
         x: Scale::Log(1.0, end),
         y: Scale::log_around(all().map(|(_, y)| *y)),
-        x_names: names.collect(),
-        x_unit: "share of requests",
+        x_labels: labels.collect(),
         y_unit: "ms",
         lines,
-    }
+    };
+    figure("Percentiles of requests", &chart)
 }
 
-fn series(moments: &[Moment]) -> [Chart; 2] {
-    let line = |name, colour, value: &dyn Fn(&Moment) -> f64| {
-        let points =
-            moments.iter().map(|moment| (moment.at_seconds + moment.seconds, value(moment)));
-        Line { name, colour, points: points.collect() }
+fn series(intervals: &[Interval]) -> [String; 2] {
+    let line = |name: &str, colour, value: &dyn Fn(&Interval) -> f64| {
+        let points = intervals
+            .iter()
+            .map(|interval| (interval.at_seconds + interval.seconds, value(interval)));
+        Line { name: name.to_owned(), colour, points: points.collect() }
     };
-    let rate = line("answers", 1, &Moment::rate);
+    let rate = line("responses", 1, &Interval::rate);
     let ms = |ns: u64| ns as f64 / 1e6;
     let latencies = vec![
-        line("50 %", 1, &|moment| ms(moment.p50_ns)),
-        line("99 %", 2, &|moment| ms(moment.p99_ns)),
-        line("max", 3, &|moment| ms(moment.max_ns)),
+        line("50 %", 1, &|interval| ms(interval.p50_ns)),
+        line("99 %", 2, &|interval| ms(interval.p99_ns)),
+        line("max", 3, &|interval| ms(interval.max_ns)),
     ];
-    let end = moments.last().map_or(1.0, |moment| moment.at_seconds + moment.seconds);
-    let chart = |title, y, y_unit, lines| Chart {
-        title,
+    let end = intervals.last().map_or(1.0, |interval| interval.at_seconds + interval.seconds);
+    let quarters = (0..=4).map(|quarter| end * f64::from(quarter) / 4.0);
+    let x_labels: Vec<(f64, String)> = quarters.map(|at| (at, format!("{at:.1} s"))).collect();
+    let chart = |y, y_unit, lines| Chart {
+        height_px: HEIGHT_PX,
         x: Scale::Linear(end),
         y,
-        x_names: Vec::new(),
-        x_unit: "seconds",
+        x_labels: x_labels.clone(),
         y_unit,
         lines,
     };
     let rates = Scale::linear_to(rate.points.iter().map(|(_, y)| *y));
     let times = latencies.iter().flat_map(|line| &line.points).map(|(_, y)| *y);
     let times = Scale::log_around(times);
-    [chart("Answers a second", rates, "/s", vec![rate]), chart("Latency", times, "ms", latencies)]
+    [
+        figure("Responses per second", &chart(rates, "/s", vec![rate])),
+        figure("Latency", &chart(times, "ms", latencies)),
+    ]
+}
+
+/// A chart with its title and the names of its lines.
+fn figure(title: &str, chart: &Chart) -> String {
+    let mut out = format!("<figure><figcaption>{title}");
+    if chart.lines.len() > 1 {
+        for line in &chart.lines {
+            let _ = write!(out, " <span class=\"key c{}\">{}</span>", line.colour, line.name);
+        }
+    }
+    out + "</figcaption>\n" + &chart.svg() + "</figure>\n"
 }
 
 fn table(summary: &Summary, out: &mut String) {
@@ -166,7 +186,7 @@ fn table(summary: &Summary, out: &mut String) {
     let mut columns = vec![("latency", &summary.latency), ("service", &summary.service)];
     if let Some((accepted, refused)) = &kinds {
         columns.extend([
-            ("service of good answers", &accepted.service),
+            ("service of good responses", &accepted.service),
             ("of refusals", &refused.service),
         ]);
     }
@@ -192,7 +212,7 @@ fn details(summary: &Summary, out: &mut String) {
         let _ = writeln!(out, "<tr><td>{name}</td><td>{}</td></tr>", escape(&value));
     };
     row("sent", count(summary.sent));
-    row("answers", count(summary.answers));
+    row("responses", count(summary.responses));
     row("failures", summary.failures.to_string());
     if summary.refused.count() > 0 {
         row("refused (429, 503)", count(summary.refused.count()));
@@ -203,19 +223,15 @@ fn details(summary: &Summary, out: &mut String) {
         row("due", count(summary.due));
         row("sent, of those due", format!("{:.2} %", summary.rate_ratio() * 100.0));
         row("waited for a connection", count(summary.delayed));
-        row("given up", count(summary.shed));
+        row("dropped", count(summary.shed));
     }
-    row("generator CPU a request", format!("{:.2} µs", summary.client_us_per_request()));
+    row("generator CPU per request", format!("{:.2} µs", summary.client_us_per_request()));
     row("generator's own delay, 99 %", time(summary.lag.value_at_quantile(0.99)));
     for (name, us) in summary.server.iter().flat_map(|server| &server.by_program) {
-        let each = *us as f64 / summary.answers.max(1) as f64;
-        row(&format!("CPU a request of {}", escape(name)), format!("{each:.2} µs"));
+        let each = *us as f64 / summary.responses.max(1) as f64;
+        row(&format!("CPU per request of {}", escape(name)), format!("{each:.2} µs"));
     }
     out.push_str("</table>\n");
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -225,11 +241,11 @@ mod tests {
     use crate::{Plan, Target};
 
     #[test]
-    fn a_page_needs_nothing_from_elsewhere_and_escapes_what_it_shows() {
+    fn a_page_is_self_contained_and_escaped() {
         let target = Target::parse("http://127.0.0.1:1/?<script>alert(1)</script>").expect("a URL");
         let slice = Slice::new(false);
-        let moments = vec![Moment::of(&slice, 0.0, 1.0)];
-        let page = html(&Summary::of(&Plan::new(target), &slice, Vec::new(), moments, None));
+        let intervals = vec![Interval::of(&slice, 0.0, 1.0)];
+        let page = html(&Summary::of(&Plan::new(target), &slice, Vec::new(), intervals, None));
         assert!(!page.contains("<script>alert"), "{page}");
         assert_eq!(page.matches("</script>").count(), 1);
         assert!(!page.contains("src="));

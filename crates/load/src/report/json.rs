@@ -1,9 +1,9 @@
-//! The report for programs: everything that was counted, in one JSON object.
+//! The report for programs: all results in one JSON object.
 //!
 //! Times are nanoseconds, as the names say; `schema` changes when a name does.
 
 use super::spectrum;
-use crate::moment::Moment;
+use crate::interval::Interval;
 use crate::plan::Load;
 use crate::schedule::{Arrival, Rate};
 use crate::summary::Summary;
@@ -11,13 +11,13 @@ use crate::times::Times;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-/// The object.
+/// Renders the object.
 pub fn json(summary: &Summary) -> Value {
-    let doubts = summary.doubts();
+    let warnings = summary.warnings();
     let kinds = summary.by_kind();
-    let doubts: Vec<Value> = doubts
+    let warnings: Vec<Value> = warnings
         .iter()
-        .map(|doubt| json!({"name": doubt.name(), "why": doubt.to_string()}))
+        .map(|warning| json!({"name": warning.name(), "why": warning.to_string()}))
         .collect();
     json!({
         "schema": "outboard.bench.v1",
@@ -29,12 +29,12 @@ pub fn json(summary: &Summary) -> Value {
         "keep_alive": summary.keep_alive,
         "seconds": summary.seconds,
         "partial": summary.is_partial,
-        "valid": doubts.is_empty(),
-        "doubts": doubts,
+        "valid": warnings.is_empty(),
+        "warnings": warnings,
         "rate": summary.rate(),
         "rate_ratio": summary.rate_ratio(),
         "sent": summary.sent,
-        "answers": summary.answers,
+        "responses": summary.responses,
         "failures": failures(summary),
         "statuses": summary.statuses,
         "body_bytes": summary.body_bytes,
@@ -56,7 +56,7 @@ pub fn json(summary: &Summary) -> Value {
         "refused": kinds.as_ref().map(|(_, refused)| both(refused)),
         "connect": times(&summary.connect),
         "lag": times(&summary.lag),
-        "first_answer": summary.first.as_ref().map(|first| json!({
+        "first_response": summary.first.as_ref().map(|first| json!({
             "status": first.status, "body_bytes": first.body_bytes, "server": first.server,
         })),
         "client": {
@@ -69,27 +69,27 @@ pub fn json(summary: &Summary) -> Value {
             "cpu_us_per_request": summary.server_us_per_request(),
             "by_program": server.by_program.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
         })),
-        "moments": summary.moments.iter().map(moment).collect::<Vec<_>>(),
+        "intervals": summary.intervals.iter().map(interval).collect::<Vec<_>>(),
     })
 }
 
 /// One interval of the time series.
-pub(super) fn moment(moment: &Moment) -> Value {
+pub(super) fn interval(interval: &Interval) -> Value {
     json!({
-        "at_seconds": moment.at_seconds,
-        "seconds": moment.seconds,
-        "rate": moment.rate(),
-        "sent": moment.sent,
-        "answers": moment.answers,
-        "refused": moment.refused,
-        "failures": moment.failures.total(),
-        "body_bytes": moment.body_bytes,
-        "p50_ns": moment.p50_ns,
-        "p99_ns": moment.p99_ns,
-        "max_ns": moment.max_ns,
-        "service_p99_ns": moment.service_p99_ns,
-        "in_flight": moment.in_flight,
-        "backlog_max": moment.backlog_max,
+        "at_seconds": interval.at_seconds,
+        "seconds": interval.seconds,
+        "rate": interval.rate(),
+        "sent": interval.sent,
+        "responses": interval.responses,
+        "refused": interval.refused,
+        "failures": interval.failures.total(),
+        "body_bytes": interval.body_bytes,
+        "p50_ns": interval.p50_ns,
+        "p99_ns": interval.p99_ns,
+        "max_ns": interval.max_ns,
+        "service_p99_ns": interval.service_p99_ns,
+        "in_flight": interval.in_flight,
+        "backlog_max": interval.backlog_max,
     })
 }
 
@@ -120,12 +120,12 @@ fn failures(summary: &Summary) -> Value {
     Value::Object(object)
 }
 
-/// Of one kind of answer.
+/// Times of one kind of response.
 fn both(kind: &Times) -> Value {
     json!({"latency": times(&kind.latency), "service": times(&kind.service)})
 }
 
-/// A distribution: its percentiles, and the spectrum to draw it from.
+/// A distribution: its percentiles and its spectrum.
 fn times(times: &Histogram<u64>) -> Value {
     let at = |quantile| times.value_at_quantile(quantile);
     let points: Vec<[f64; 2]> =

@@ -1,9 +1,9 @@
-//! The percentile spectrum: finer the nearer it comes to the slowest request.
+//! The percentile spectrum, which is finer near the slowest requests.
 
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-/// So many points halve the distance to 100 %, as the old tools print it.
+/// Points per halving of the distance to 100 %, as in wrk2 and HdrHistogram.
 const HGRM_TICKS: u32 = 5;
 
 /// One point of the spectrum.
@@ -11,9 +11,9 @@ const HGRM_TICKS: u32 = 5;
 pub struct Point {
     /// The share of requests, from 0 to 1.
     pub quantile: f64,
-    /// The time that they had at most, in ns.
+    /// The time that this share needed at most, in ns.
     pub ns: u64,
-    /// How many that are.
+    /// The number of these requests.
     pub count: u64,
 }
 
@@ -30,12 +30,12 @@ pub fn spectrum(times: &Histogram<u64>, ticks: u32) -> Vec<Point> {
             Some(Point { quantile: value.quantile_iterated_to(), ns, count: *count })
         })
         .collect();
-    // What is left between the last halving and the end is one point.
+    // The rest between the last halving and the end is one point.
     points.dedup_by(|later, former| later.quantile == former.quantile);
     points
 }
 
-/// The spectrum in the format of `.hgrm` files, in ms, as plotting tools read it.
+/// The spectrum in the `.hgrm` format, in ms, which plotting tools read.
 pub fn hgrm(times: &Histogram<u64>) -> String {
     let mut out = format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_ends_with_what_is_known_of_the_whole() {
+    fn the_file_ends_with_the_totals() {
         let text = hgrm(&uniform());
         assert!(text.contains("#[Max     =       10.0"), "{text}");
         assert!(text.contains("Total count    =        10000]"), "{text}");

@@ -1,4 +1,4 @@
-//! The report for a terminal: the few numbers that matter, and what speaks against them.
+//! The report for a terminal: the most important numbers and the warnings.
 
 use super::{count, time};
 use crate::plan::Load;
@@ -7,7 +7,7 @@ use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-/// The percentiles that are shown.
+/// The percentiles shown.
 pub(super) const QUANTILES: [(&str, f64); 7] = [
     ("50 %", 0.50),
     ("75 %", 0.75),
@@ -25,20 +25,20 @@ pub fn text(summary: &Summary) -> String {
     counts(summary, &mut out);
     latencies(summary, &mut out);
     cpu(summary, &mut out);
-    doubts(summary, &mut out);
+    warnings(summary, &mut out);
     out
 }
 
 fn head(summary: &Summary, out: &mut String) {
-    let kept = match (summary.keep_alive, summary.streams) {
-        (true, 1) => "kept".to_owned(),
-        (true, streams) => format!("kept, {streams} streams each"),
+    let reuse = match (summary.keep_alive, summary.streams) {
+        (true, 1) => "persistent".to_owned(),
+        (true, streams) => format!("persistent, {streams} streams each"),
         (false, _) => "one request each".to_owned(),
     };
     let _ = writeln!(out, "{}", summary.url);
     let _ = writeln!(
         out,
-        "  {}, {} connections ({kept}), {} threads, {:.2} s{}\n",
+        "  {}, {} connections ({reuse}), {} threads, {:.2} s{}\n",
         load(&summary.load),
         summary.connections,
         summary.threads,
@@ -71,8 +71,8 @@ fn counts(summary: &Summary, out: &mut String) {
         let _ = writeln!(out, "  {name:<12}{value}");
     };
     let per_second = summary.body_bytes as f64 / summary.seconds.max(f64::MIN_POSITIVE) / 1e6;
-    line("rate", format!("{:.1} answers/s, {per_second:.2} MB/s of bodies", summary.rate()));
-    line("answers", count(summary.answers));
+    line("rate", format!("{:.1} responses/s, {per_second:.2} MB/s of bodies", summary.rate()));
+    line("responses", count(summary.responses));
     line("failures", summary.failures.to_string());
     if let Some((accepted, refused)) = summary.by_kind() {
         let (good, no) = (accepted.count(), refused.count());
@@ -83,7 +83,7 @@ fn counts(summary: &Summary, out: &mut String) {
         line(
             "schedule",
             format!(
-                "{} due, {:.2} % sent; {} waited for a connection (at most {} at once), {} given up",
+                "{} due, {:.2} % sent; {} waited for a connection (at most {} at once), {} dropped",
                 count(summary.due),
                 summary.rate_ratio() * 100.0,
                 count(summary.delayed),
@@ -128,11 +128,11 @@ fn latencies(summary: &Summary, out: &mut String) {
     row("mean", &|times| times.mean() as u64);
     out.push_str(match is_open {
         true => "\n  latency counts from when a request was due, service from when it was sent\n",
-        false => "\n  closed loop: the next request waits for the answer, so users wait longer\n",
+        false => "\n  closed loop: the next request waits for the response, so users wait longer\n",
     });
     if kinds.is_some() {
         out.push_str(
-            "  accepted and refused (429, 503): the service of good answers and of those\n",
+            "  accepted and refused (429, 503): service time of good and of refused responses\n",
         );
     }
 }
@@ -140,18 +140,19 @@ fn latencies(summary: &Summary, out: &mut String) {
 fn cpu(summary: &Summary, out: &mut String) {
     out.push('\n');
     if let (Some(server), Some(each_us)) = (&summary.server, summary.server_us_per_request()) {
-        let _ = write!(out, "  {:<12}{each_us:.2} µs of CPU a request", "server");
-        let answers = summary.answers.max(1) as f64;
+        let _ = write!(out, "  {:<12}{each_us:.2} µs of CPU per request", "server");
+        let responses = summary.responses.max(1) as f64;
         let mut programs = server.by_program.clone();
         programs.sort_by_key(|(_, us)| std::cmp::Reverse(*us));
-        let shown = programs.iter().map(|(name, us)| format!("{name} {:.2}", *us as f64 / answers));
+        let shown =
+            programs.iter().map(|(name, us)| format!("{name} {:.2}", *us as f64 / responses));
         let shown: Vec<String> = shown.collect();
         let _ =
             if shown.len() > 1 { writeln!(out, ": {}", shown.join(", ")) } else { writeln!(out) };
     }
     let _ = writeln!(
         out,
-        "  {:<12}{:.2} µs of CPU a request, {:.0} % of its threads; sent late by 99 %: {}",
+        "  {:<12}{:.2} µs of CPU per request, {:.0} % of its threads; sent late by 99 %: {}",
         "generator",
         summary.client_us_per_request(),
         summary.client_share() * 100.0,
@@ -159,8 +160,8 @@ fn cpu(summary: &Summary, out: &mut String) {
     );
 }
 
-fn doubts(summary: &Summary, out: &mut String) {
-    for doubt in summary.doubts() {
-        let _ = writeln!(out, "\n  not to be believed: {doubt}");
+fn warnings(summary: &Summary, out: &mut String) {
+    for warning in summary.warnings() {
+        let _ = writeln!(out, "\n  not reliable: {warning}");
     }
 }

@@ -1,7 +1,7 @@
-//! The layouts of wrk and wrk2.
+//! The reports in the layouts of wrk and wrk2.
 //!
-//! Thread statistics are taken from the run as a whole: the spread of the rate is that of the
-//! intervals of the time series, shared among the threads.
+//! Thread statistics are derived from the whole run: the spread of the rate is that of the
+//! intervals of the time series, divided by the number of threads.
 
 use super::spectrum::hgrm;
 use crate::failures::Failure;
@@ -9,16 +9,16 @@ use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-/// How much is said of latencies.
+/// Which latencies are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latencies {
     /// Mean, deviation, maximum.
     Brief,
-    /// `wrk --latency`: four percentiles more.
+    /// `wrk --latency`: four percentiles in addition.
     Distribution,
     /// `wrk2 --latency`: percentiles and the detailed spectrum, from when requests were due.
     Spectrum,
-    /// `wrk2 --u_latency`: the same, followed by that from when requests were sent.
+    /// `wrk2 --u_latency`: the same, followed by those from when requests were sent.
     BothSpectra,
 }
 
@@ -52,7 +52,8 @@ fn thread_stats(summary: &Summary, out: &mut String) {
     let within = times.count_between((mean - deviation).max(0.0) as u64, (mean + deviation) as u64);
     let within = within as f64 * 100.0 / times.len().max(1) as f64;
     let threads = summary.threads as f64;
-    let rates: Vec<f64> = summary.moments.iter().map(|moment| moment.rate() / threads).collect();
+    let rates: Vec<f64> =
+        summary.intervals.iter().map(|interval| interval.rate() / threads).collect();
     let (rate, rate_deviation, rate_max, rate_within) = statistics(&rates);
     let _ = write!(
         out,
@@ -67,7 +68,7 @@ fn thread_stats(summary: &Summary, out: &mut String) {
     );
 }
 
-/// Mean, deviation, maximum, and how many percent lie within one deviation of the mean.
+/// Mean, deviation, maximum, and the share within one deviation of the mean.
 fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -101,7 +102,7 @@ fn totals(summary: &Summary, out: &mut String) {
     };
     let seconds = summary.seconds.max(f64::MIN_POSITIVE);
     let received = binary(summary.received_bytes as f64);
-    let _ = writeln!(out, "  {} requests in {seconds:.2}s, {received} read", summary.answers);
+    let _ = writeln!(out, "  {} requests in {seconds:.2}s, {received} read", summary.responses);
     let (connect, read) = (count(&[Connect, Ports]), count(&[Closed, Malformed]));
     let (timeout, wrong) = (count(&[Timeout]), count(&[Status, Length, Body]));
     if connect + read + timeout > 0 {
@@ -118,7 +119,7 @@ fn totals(summary: &Summary, out: &mut String) {
     let _ = writeln!(out, "Transfer/sec: {transfer:>12}");
 }
 
-/// A time as wrk spells it: `812.00us`, `3.41ms`, `1.20s`.
+/// A time in wrk's format: `812.00us`, `3.41ms`, `1.20s`.
 fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e6 => format!("{:.2}us", ns / 1e3),

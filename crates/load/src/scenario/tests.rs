@@ -25,7 +25,7 @@ fn render(template: &Template, values: &[(String, String)]) -> String {
 }
 
 #[test]
-fn a_step_says_what_is_sent_and_expected() {
+fn a_step_has_a_request_and_checks() {
     let step = step(
         "request = 'put /e/{seq}'\nheaders = { X-A = 'b' }\nbody = 'x'\n\
          think = '1s..2s'\ncheck = { status = 201, length = 5, body = 'ok' }",
@@ -71,7 +71,7 @@ fn mistakes_name_their_place() {
 #[test]
 fn a_missing_file_is_named() {
     let mut plan = Plan::new(Target::parse("http://127.0.0.1:1/").expect("a URL"));
-    let error = plan.take_scenario(Path::new("/nowhere/x.toml")).expect_err("it is not there");
+    let error = plan.load_scenario(Path::new("/nowhere/x.toml")).expect_err("it is not there");
     assert!(error.to_string().starts_with("/nowhere/x.toml: "), "{error}");
 }
 

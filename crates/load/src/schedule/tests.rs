@@ -63,7 +63,7 @@ fn a_falling_ramp_ends() {
 }
 
 #[test]
-fn poisson_arrivals_keep_the_rate_and_scatter_like_it() {
+fn poisson_arrivals_have_the_rate_and_variance() {
     let times: Vec<u64> = (0..2)
         .flat_map(|at| {
             let rate = Rate::Fixed(5000.0);
@@ -88,7 +88,7 @@ fn poisson_arrivals_keep_the_rate_and_scatter_like_it() {
 }
 
 #[test]
-fn what_is_due_and_not_taken_is_the_queue() {
+fn due_requests_that_are_not_taken_are_the_queue() {
     let mut schedule = Schedule::new(Rate::Fixed(1000.0), Arrival::Even, 2 * SECOND_NS, (0, 1), 0);
     assert_eq!(schedule.waiting(0), 1);
     schedule.take();

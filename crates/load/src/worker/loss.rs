@@ -1,16 +1,15 @@
-//! What becomes of users whose requests come to nothing: connections that end, answers that do not
-//! come in time.
+//! Failed requests: connections that end, and responses that do not arrive in time.
 //!
 //! Called by the worker's loop. Invariant: each request in flight is counted once, as a failure of
-//! one class, and its user goes on.
+//! one class, and its user continues.
 
 use super::pace::Pace;
-use super::{REST_NS, SWEEP_NS, Worker};
+use super::{PAUSE_NS, SWEEP_NS, Worker};
 use crate::failures::Failure;
 use crate::times::Kind;
 
 impl Worker<'_> {
-    /// The connection is gone, and with it the requests in flight.
+    /// Handles the loss of a connection with its requests in flight.
     pub(super) fn lose(&mut self, index: usize, failure: Failure, now_ns: u64) {
         let was_leaving = self.connections[index].is_leaving;
         self.connections[index].close();
@@ -29,15 +28,15 @@ impl Worker<'_> {
         if is_idle && is_refused {
             self.recorder.failed(failure);
         } else if is_idle {
-            // A server may close a connection that waits; who waited in the queue tries again.
+            // A server may close an idle connection; users in the queue connect again.
             self.recorder.totals.closed_by_server += 1;
         }
-        // One that accepts and closes at once is not asked again at once.
-        let is_new = now_ns.saturating_sub(self.connections[index].opening_ns) < REST_NS;
-        let rests = is_refused || (is_idle && is_new);
+        // A server that accepts and closes at once is not tried again at once.
+        let is_new = now_ns.saturating_sub(self.connections[index].opening_ns) < PAUSE_NS;
+        let pauses = is_refused || (is_idle && is_new);
         for place in self.users_of(index) {
             if !self.users[place].is_busy {
-                self.start_again(place, rests, is_idle && !is_refused, now_ns);
+                self.start_again(place, pauses, is_idle && !is_refused, now_ns);
             }
         }
         if is_awaited
@@ -48,28 +47,28 @@ impl Worker<'_> {
         }
     }
 
-    /// A user without a connection, and without a request, goes on.
-    fn start_again(&mut self, place: usize, rests: bool, was_idle: bool, now_ns: u64) {
+    /// Lets a user without a connection and without a request continue.
+    fn start_again(&mut self, place: usize, pauses: bool, was_idle: bool, now_ns: u64) {
         if was_idle && matches!(self.pace, Pace::Closed { .. }) {
-            // He thinks, or is done; his next request connects again.
+            // The user is thinking or done; its next request connects again.
             return;
         }
         self.leave_queue(place);
-        if rests {
-            self.rest(place, now_ns + REST_NS);
-        } else if !self.users[place].is_resting {
+        if pauses {
+            self.pause(place, now_ns + PAUSE_NS);
+        } else if !self.users[place].is_paused {
             self.free(place, now_ns);
         }
     }
 
-    /// The request in flight of a user comes to nothing.
+    /// Counts the request in flight of a user as failed.
     fn lose_request(&mut self, place: usize, failure: Failure, now_ns: u64) {
         let user = &mut self.users[place];
         user.is_busy = false;
-        self.wording.start_over(user);
+        self.generator.start_over(user);
         self.in_flight -= 1;
         if failure == Failure::Timeout {
-            // It took at least so long; leaving it out would make the server look faster.
+            // It took at least this long; leaving it out would make the server look faster.
             let (latency_ns, service_ns) = (now_ns - user.intended_ns, now_ns - user.began_ns);
             self.recorder.ended(Kind::Failed, latency_ns, service_ns);
         } else {
@@ -78,7 +77,8 @@ impl Worker<'_> {
         self.recorder.failed(failure);
     }
 
-    /// The connection was closed after the answer to one user: what the others had asked is lost.
+    /// The connection was closed after the response to one user, so the other requests on it are
+    /// lost.
     pub(super) fn lose_others(&mut self, place: usize, now_ns: u64) {
         for other in self.users_of(place / self.lanes) {
             if other == place {
@@ -92,7 +92,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Looks after what no event tells of: time-outs, and connections that others may need.
+    /// Checks what no event reports: timeouts, and connections that the server needs for others.
     pub(super) fn sweep(&mut self, now_ns: u64) {
         self.next_sweep_ns = now_ns + SWEEP_NS;
         self.give_up_late(now_ns);
@@ -119,7 +119,8 @@ impl Worker<'_> {
         }
     }
 
-    /// A server with a process for each connection serves those that wait only when others go.
+    /// A server with a process per connection serves waiting connections only when others are
+    /// closed.
     fn close_unneeded(&mut self) {
         for index in 0..self.connections.len() {
             if self.users_of(index).all(|place| !self.users[place].is_busy) {

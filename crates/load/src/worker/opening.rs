@@ -1,12 +1,12 @@
-//! Connections that come and go: opened before the clock starts or when somebody needs them, left
-//! when the server takes no more on them.
+//! Opens connections before the clock starts or on demand, and leaves them when the server accepts
+//! no more requests on them.
 //!
-//! Called by the worker's loop. Invariant: whoever waits for a connection is sent on when it is
-//! ready, or told that it is lost.
+//! Called by the worker's loop. Invariant: a user that waits for a connection continues when it is
+//! ready or lost.
 
 use super::pace::Pace;
 use super::{EVENTS_A_TURN, Worker};
-use crate::connection::News;
+use crate::connection::Outcome;
 use crate::failures::Failure;
 use std::io;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use std::ops::Range;
 const OPENING_NS: u64 = 2_000_000_000;
 
 impl Worker<'_> {
-    /// Connects everybody before the clock starts, as users with kept connections are.
+    /// Opens all connections before the clock starts, as for users with persistent connections.
     pub(super) fn open_all(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         for index in 0..self.connections.len() {
-            // One that fails is tried again, and counted, when it is needed.
+            // A connection that fails is tried again, and counted, on demand.
             let _ = self.open(index, 0);
         }
         let mut open = self.connections.iter().filter(|one| !one.is_closed()).count();
@@ -29,12 +29,12 @@ impl Worker<'_> {
                 let index = event.data.u64() as u32 as usize;
                 let opened_ns = self.connections[index].opening_ns;
                 match self.connections[index].advance(event.flags, buffer) {
-                    News::Nothing => continue,
-                    News::Ready => {
+                    Outcome::Nothing => continue,
+                    Outcome::Ready => {
                         let took_ns = self.now_ns().saturating_sub(opened_ns);
                         self.recorder.totals.connect.saturating_record(took_ns);
                     }
-                    News::Answered | News::Lost(_) => self.connections[index].close(),
+                    Outcome::Received | Outcome::Lost(_) => self.connections[index].close(),
                 }
                 open -= 1;
             }
@@ -42,7 +42,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Begins to connect.
+    /// Starts to connect.
     pub(super) fn open(&mut self, index: usize, now_ns: u64) -> Result<(), Failure> {
         let address = &self.plan.target.address;
         let connection = &mut self.connections[index];
@@ -50,14 +50,14 @@ impl Worker<'_> {
         connection.open(address, self.tls.as_ref(), &self.epoll, index as u32)
     }
 
-    /// A connection takes requests from now on.
+    /// Handles a connection that has become ready.
     pub(super) fn on_ready(&mut self, index: usize) {
         let now_ns = self.now_ns();
         let took_ns = now_ns.saturating_sub(self.connections[index].opening_ns);
         self.recorder.totals.connect.saturating_record(took_ns);
         for place in self.users_of(index) {
-            // One who could not send has lost it for all of them.
-            if self.connections[index].is_ready() && !self.users[place].is_resting {
+            // A user that could not send has lost the connection for all of its users.
+            if self.connections[index].is_ready() && !self.users[place].is_paused {
                 self.begin_on_ready(place, now_ns);
             }
         }
@@ -69,7 +69,7 @@ impl Worker<'_> {
             return self.free(place, now_ns);
         }
         if self.plan.keep_alive && matches!(self.pace, Pace::Closed { .. }) {
-            // Connecting is no part of a request on a kept connection.
+            // Connecting is no part of a request on a persistent connection.
             user.intended_ns = now_ns;
             user.began_ns = now_ns;
         }
@@ -78,8 +78,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The server takes no more on a connection: when all that was sent is answered, there is a new
-    /// one for those who wait.
+    /// The server accepts no more requests on a connection: once all pending responses have
+    /// arrived, a new one is opened for the users that wait.
     pub(super) fn leave(&mut self, index: usize, now_ns: u64) {
         if self.users_of(index).any(|one| self.users[one].is_busy && self.users[one].is_sent) {
             return;
@@ -91,7 +91,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A user waits for his connection and not for the schedule.
+    /// Whether a user waits for its connection and not for the schedule.
     pub(super) fn leave_queue(&mut self, place: usize) {
         if let Some(at) = self.idle.iter().position(|&waiting| waiting as usize == place) {
             self.idle.remove(at);

@@ -1,7 +1,7 @@
-//! [`Pace`]: when a thread sends: as soon as it may, or by its schedule.
+//! [`Pace`]: when a thread sends, as soon as possible or by its schedule.
 //!
-//! Made by the worker, and asked by its loop. Invariant: each request of a schedule is taken once:
-//! sent, given up at its deadline, or told as unsent at the end.
+//! Owned by the worker. Invariant: each request of a schedule is counted once: as sent, dropped at
+//! its deadline, or unsent at the end.
 
 use super::{Share, Worker};
 use crate::plan::{Load, Plan};
@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 /// When requests are sent.
 pub(super) enum Pace {
-    /// When the one before is answered, as long as some are left.
+    /// After the previous response, as long as some are left.
     Closed { left: u64 },
     /// When they are due.
     Open { schedule: Schedule, deadline_ns: u64 },
@@ -34,8 +34,8 @@ impl Pace {
         }
     }
 
-    /// Takes the next request of the schedule if it is due, giving up those whose time is over;
-    /// when it was due.
+    /// Takes the next request of the schedule if it is due, dropping those past their deadline, and
+    /// returns when it was due.
     pub(super) fn take_due(&mut self, now_ns: u64, totals: &mut Totals) -> Option<u64> {
         let Self::Open { schedule, deadline_ns } = self else { return None };
         loop {
@@ -49,7 +49,7 @@ impl Pace {
         }
     }
 
-    /// Takes what is left of the schedule; how many requests that were.
+    /// Takes the rest of the schedule and returns the number of its requests.
     pub(super) fn take_rest(&mut self) -> u64 {
         match self {
             Self::Closed { .. } => 0,
@@ -59,7 +59,7 @@ impl Pace {
 }
 
 impl Worker<'_> {
-    /// Ends the plan earlier than it was meant to; what is in flight is left unless it drains.
+    /// Ends the plan early; requests in flight are abandoned unless the plan drains.
     pub(super) fn end_at(&mut self, now_ns: u64) {
         self.end_ns = now_ns;
         self.is_stopped = true;
@@ -68,9 +68,9 @@ impl Worker<'_> {
         }
     }
 
-    /// A closed loop leaves what is in flight at its end unless it drains; an open one waits for
-    /// it, since a slow answer belongs to the latencies all the more. What was due before the end
-    /// and had a free user is sent even when this thread notices late.
+    /// A closed loop abandons requests in flight at its end unless it drains; an open loop waits
+    /// for them, since slow responses matter most for latencies. Requests that were due before the
+    /// end and had a free user are sent even when this thread is late.
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
         match &self.pace {
             Pace::Closed { .. } => {
@@ -91,10 +91,10 @@ impl Worker<'_> {
         *left == 0 || now_ns >= self.end_ns
     }
 
-    /// When the loop must look again without any event.
+    /// When the loop must continue even without an event.
     pub(super) fn wake_ns(&self) -> u64 {
         let mut wake_ns = self.next_sweep_ns.min(self.recorder.boundary_ns());
-        if let Some(Reverse((rested_ns, _))) = self.resting.peek() {
+        if let Some(Reverse((rested_ns, _))) = self.paused.peek() {
             wake_ns = wake_ns.min(*rested_ns);
         }
         if let (Pace::Open { schedule, .. }, false) = (&self.pace, self.idle.is_empty()) {
@@ -103,14 +103,14 @@ impl Worker<'_> {
         wake_ns
     }
 
-    /// Sends what has become due, as long as somebody is free to do so.
+    /// Sends the due requests while users are free.
     pub(super) fn send_due(&mut self, now_ns: u64) {
-        while let Some(&Reverse((rested_ns, place))) = self.resting.peek() {
+        while let Some(&Reverse((rested_ns, place))) = self.paused.peek() {
             if rested_ns > now_ns {
                 break;
             }
-            self.resting.pop();
-            self.users[place as usize].is_resting = false;
+            self.paused.pop();
+            self.users[place as usize].is_paused = false;
             self.free(place as usize, now_ns);
         }
         self.send_to_idle(now_ns);
@@ -119,7 +119,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives what is due to those who are free, longest waiting first.
+    /// Assigns due requests to free users, longest waiting first.
     pub(super) fn send_to_idle(&mut self, now_ns: u64) {
         while let Some(&place) = self.idle.front() {
             let totals = &mut self.recorder.totals;

@@ -1,4 +1,4 @@
-//! The arguments of `outboard bench`, and the plan that they make.
+//! The arguments of `outboard bench`, and the plan built from them.
 
 use clap::{Args, ValueEnum};
 use outboard_load::{
@@ -8,7 +8,7 @@ use outboard_load::{
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is sent where, how it is judged, and for how long.
+/// The requests, their checks and the duration.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
     /// Connections, each with one user.
@@ -17,72 +17,74 @@ pub(crate) struct PlanArguments {
     /// How long requests are sent: 500ms, 10s, 2m.
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     duration: Duration,
-    /// Stop after so many requests.
+    /// Stop after this many requests.
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "rate")]
     requests: Option<u64>,
-    /// Threads; without it, half of this machine's cores.
+    /// Threads [default: half of this machine's cores].
     #[arg(long, short, value_name = "N")]
     threads: Option<usize>,
-    /// Requests a second, whatever the server does; A:B ramps from A to B, A@TIME,B is A for that
-    /// long and then B. Without it each connection sends the next request when the last is answered.
+    /// Requests per second, independent of the server; A:B ramps from A to B, A@TIME,B is A for
+    /// this time and then B. By default each connection sends the next request after the last
+    /// response.
     #[arg(long, short, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
     pub(super) rate: Option<Rate>,
-    /// How requests are spread in time around the rate.
+    /// The distribution of requests in time.
     #[arg(long, value_name = "HOW", default_value = "even")]
     arrival: ArrivalName,
-    /// Give a request up that has waited so long for a connection.
+    /// Drop a request that has waited this long for a connection.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "rate")]
     deadline: Option<Duration>,
-    /// A request without a whole answer after so long has failed.
+    /// The timeout of a request.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     timeout: Duration,
     /// A new connection for every request.
     #[arg(long)]
     no_keepalive: bool,
-    /// Send for so long before anything is counted.
+    /// Send for this long before counting.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) warmup: Option<Duration>,
-    /// The method; without it GET, or POST with a body.
+    /// The method [default: GET, or POST with a body].
     #[arg(long, short = 'X', value_name = "METHOD")]
     method: Option<String>,
-    /// A header. May be given more than once. {seq}, {key}, {rand} and {rand:N} are filled.
+    /// A header. May be given more than once. The placeholders {seq}, {key}, {rand} and {rand:N}
+    /// are filled.
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     header: Vec<String>,
-    /// The body, filled like a header; @FILE takes a file as it is.
+    /// The body, with placeholders as in a header; @FILE sends a file as it is.
     #[arg(long, short = 'b', value_name = "TEXT")]
     body: Option<String>,
-    /// Fill {seq}, {key}, {rand} and {rand:N} in the URL as well.
+    /// Fill placeholders in the URL as well.
     #[arg(long)]
     fill_url: bool,
-    /// How many keys {key} draws from.
+    /// The number of keys that {key} draws from.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     keys: u64,
-    /// Draw some keys far more often than others, by Zipf's law; 0.99 without a number.
+    /// Draw some keys more often than others, by Zipf's law [default exponent: 0.99].
     #[arg(long, value_name = "EXPONENT", num_args = 0..=1, default_missing_value = "0.99", require_equals = true)]
     zipf: Option<f64>,
-    /// Where the random numbers begin.
+    /// The seed of random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Have the users do what a TOML file says; --check, --header and so on are of no use then.
+    /// Run the scenario of a TOML file, which replaces --check, --header and so on.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "header", "body", "check", "fill_url"])]
     scenario: Option<PathBuf>,
-    /// What an answer must be: status=200, length=1234 or body~text. May be given more than once.
+    /// A check of responses: status=200, length=1234 or body~text. May be given more than once.
     #[arg(long, value_name = "WHAT")]
     check: Vec<String>,
-    /// Speak HTTP/2: over TLS by agreement, without TLS because you know that it is spoken there.
+    /// Use HTTP/2: with TLS by ALPN, without TLS by prior knowledge.
     #[arg(long)]
     http2: bool,
-    /// Requests at a time on each connection, with --http2.
+    /// Concurrent requests per connection, with --http2.
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
-    /// Take any certificate.
+    /// Accept any certificate.
     #[arg(long)]
     insecure: bool,
-    /// Measure the CPU time of this process and all below it. May be given more than once.
+    /// Measure the CPU time of this process and its descendants. May be given more than once.
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
-    /// Measure the CPU time of a control group, by its folder.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "pid")]
+    /// Measure the CPU time of a control group, by its directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "pid")]
     cgroup: Option<PathBuf>,
     /// The length of an interval of the time series.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
@@ -96,7 +98,7 @@ enum ArrivalName {
 }
 
 impl PlanArguments {
-    /// The plan; the error is the operator's mistake in words.
+    /// Builds the plan; the error is a message for the user.
     pub(crate) fn plan(&self, url: &str) -> Result<Plan, String> {
         let mut plan = Plan::new(Target::parse(url).map_err(|error| error.to_string())?);
         if self.http2 {
@@ -110,7 +112,7 @@ impl PlanArguments {
         plan.threads = self.threads.unwrap_or_else(default_threads);
         plan.duration = self.duration;
         if self.requests.is_some() {
-            // The number ends the run; the time only bounds it.
+            // The number of requests ends the run; the time is only a limit.
             plan.duration = self.duration.max(Duration::from_secs(3600));
         }
         plan.requests = self.requests;
@@ -123,12 +125,12 @@ impl PlanArguments {
         plan.verify_tls = !self.insecure;
         plan.load = self.load();
         plan.server = match (&self.cgroup, self.pid.is_empty()) {
-            (Some(folder), _) => Some(Processes::Cgroup(folder.clone())),
+            (Some(directory), _) => Some(Processes::Cgroup(directory.clone())),
             (None, false) => Some(Processes::Trees(self.pid.clone())),
             (None, true) => None,
         };
         if let Some(file) = &self.scenario {
-            plan.take_scenario(file).map_err(|error| error.to_string())?;
+            plan.load_scenario(file).map_err(|error| error.to_string())?;
             return Ok(plan);
         }
         let step = self.step(&plan.target.path)?;
@@ -171,12 +173,12 @@ impl PlanArguments {
     }
 }
 
-/// Half of the cores: the server needs the others.
+/// Half of the cores, since the server needs the others.
 fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
-/// Reads `status=200`, `length=5` or `body~text`.
+/// Parses `status=200`, `length=5` or `body~text`.
 fn expect(check: &str, expect: &mut Expect) -> Result<(), String> {
     let wrong = || format!("--check {check}: it is status=NUMBER, length=BYTES or body~TEXT");
     if let Some(text) = check.strip_prefix("body~") {
@@ -192,7 +194,7 @@ fn expect(check: &str, expect: &mut Expect) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `2000`, `100:5000` or `30000@60s,5000`.
+/// Parses `2000`, `100:5000` or `30000@60s,5000`.
 fn rate(text: &str) -> Result<Rate, String> {
     let number = |text: &str| {
         let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_are_read_by_what_they_are_about() {
+    fn checks_are_parsed_by_kind() {
         let mut read = Expect::default();
         for check in ["status=201", "length=5", "body~a=b"] {
             expect(check, &mut read).expect("it is a check");

@@ -1,7 +1,7 @@
 //! `outboard bench diff A.json B.json`: two results side by side.
 //!
-//! It computes and does not judge: two runs, one after the other, differ by whatever the machine did
-//! in between. `outboard lab ab` takes turns, and judges.
+//! It computes ratios and does not judge: two consecutive runs differ by whatever the machine did
+//! in between. `outboard lab ab` interleaves and judges.
 
 use super::{INVALID, Stop, outputs};
 use crate::terminal::show;
@@ -10,16 +10,16 @@ use outboard_load::report;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The form of results that is understood.
+/// The supported format of results.
 const SCHEMA: &str = "outboard.bench.v1";
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArguments {
-    /// The result that was there before, as --json wrote it.
+    /// The reference, written with --json.
     a: PathBuf,
-    /// The result to hold against it.
+    /// The result to compare with it.
     b: PathBuf,
-    /// Write the numbers of both, and their ratios, as JSON.
+    /// Write both numbers and their ratios as JSON.
     #[arg(long, short = 'o', value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -30,8 +30,8 @@ pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Stop> {
     if let Some(path) = &arguments.json {
         outputs::write(path, &format!("{:#}\n", numbers(&a, &b)))?;
     }
-    let is_believed = |result: &Value| result["valid"] == true;
-    Ok(if is_believed(&a) && is_believed(&b) { 0 } else { INVALID })
+    let is_reliable = |result: &Value| result["valid"] == true;
+    Ok(if is_reliable(&a) && is_reliable(&b) { 0 } else { INVALID })
 }
 
 fn read(path: &Path) -> Result<Value, Stop> {
@@ -44,7 +44,7 @@ fn read(path: &Path) -> Result<Value, Stop> {
     }
 }
 
-/// How a number is written.
+/// The unit of a number.
 #[derive(Clone, Copy)]
 enum Unit {
     Ns,
@@ -53,9 +53,9 @@ enum Unit {
     Count,
 }
 
-/// What is compared: its name, where it stands in a result, and in what it is counted.
+/// The compared numbers: name, JSON pointer and unit.
 const LINES: [(&str, &str, Unit); 12] = [
-    ("answers a second", "/rate", Unit::PerSecond),
+    ("responses per second", "/rate", Unit::PerSecond),
     ("failures", "/failures/total", Unit::Count),
     ("latency 50 %", "/latency/p50_ns", Unit::Ns),
     ("latency 75 %", "/latency/p75_ns", Unit::Ns),
@@ -65,8 +65,8 @@ const LINES: [(&str, &str, Unit); 12] = [
     ("latency max", "/latency/max_ns", Unit::Ns),
     ("latency mean", "/latency/mean_ns", Unit::Ns),
     ("service 99 %", "/service/p99_ns", Unit::Ns),
-    ("server CPU a request", "/server/cpu_us_per_request", Unit::Us),
-    ("generator CPU a request", "/client/cpu_us_per_request", Unit::Us),
+    ("server CPU per request", "/server/cpu_us_per_request", Unit::Us),
+    ("generator CPU per request", "/client/cpu_us_per_request", Unit::Us),
 ];
 
 fn text(a: &Value, b: &Value) -> String {
@@ -81,22 +81,22 @@ fn text(a: &Value, b: &Value) -> String {
         out += &format!("{name:<24}{:>14}{:>14}{:>12}\n", cell(a), cell(b), change(a, b));
     }
     for (name, result) in [("A", a), ("B", b)] {
-        for doubt in result["doubts"].as_array().into_iter().flatten() {
-            let why = doubt["why"].as_str().unwrap_or_default();
-            out += &format!("\n  {name} is not to be believed: {why}\n");
+        for warning in result["warnings"].as_array().into_iter().flatten() {
+            let why = warning["why"].as_str().unwrap_or_default();
+            out += &format!("\n  {name} is not reliable: {why}\n");
         }
         if result["partial"] == true {
             out += &format!("\n  {name} was interrupted before its end\n");
         }
     }
-    for difference in set_up_differently(a, b) {
-        out += &format!("\n  not the same measurement: {difference}\n");
+    for difference in different_settings(a, b) {
+        out += &format!("\n  different settings: {difference}\n");
     }
-    out + "\n  NOT INTERLEAVED: these runs came one after the other, so what the machine did in \
-           between\n  is in the difference. `outboard lab ab --a URL --b URL` takes turns and judges.\n"
+    out + "\n  NOT INTERLEAVED: the machine may have changed between these runs.\n  \
+           `outboard lab ab --a URL --b URL` interleaves and judges.\n"
 }
 
-/// The same for a program.
+/// The same for programs.
 fn numbers(a: &Value, b: &Value) -> Value {
     let lines = LINES.iter().filter_map(|(name, pointer, _)| {
         let (a, b) = (a.pointer(pointer)?.as_f64()?, b.pointer(pointer)?.as_f64()?);
@@ -105,14 +105,14 @@ fn numbers(a: &Value, b: &Value) -> Value {
     json!({
         "schema": "outboard.diff.v1",
         "numbers": lines.collect::<Vec<Value>>(),
-        "not_the_same": set_up_differently(a, b),
+        "different_settings": different_settings(a, b),
         "valid": a["valid"] == true && b["valid"] == true,
         "interleaved": false,
     })
 }
 
-/// In what the two runs were asked for different things.
-fn set_up_differently(a: &Value, b: &Value) -> Vec<String> {
+/// The settings in which the two runs differ.
+fn different_settings(a: &Value, b: &Value) -> Vec<String> {
     let names = ["url", "load", "connections", "streams", "threads", "keep_alive"];
     let differ = names.into_iter().filter(|&name| a[name] != b[name]);
     differ.map(|name| format!("{name}: {} and {}", a[name], b[name])).collect()
@@ -146,22 +146,22 @@ mod tests {
     use serde_json::json;
 
     fn result(rate: f64, connections: u32) -> Value {
-        json!({"schema": SCHEMA, "valid": true, "doubts": [], "url": "http://a/", "rate": rate,
+        json!({"schema": SCHEMA, "valid": true, "warnings": [], "url": "http://a/", "rate": rate,
                "connections": connections, "latency": {"p99_ns": 2_000_000}})
     }
 
     #[test]
-    fn every_number_that_both_have_stands_beside_its_change() {
+    fn common_numbers_are_shown_with_their_change() {
         let text = text(&result(1000.0, 8), &result(1100.0, 8));
         let line = |name| text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-        assert!(line("answers a second").ends_with("+10.0 %"), "{text}");
+        assert!(line("responses per second").ends_with("+10.0 %"), "{text}");
         assert!(line("latency 99 %").ends_with("+0.0 %"), "{text}");
         assert!(!text.contains("server CPU"), "neither measured it: {text}");
         assert!(text.contains("NOT INTERLEAVED"));
     }
 
     #[test]
-    fn programs_get_the_ratio_of_what_both_have() {
+    fn json_has_the_ratio_of_common_numbers() {
         let numbers = numbers(&result(1000.0, 8), &result(1100.0, 8));
         assert_eq!(numbers["numbers"].as_array().map(Vec::len), Some(2), "{numbers}");
         assert_eq!(numbers["numbers"][0]["ratio"], 1.1);
@@ -171,6 +171,6 @@ mod tests {
     #[test]
     fn another_measurement_is_called_so() {
         let text = text(&result(1000.0, 8), &result(1000.0, 16));
-        assert!(text.contains("not the same measurement: connections: 8 and 16"), "{text}");
+        assert!(text.contains("different settings: connections: 8 and 16"), "{text}");
     }
 }

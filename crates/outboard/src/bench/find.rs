@@ -1,38 +1,38 @@
-//! `outboard bench find`: the highest rate that keeps a promise.
+//! `outboard bench find`: the highest rate that meets a threshold.
 //!
-//! A closed loop finds what the server can do at all; below that, open loops of a few seconds
-//! halve what lies between a rate that keeps the promise and one that does not.
+//! A closed loop finds the capacity of the server; below that, open loops of a few seconds bisect
+//! between a rate that meets the threshold and one that does not.
 
 use super::arguments::PlanArguments;
-use super::{BROKEN, INVALID, Stop, outputs};
+use super::{INVALID, MISSED, Stop, outputs};
 use crate::terminal::show;
 use clap::Args;
 use outboard_load::{
-    Arrival, Doubt, Load, Plan, Promise, Rate, Run, Search, Summary, parse_duration, report,
+    Arrival, Load, Plan, Rate, Run, Search, Summary, Threshold, Warning, parse_duration, report,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Above the closed loop's rate there is nothing to find; a little more, as it is measured too.
+/// The closed loop's rate is the upper limit, with a margin for its error.
 const HEADROOM: f64 = 1.05;
-/// How often in a row a trial may say nothing before the search is given up.
+/// The number of consecutive unclear trials after which the search is given up.
 const UNCLEAR_MAX: u32 = 3;
 
 #[derive(Debug, Args)]
 pub(super) struct FindArguments {
-    /// What to measure, as for `outboard bench`.
+    /// The measurement, as for `outboard bench`.
     url: String,
-    /// What must hold: p99<50ms, errors<0.1%, cpu<400us. May be given more than once.
-    #[arg(long, value_name = "PROMISE", value_parser = Promise::parse, required = true)]
-    slo: Vec<Promise>,
-    /// How long each rate is tried.
+    /// The threshold: p99<50ms, errors<0.1%, cpu<400us. May be given more than once.
+    #[arg(long, value_name = "THRESHOLD", value_parser = Threshold::parse, required = true)]
+    slo: Vec<Threshold>,
+    /// The duration of each trial.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     trial: Duration,
-    /// How well the rate must be known: 0.05 is to one part in twenty.
+    /// The relative precision of the rate.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     precision: f64,
-    /// Do not look above so many requests a second.
+    /// The highest rate to try.
     #[arg(long, value_name = "RATE")]
     ceiling: Option<f64>,
     /// Write all trials as JSON.
@@ -66,10 +66,10 @@ pub(super) fn run(arguments: &FindArguments) -> Result<u8, Stop> {
         show(&format!("{}\n", line(rate, &summary, &arguments.slo, &trial)));
         trials.push(json!({"rate": rate, "trial": trial.word(), "result": report::json(&summary)}));
         match trial {
-            Trial::Kept => search.note(rate, true),
-            Trial::Broken => search.note(rate, false),
-            Trial::Unclear(doubt) if unclear == UNCLEAR_MAX => {
-                show(&format!("\nnot to be believed: {doubt}\n"));
+            Trial::Met => search.record(rate, true),
+            Trial::Missed => search.record(rate, false),
+            Trial::Unclear(warning) if unclear == UNCLEAR_MAX => {
+                show(&format!("\nnot reliable: {warning}\n"));
                 return Ok(INVALID);
             }
             Trial::Unclear(_) => {
@@ -79,67 +79,71 @@ pub(super) fn run(arguments: &FindArguments) -> Result<u8, Stop> {
         }
         unclear = 0;
     }
-    let (kept, broken) = search.bounds();
+    let (met, missed) = search.bounds();
     if let Some(path) = &arguments.json {
-        let found = json!({"schema": "outboard.find.v1", "kept": kept, "not_kept": broken,
+        let found = json!({"schema": "outboard.find.v1", "met": met, "missed": missed,
                            "trials": Value::Array(trials)});
         outputs::write(path, &format!("{found:#}\n"))?;
     }
-    let promises: Vec<String> = arguments.slo.iter().map(ToString::to_string).collect();
-    let promises = promises.join(" and ");
-    if kept == 0.0 {
-        show(&format!("\nno rate keeps {promises}\n"));
-        return Ok(BROKEN);
+    let thresholds: Vec<String> = arguments.slo.iter().map(ToString::to_string).collect();
+    let thresholds = thresholds.join(" and ");
+    if met == 0.0 {
+        show(&format!("\nno rate meets {thresholds}\n"));
+        return Ok(MISSED);
     }
-    show(&format!("\n{kept:.0} requests a second keep {promises}; {broken:.0} do not\n"));
+    show(&format!("\n{met:.0} requests per second meet {thresholds}; {missed:.0} do not\n"));
     Ok(0)
 }
 
-/// What the server does at most, by a closed loop.
+/// The capacity of the server, by a closed loop.
 fn ceiling(plan: &Plan) -> Result<f64, Stop> {
     let summary = Run::start(plan.clone())?.finish()?;
-    show(&format!("closed loop: {:.0} answers a second\n", summary.rate()));
+    show(&format!("closed loop: {:.0} responses per second\n", summary.rate()));
     Ok((summary.rate() * HEADROOM).max(1.0))
 }
 
-/// What a trial says of its rate.
+/// The outcome of a trial.
 enum Trial {
-    Kept,
-    Broken,
-    /// The promise was not kept, but that may be the generator's fault.
-    Unclear(Doubt),
+    Met,
+    Missed,
+    /// The threshold was missed, possibly by the generator's fault.
+    Unclear(Warning),
 }
 
 impl Trial {
-    /// The generator's own delay is part of the latencies: what is kept in spite of it is kept.
-    fn of(summary: &Summary, promises: &[Promise]) -> Self {
-        let doubts = summary.doubts();
-        let is_late = |doubt: &Doubt| matches!(doubt, Doubt::ClientLate { .. });
-        if doubts.iter().all(is_late) && promises.iter().all(|promise| promise.is_kept(summary)) {
-            return Trial::Kept;
+    /// The generator's own delay is part of the latencies, so a threshold that is met is met in
+    /// spite of it.
+    fn of(summary: &Summary, thresholds: &[Threshold]) -> Self {
+        let warnings = summary.warnings();
+        let is_late = |warning: &Warning| matches!(warning, Warning::ClientLate { .. });
+        if warnings.iter().all(is_late)
+            && thresholds.iter().all(|threshold| threshold.is_met(summary))
+        {
+            return Trial::Met;
         }
-        let own = |doubt: &Doubt| {
-            is_late(doubt)
-                || matches!(doubt, Doubt::ClientBusy { .. } | Doubt::PortsExhausted { .. })
+        let own = |warning: &Warning| {
+            is_late(warning)
+                || matches!(warning, Warning::ClientBusy { .. } | Warning::PortsExhausted { .. })
         };
-        doubts.into_iter().find(own).map_or(Trial::Broken, Trial::Unclear)
+        warnings.into_iter().find(own).map_or(Trial::Missed, Trial::Unclear)
     }
 
     fn word(&self) -> &'static str {
         match self {
-            Trial::Kept => "kept",
-            Trial::Broken => "not kept",
+            Trial::Met => "met",
+            Trial::Missed => "missed",
             Trial::Unclear(_) => "unclear",
         }
     }
 }
 
-fn line(rate: f64, summary: &Summary, promises: &[Promise], trial: &Trial) -> String {
-    let found = promises.iter().map(|promise| format!("{promise}: {}", promise.found(summary)));
+fn line(rate: f64, summary: &Summary, thresholds: &[Threshold], trial: &Trial) -> String {
+    let found =
+        thresholds.iter().map(|threshold| format!("{threshold}: {}", threshold.measured(summary)));
     let found: Vec<String> = found.collect();
     let sent = summary.rate_ratio() * 100.0;
     let word = trial.word();
-    let doubts = summary.doubts();
-    let why = doubts.first().map(|doubt| format!(" ({})", doubt.name())).unwrap_or_default();
+    let warnings = summary.warnings();
+    let why = warnings.first().map(|warning| format!(" ({})", warning.name())).unwrap_or_default();
     format!("{rate:>10.0}/s  {word:<9} {}, {sent:.1} % sent{why}", found.join(", "))
 }

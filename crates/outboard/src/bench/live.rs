@@ -1,15 +1,15 @@
-//! How a run goes, on standard error: a line that changes in a terminal, lines one below the other
-//! elsewhere.
+//! The progress of a run on standard error: one updated line in a terminal, otherwise a line per
+//! interval.
 
-use outboard_load::{Moment, Plan, report};
+use outboard_load::{Interval, Plan, report};
 use std::io::{IsTerminal, Write};
 
 /// Bars of a sparkline, from low to high.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// As many intervals are drawn.
+/// The number of intervals drawn.
 const BARS_MAX: usize = 24;
 
-/// The display of one run.
+/// The progress display of one run.
 pub(super) struct Live {
     is_quiet: bool,
     is_terminal: bool,
@@ -23,35 +23,35 @@ impl Live {
         Self { is_quiet, is_terminal: std::io::stderr().is_terminal(), seconds, rates: Vec::new() }
     }
 
-    /// Shows an interval that is over.
-    pub(super) fn show(&mut self, moment: &Moment) {
+    /// Shows an interval that has ended.
+    pub(super) fn show(&mut self, interval: &Interval) {
         if self.is_quiet {
             return;
         }
-        self.rates.push(moment.rate());
-        let line = self.line(moment);
-        // Nobody may be reading any more; the run matters all the same.
+        self.rates.push(interval.rate());
+        let line = self.line(interval);
+        // The run continues even if standard error is closed.
         let _ = match self.is_terminal {
             true => write!(std::io::stderr(), "\r\x1b[2K{line}"),
             false => writeln!(std::io::stderr(), "{line}"),
         };
     }
 
-    fn line(&self, moment: &Moment) -> String {
-        let now = moment.at_seconds + moment.seconds;
+    fn line(&self, interval: &Interval) -> String {
+        let now = interval.at_seconds + interval.seconds;
         let of = self.seconds.map(|seconds| format!("/{seconds:.0}")).unwrap_or_default();
         let mut line = format!(
             "{now:.0}{of} s  {}/s  p50 {}  p99 {}  {} in flight",
-            report::count(moment.rate().round() as u64),
-            report::time(moment.p50_ns),
-            report::time(moment.p99_ns),
-            moment.in_flight
+            report::count(interval.rate().round() as u64),
+            report::time(interval.p50_ns),
+            report::time(interval.p99_ns),
+            interval.in_flight
         );
-        if moment.backlog_max > 0 {
-            line.push_str(&format!("  {} waiting", moment.backlog_max));
+        if interval.backlog_max > 0 {
+            line.push_str(&format!("  {} waiting", interval.backlog_max));
         }
-        if moment.failures.total() > 0 {
-            line.push_str(&format!("  failed {}", moment.failures));
+        if interval.failures.total() > 0 {
+            line.push_str(&format!("  failed {}", interval.failures));
         }
         if self.is_terminal {
             line.push_str(&format!("  {}", sparkline(&self.rates)));
@@ -59,7 +59,7 @@ impl Live {
         line
     }
 
-    /// Leaves the terminal to the result.
+    /// Clears the line for the result.
     pub(super) fn end(&self) {
         if self.is_terminal && !self.is_quiet {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
@@ -67,7 +67,7 @@ impl Live {
     }
 }
 
-/// The last values as bars, the highest the full height.
+/// The last values as bars relative to the highest.
 fn sparkline(values: &[f64]) -> String {
     let values = &values[values.len().saturating_sub(BARS_MAX)..];
     let max = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_bar_is_full_and_old_ones_go() {
+    fn the_highest_bar_is_full_and_old_ones_are_dropped() {
         assert_eq!(sparkline(&[0.0, 50.0, 100.0]), "▁▅█");
         assert_eq!(sparkline(&[1.0; 50]).chars().count(), BARS_MAX);
         assert_eq!(sparkline(&[]), "");

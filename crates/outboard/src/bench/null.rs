@@ -1,4 +1,4 @@
-//! `outboard bench null`: what the generator itself costs, and how punctual it is.
+//! `outboard bench null`: the cost and the punctuality of the generator itself.
 
 use super::{FAILED, INVALID, Stop, outputs};
 use crate::terminal::show;
@@ -15,7 +15,7 @@ pub(super) struct NullArguments {
     /// Connections.
     #[arg(long, short, value_name = "N", default_value_t = 64)]
     connections: usize,
-    /// How long each of the two runs takes.
+    /// The duration of each of the two runs.
     #[arg(long, short, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     duration: Duration,
     /// The rate at which punctuality is measured.
@@ -42,15 +42,15 @@ pub(super) fn run(arguments: &NullArguments) -> Result<u8, Stop> {
                           "open": report::json(&open)});
         outputs::write(path, &format!("{both:#}\n"))?;
     }
-    Ok(if open.doubts().is_empty() { 0 } else { INVALID })
+    Ok(if open.warnings().is_empty() { 0 } else { INVALID })
 }
 
 fn text(closed: &Summary, open: &Summary, rate: f64) -> String {
     let lag = |quantile| report::time(open.lag.value_at_quantile(quantile));
     let mut out = format!(
-        "The generator by itself: 1 thread, {} connections, against a server that costs next to \
-         nothing.\n\n  ceiling       {} requests/s in a closed loop\n  cost          {:.2} µs of CPU \
-         a request\n  pacing        at {rate}/s: {:.2} % sent; late by 50 %: {}, 99 %: {}, max: {}\n  \
+        "The generator by itself: 1 thread, {} connections, against a server with almost \
+         no cost.\n\n  ceiling       {} requests/s in a closed loop\n  cost          {:.2} µs of CPU \
+         per request\n  pacing        at {rate}/s: {:.2} % sent; late by 50 %: {}, 99 %: {}, max: {}\n  \
          latency       at {rate}/s: 50 %: {}, 99 %: {} (the floor of all measurements here)\n",
         closed.connections,
         report::count(closed.rate() as u64),
@@ -62,8 +62,8 @@ fn text(closed: &Summary, open: &Summary, rate: f64) -> String {
         report::time(open.latency.value_at_quantile(0.5)),
         report::time(open.latency.value_at_quantile(0.99)),
     );
-    for doubt in open.doubts() {
-        out.push_str(&format!("\n  not to be believed at this rate: {doubt}\n"));
+    for warning in open.warnings() {
+        out.push_str(&format!("\n  not reliable at this rate: {warning}\n"));
     }
     out
 }

@@ -1,9 +1,9 @@
-//! Where results go: the terminal, and files in whatever form was asked for.
+//! The output of results: the terminal, and files in several formats.
 
 use super::{FAILED, Stop};
 use crate::terminal::{Terminal, show};
 use clap::Args;
-use outboard_load::{Moment, Summary, report};
+use outboard_load::{Interval, Summary, report};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(super) struct Outputs {
     /// Write the result as JSON.
     #[arg(long, short = 'o', value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write each interval as a line of JSON, as it ends.
+    /// Write each interval as a line of JSON when it ends.
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
     /// Write the intervals as comma-separated values.
@@ -23,16 +23,16 @@ pub(super) struct Outputs {
     /// Write the percentile spectrum for HdrHistogram's plotter.
     #[arg(long, value_name = "FILE")]
     hgrm: Option<PathBuf>,
-    /// Write the result as a page with charts, which needs nothing from elsewhere.
+    /// Write the result as a self-contained page with charts.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print nothing while it runs.
+    /// Print no progress.
     #[arg(long, short)]
     pub(super) quiet: bool,
 }
 
 impl Outputs {
-    /// Opens the file of the time series, which is written while the run goes on.
+    /// Opens the file of the time series, which is written during the run.
     pub(super) fn open_series(&self) -> Result<Series, Stop> {
         let Some(path) = &self.ndjson else { return Ok(Series(None)) };
         let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
@@ -42,7 +42,7 @@ impl Outputs {
     /// Prints the result and writes the files.
     pub(super) fn write(&self, summary: &Summary, terminal: &Terminal) -> Result<(), Stop> {
         for line in report::text(summary).lines() {
-            let is_warning = line.trim_start().starts_with("not to be believed");
+            let is_warning = line.trim_start().starts_with("not reliable");
             show(&format!("{}\n", if is_warning { terminal.bold(line) } else { line.to_owned() }));
         }
         let files = [
@@ -65,9 +65,9 @@ pub(super) struct Series(Option<(File, PathBuf)>);
 
 impl Series {
     /// Adds an interval.
-    pub(super) fn write(&mut self, moment: &Moment) -> Result<(), Stop> {
+    pub(super) fn write(&mut self, interval: &Interval) -> Result<(), Stop> {
         let Some((file, path)) = &mut self.0 else { return Ok(()) };
-        let written = file.write_all(report::ndjson(moment).as_bytes());
+        let written = file.write_all(report::ndjson(interval).as_bytes());
         written.map_err(|error| cannot_write(path, &error))
     }
 }

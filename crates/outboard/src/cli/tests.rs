@@ -22,7 +22,11 @@ fn every_command_on_a_page_can_be_typed() {
                 continue;
             }
             typed += 1;
-            if let Err(error) = Outboard::try_parse_from(&words) {
+            let parsed = match words.get(1).is_some_and(|word| word == "lab") {
+                true => outboard_lab::cli::Cli::try_parse_from(&words[1..]).map(drop),
+                false => Outboard::try_parse_from(&words).map(drop),
+            };
+            if let Err(error) = parsed {
                 // --help and --version are told as errors, too. A value may be a file of the
                 // reader's.
                 let is_fine = !error.use_stderr() || error.kind() == ErrorKind::ValueValidation;

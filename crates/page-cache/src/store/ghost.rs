@@ -1,42 +1,42 @@
-//! What was thrown away lately, by hash: a table of fixed size in which a newer one takes the
-//! place of an older. Called by [`super::Store`] alone.
+//! Hashes of recently evicted entries, in a table of fixed size in which a newer one overwrites an
+//! older. Called only by [`super::Store`].
 
-/// One place for so many bytes of the budget: about as many as there are pages.
-const BYTES_PER_PLACE: usize = 2048;
+/// The budget per slot; about as many slots as pages.
+const BYTES_PER_SLOT: usize = 2048;
 
 #[derive(Debug)]
 pub(super) struct Ghost {
-    /// The upper half of a hash in the place that its lower half names; 0 for none.
-    places: Box<[u32]>,
+    /// The upper half of a hash in the slot that its lower half selects; 0 for none.
+    slots: Box<[u32]>,
 }
 
 impl Ghost {
     pub(super) fn new(budget_bytes: usize) -> Self {
-        let count = (budget_bytes / BYTES_PER_PLACE).clamp(1, 1 << 20).next_power_of_two();
-        Self { places: vec![0; count].into() }
+        let count = (budget_bytes / BYTES_PER_SLOT).clamp(1, 1 << 20).next_power_of_two();
+        Self { slots: vec![0; count].into() }
     }
 
     pub(super) fn add(&mut self, hash: u64) {
-        *self.place(hash) = mark(hash);
+        *self.slot(hash) = mark(hash);
     }
 
-    /// Whether it was thrown away lately; forgets it.
+    /// Whether the hash was evicted recently; removes it.
     pub(super) fn take(&mut self, hash: u64) -> bool {
-        let place = self.place(hash);
-        let is_there = *place == mark(hash);
-        if is_there {
-            *place = 0;
+        let slot = self.slot(hash);
+        let found = *slot == mark(hash);
+        if found {
+            *slot = 0;
         }
-        is_there
+        found
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        self.places.len() * size_of::<u32>()
+        self.slots.len() * size_of::<u32>()
     }
 
-    fn place(&mut self, hash: u64) -> &mut u32 {
-        let mask = self.places.len() - 1;
-        &mut self.places[hash as usize & mask]
+    fn slot(&mut self, hash: u64) -> &mut u32 {
+        let mask = self.slots.len() - 1;
+        &mut self.slots[hash as usize & mask]
     }
 }
 

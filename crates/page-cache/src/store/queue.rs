@@ -1,11 +1,11 @@
-//! The slots that hold the entries, and the two queues through them.
+//! The slots of the entries, and the queues that link them.
 //!
-//! A queue is a list linked through the slots, so that a purge takes an entry out of its middle
-//! at no cost. Called by [`super::Store`] alone. Invariant: a used slot is in exactly one queue.
+//! A queue is a list linked through the slots, so that a purge unlinks an entry in constant time.
+//! Called only by [`super::Store`]. Invariant: an occupied slot is in exactly one queue.
 
 use crate::entry::Shared;
 
-/// How often an entry was asked for is counted up to this.
+/// The use counter saturates here.
 const USES_MAX: u8 = 3;
 
 /// An entry and its places in index and queue.
@@ -26,13 +26,13 @@ impl Slot {
         Self { entry, hash, chained, newer: None, older: None, is_main: false, uses: 0 }
     }
 
-    /// It was asked for.
+    /// Counts a use.
     pub(super) fn touch(&mut self) {
         self.uses = (self.uses + 1).min(USES_MAX);
     }
 
-    /// Whether it was asked for more than once while new, or since its last round in the main
-    /// queue; pays for the round.
+    /// Whether the entry was used more than once while new, or since its last round in the main queue;
+    /// deducts the round from the counter.
     pub(super) fn has_earned_a_round(&mut self) -> bool {
         if self.is_main {
             let has_uses = self.uses > 0;
@@ -44,22 +44,22 @@ impl Slot {
     }
 }
 
-/// Slots by number; numbers are used again.
+/// Slots by number; numbers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
 }
 
-const TAKEN: &str = "the index and the queues name only slots in use";
+const OCCUPIED: &str = "the index and the queues name only occupied slots";
 
 impl Slots {
     pub(super) fn get(&self, number: u32) -> &Slot {
-        self.slots[number as usize].as_ref().expect(TAKEN)
+        self.slots[number as usize].as_ref().expect(OCCUPIED)
     }
 
     pub(super) fn get_mut(&mut self, number: u32) -> &mut Slot {
-        self.slots[number as usize].as_mut().expect(TAKEN)
+        self.slots[number as usize].as_mut().expect(OCCUPIED)
     }
 
     pub(super) fn add(&mut self, slot: Slot) -> u32 {
@@ -94,7 +94,7 @@ impl Slots {
 pub(super) struct Queue {
     newest: Option<u32>,
     oldest: Option<u32>,
-    /// What its entries take.
+    /// The memory of its entries.
     pub(super) bytes: usize,
 }
 

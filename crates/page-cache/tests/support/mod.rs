@@ -1,17 +1,17 @@
-//! Requests and responses from text, for the tables of the tests beside it.
+//! Requests and responses from text.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use outboard_http1::Method;
 use outboard_page_cache::{
-    Control, CookieRules, Exchanged, Field, Fields, Freshness, Guard, Policy, Reason, Request,
-    RequestFacts, Response, Reuse, Storable, reuse, storable,
+    BypassRules, Control, CookieRules, ExchangeTimes, Field, Fields, Freshness, Policy, Reason,
+    Request, RequestFacts, Response, Reuse, Storable, reuse, storable,
 };
 
-/// Some moment.
+/// An arbitrary time.
 pub(crate) const NOW_S: u64 = 1_700_000_000;
 
-/// An exchange that took no time.
-pub(crate) const AT_ONCE: Exchanged = Exchanged { request_s: NOW_S, response_s: NOW_S };
+/// An exchange without delay.
+pub(crate) const AT_ONCE: ExchangeTimes = ExchangeTimes { request_s: NOW_S, response_s: NOW_S };
 
 /// `Name: value` lines as fields.
 pub(crate) fn lines(text: &str) -> Vec<Field<'_>> {
@@ -28,11 +28,11 @@ pub(crate) fn lines(text: &str) -> Vec<Field<'_>> {
 /// The facts of a GET with these fields.
 pub(crate) fn facts<'a>(fields: &'a [Field<'a>]) -> RequestFacts<'a> {
     let request = Request { method: Method::Get, path: b"/", fields: Fields(fields) };
-    RequestFacts::read(request, &Guard::default(), &Policy::STANDARD)
+    RequestFacts::read(request, &BypassRules::default(), &Policy::STANDARD)
         .expect("nothing in the request passes the cache by")
 }
 
-/// Whether a response is kept by `policy`.
+/// Whether `policy` stores a response.
 pub(crate) fn stored_by(
     policy: &Policy,
     request: &str,
@@ -45,7 +45,7 @@ pub(crate) fn stored_by(
     storable(policy, &rules, &facts(&request), Fields(&request), response, AT_ONCE)
 }
 
-/// Whether a response of status 200 is kept by what RFC 9111 says alone.
+/// Whether a response of status 200 is stored by RFC 9111 alone.
 pub(crate) fn stored(request: &str, response: &str) -> Result<Storable, Reason> {
     stored_by(&Policy::STANDARD, request, 200, response)
 }
@@ -60,14 +60,14 @@ pub(crate) fn freshness_by(
     policy: &Policy,
     status: u16,
     response: &str,
-    exchanged: Exchanged,
+    exchanged: ExchangeTimes,
 ) -> Freshness {
     let response = lines(response);
     let fields = Fields(&response);
     Freshness::of(policy, Response { status, fields }, &Control::read(fields), exchanged)
 }
 
-/// What becomes of a request `after_s` seconds after a response was stored.
+/// The use of a stored response `after_s` seconds after its reception.
 pub(crate) fn reused(response: &str, request: &str, after_s: u64) -> Reuse {
     let request = lines(request);
     reuse(&freshness(response), &facts(&request).directives, NOW_S + after_s)

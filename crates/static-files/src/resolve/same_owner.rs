@@ -1,8 +1,8 @@
-//! The walk behind [`crate::Symlinks::SameOwner`]: the kernel has no such policy, so each component
-//! is opened by itself and each link's owner compared with the owner of what it led to.
+//! The walk of [`crate::Symlinks::SameOwner`]. The kernel has no such policy, so each component is
+//! opened separately and each link's owner is compared with its target's.
 //!
-//! Invariant: every step is taken from an open folder and never through a link, so a path swapped
-//! meanwhile can change what is found but never skip a comparison.
+//! Invariant: every step starts at an open directory and never follows a link, so a concurrent rename
+//! can change the result but never skip a comparison.
 
 use std::os::fd::OwnedFd;
 
@@ -15,12 +15,12 @@ use super::{ForbiddenReason, HANDLE, Refusal, Tree};
 const LINKS_MAX: u32 = 40;
 
 enum Step {
-    /// Go to this component.
+    /// Open this component.
     Enter(Vec<u8>),
-    /// A link of this user has been followed to its end: the owner here must be the same.
+    /// A link of this user ends here: the owner must be the same.
     OwnedBy(u32),
-    /// The path goes on, if only by a slash: this must be a folder.
-    Folder,
+    /// The path continues, at least with a slash: this must be a directory.
+    Directory,
 }
 
 struct Place {
@@ -44,7 +44,7 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
     let mut steps = Vec::new();
     push(&mut steps, relative);
     let mut here = Place::open(&root.fd, b".")?;
-    // How the present place can be opened once more, for reading.
+    // How to reopen the present file for reading.
     let mut reopen = (Place::open(&root.fd, b".")?, b".".to_vec());
     let mut links = 0;
     while let Some(step) = steps.pop() {
@@ -52,8 +52,8 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
             Step::OwnedBy(user) if here.stat.st_uid != user => {
                 return Err(Refusal::Forbidden(ForbiddenReason::SymlinkOwner));
             }
-            Step::Folder if !here.is(FileType::Directory) => return Err(Refusal::NotFound),
-            Step::OwnedBy(_) | Step::Folder => {}
+            Step::Directory if !here.is(FileType::Directory) => return Err(Refusal::NotFound),
+            Step::OwnedBy(_) | Step::Directory => {}
             Step::Enter(name) => {
                 let next = Place::open(&here.fd, &name)?;
                 if !next.is(FileType::Symlink) {
@@ -64,7 +64,7 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
                 if links > LINKS_MAX {
                     return Err(Refusal::Forbidden(ForbiddenReason::SymlinkLoop));
                 }
-                // An empty path reads the link that the descriptor itself is.
+                // An empty path reads the descriptor's own link.
                 let target = rustix::fs::readlinkat(&next.fd, "", Vec::new())?;
                 steps.push(Step::OwnedBy(next.stat.st_uid));
                 push(&mut steps, target.as_bytes());
@@ -78,14 +78,14 @@ pub(super) fn open(root: &Tree, relative: &[u8], flags: OFlags) -> Result<OwnedF
     if flags.contains(OFlags::PATH) {
         return Ok(here.fd);
     }
-    let (folder, name) = reopen;
-    Ok(rustix::fs::openat(&folder.fd, name, flags | OFlags::NOFOLLOW, Mode::empty())?)
+    let (directory, name) = reopen;
+    Ok(rustix::fs::openat(&directory.fd, name, flags | OFlags::NOFOLLOW, Mode::empty())?)
 }
 
-/// Lays a path's components on the stack, first on top.
+/// Pushes a path's components onto the stack, the first on top.
 fn push(steps: &mut Vec<Step>, path: &[u8]) {
     if path.ends_with(b"/") {
-        steps.push(Step::Folder);
+        steps.push(Step::Directory);
     }
     let components = path.split(|&byte| byte == b'/').rev();
     let named = components.filter(|name| !name.is_empty() && *name != b".");

@@ -9,13 +9,14 @@ use rustix::fs::Mode;
 
 use super::*;
 use crate::scratch::Scratch;
-use crate::{Conditions, Symlinks, plan};
+use crate::{Symlinks, plan};
+use outboard_http_semantics::Conditions;
 
 fn open(scratch: &Scratch) -> Root {
     Root::open(scratch.path(), RootOptions::default()).unwrap()
 }
 
-/// What a path names, in a word; a file by its content.
+/// The result of a lookup as text; a file by its content.
 fn look(root: &Root, path: &str, now_ms: u64) -> String {
     match root.lookup(path.as_bytes(), now_ms) {
         Lookup::File(entry) => {
@@ -48,8 +49,8 @@ fn paths_name_files_folders_scripts_or_nothing() {
     scratch.file("wp-config.php.bak", "secret");
     scratch.file("lib.inc", "secret");
     scratch.file("folder/wiki.sqlite", "secret");
-    scratch.folder("folder.php");
-    scratch.folder("folder/app.log");
+    scratch.directory("folder.php");
+    scratch.directory("folder/app.log");
     let root = open(&scratch);
     for (path, expected) in [
         ("/a.txt", "file A"),
@@ -76,7 +77,7 @@ fn paths_name_files_folders_scripts_or_nothing() {
         ("a.txt", "nothing"),
         ("", "nothing"),
     ] {
-        // Twice: found and remembered are the same.
+        // Twice, because the cached result must be the same.
         for _ in 0..2 {
             assert_eq!(look(&root, path, 0), expected, "{path:?}");
         }
@@ -94,7 +95,7 @@ fn dots_are_refused_before_the_kernel_sees_them() {
     }
     let with = |options: RootOptions| Root::open(scratch.path(), options).unwrap();
     let cautious = open(&scratch);
-    let named = RootOptions { dot_names: vec![".env".to_owned()], ..RootOptions::default() };
+    let named = RootOptions { allow_dotfiles: vec![".env".to_owned()], ..RootOptions::default() };
     let named = with(named);
     let all = with(RootOptions { dot_files: true, ..RootOptions::default() });
     for (path, [by_default, by_name, by_option]) in [
@@ -119,7 +120,7 @@ fn dots_are_refused_before_the_kernel_sees_them() {
 #[test]
 fn a_second_slash_never_means_the_root_of_the_file_system() {
     let scratch = Scratch::new();
-    for symlinks in [Symlinks::Never, Symlinks::InsideRoot, Symlinks::SameOwner, Symlinks::Always] {
+    for symlinks in [Symlinks::InsideRoot, Symlinks::SameOwner, Symlinks::Always] {
         let options = RootOptions { symlinks, ..RootOptions::default() };
         let root = Root::open(scratch.path(), options).unwrap();
         assert_eq!(look(&root, "//etc/passwd", 0), "nothing", "{symlinks:?}");
@@ -142,7 +143,7 @@ fn only_regular_files_are_served() {
     }
 }
 
-/// Runs the test on a thread that may not read what file modes forbid, even for root.
+/// Runs the test on a thread without root's right to read every file.
 fn without_root_privileges(test: impl FnOnce() + Send) {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     std::thread::scope(|scope| {
@@ -157,7 +158,7 @@ fn without_root_privileges(test: impl FnOnce() + Send) {
 }
 
 #[test]
-fn what_the_gateway_may_not_read_is_forbidden_but_scripts_are_php_s_business() {
+fn unreadable_files_are_forbidden_but_scripts_are_not() {
     let scratch = Scratch::new();
     let lock = |path: &Path| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
@@ -214,7 +215,7 @@ fn times_that_no_http_date_can_say_are_left_out() {
         scratch.file("a.txt", "x");
         scratch.date("a.txt", time);
         let entry = file(&open(&scratch), "/a.txt", 0);
-        let plan = plan(&entry, &Conditions::default());
+        let plan = plan(&entry, None, &Conditions::default());
         plan.headers.iter().any(|(name, _)| *name == "Last-Modified")
     };
     assert!(has_date(UNIX_EPOCH));
@@ -231,7 +232,11 @@ fn siblings_count_if_they_are_fresh_allowed_and_of_use() {
     let codings = |name: &str, options: RootOptions| {
         let root = Root::open(scratch.path(), options).unwrap();
         let entry = file(&root, &format!("/{name}"), 0);
-        entry.encodings().iter().map(|sibling| sibling.coding().token()).collect::<Vec<_>>()
+        entry
+            .encodings()
+            .iter()
+            .map(|sibling| sibling.coding().unwrap().token())
+            .collect::<Vec<_>>()
     };
     for name in ["a.css", "old.css", "out.css", "a.png", "folder.css"] {
         scratch.file(name, "x");
@@ -246,7 +251,7 @@ fn siblings_count_if_they_are_fresh_allowed_and_of_use() {
     scratch.file("old.css.gz", "y");
     scratch.age("old.css.gz", 101);
     scratch.link(outside.file("x.gz", "y"), "out.css.gz");
-    scratch.folder("folder.css.gz");
+    scratch.directory("folder.css.gz");
     assert_eq!(codings("a.css", RootOptions::default()), ["br", "zstd", "gzip"]);
     for name in ["old.css", "out.css", "a.png", "folder.css"] {
         assert!(codings(name, RootOptions::default()).is_empty(), "{name}");
@@ -285,6 +290,7 @@ fn a_root_that_cannot_be_served_is_named() {
     let mime_overrides = [("htm".to_owned(), injected.clone())].into();
     let text = open(scratch.path(), RootOptions { mime_overrides, ..RootOptions::default() });
     assert!(text.contains("`htm`"), "{text}");
-    let options = RootOptions { cache_control: Some(injected), ..RootOptions::default() };
-    assert!(open(scratch.path(), options).contains("cache_control"));
+    let headers = [("Cache-Control", injected)].into();
+    let text = open(scratch.path(), RootOptions { headers, ..RootOptions::default() });
+    assert!(text.contains("Cache-Control"), "{text}");
 }

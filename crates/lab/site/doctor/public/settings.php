@@ -1,7 +1,7 @@
 <?php
-// What this PHP is in effect, as a list of names and values.
+// The effective settings of this PHP as a list of names and values.
 $opcache = function_exists('opcache_get_status') ? opcache_get_status(false) : false;
-// A server's own extension, and what only says how PHP is embedded, are no difference.
+// The server's own extension and the name of the SAPI are no relevant difference.
 $embedded = ['apache2handler', 'cgi-fcgi', 'outboard', 'readline', 'pcntl', 'cli_server'];
 $extensions = array_diff(array_map('strtolower', get_loaded_extensions()), $embedded);
 sort($extensions);

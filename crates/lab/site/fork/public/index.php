@@ -1,6 +1,6 @@
 <?php
-// A front controller whose boot takes a given time of the processor; the same in classic mode, where
-// it boots for each request, and with isolation "fork", where it has booted before the first.
+// A front controller whose boot takes a given CPU time: for each request in classic mode, and once
+// before the first request with isolation "fork".
 function processor_ms(): float
 {
     $usage = getrusage();

@@ -1,17 +1,16 @@
-//! Ten thousand reads in one request, from PHP: one `getMany()` of the store, beside ten thousand
-//! calls of `apcu_fetch()` and as many reads of an array of the script's own.
+//! Ten thousand reads in one request, from PHP: one `getMany()` of the store, against ten thousand
+//! calls of `apcu_fetch()` and as many reads of a PHP array.
 //!
-//! Three pages of one resident script; their answers are the same, a digest of all values.
+//! Three pages of one worker script return the same response, a digest of all values.
 
-use crate::ask::Ask;
 use crate::error::Result;
-use crate::experiment::NOT_BUILT;
 use crate::fixture::Fixture;
 use crate::generator;
 use crate::http;
 use crate::lab::Lab;
-use crate::outboard::{Outboard, Setup};
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::{Turns, measure};
 use crate::stack::Stack;
 use crate::statistics::median;
@@ -21,26 +20,28 @@ use crate::verdict::Verdict;
 const WORKERS: usize = 1;
 const CONNECTIONS: usize = 2;
 const PAGES: [&str; 3] = ["getMany", "apcu_fetch", "array"];
-const BAR: &str = "10,000 reads in a request: the three ways give the same";
+const TARGET: &str = "10,000 reads in a request: the three ways give the same";
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
     let fixture = Fixture::unpack(lab, "entity", &[])?;
-    let folder = fixture.writable("entities")?;
-    let entities = format!("[kv]\ndata_dir = {folder:?}\n");
+    let directory = fixture.writable("entities")?;
+    let entities = format!("[kv]\ndata_dir = {directory:?}\n");
     let setup = Setup::worker(&fixture, "worker.php", WORKERS, 1).named("outboard, 10,000 reads");
     let Some(outboard) = Outboard::launch(lab, &setup.with(&entities))? else {
-        report.verdicts.push(Verdict::not_measured(BAR, NOT_BUILT));
+        report.verdicts.push(Verdict::not_measured(TARGET, NOT_BUILT));
         return Ok(());
     };
     let stack = &outboard.stack;
     let first = http::get(stack.address, "/getMany")?;
-    let answers = PAGES.map(|page| http::get(stack.address, &format!("/{page}")));
-    let is_same = answers.iter().all(|answer| {
-        answer.as_ref().is_ok_and(|answer| answer.status == 200 && answer.body == first.body)
+    let responses = PAGES.map(|page| http::get(stack.address, &format!("/{page}")));
+    let is_same = responses.iter().all(|response| {
+        response
+            .as_ref()
+            .is_ok_and(|response| response.status == 200 && response.body == first.body)
     });
-    let said =
-        answers.map(|answer| answer.map_or_else(|error| error.to_string(), |one| one.summary()));
-    report.verdicts.push(Verdict::exact(BAR, is_same, said.join("; ")));
+    let said = responses
+        .map(|response| response.map_or_else(|error| error.to_string(), |one| one.summary()));
+    report.verdicts.push(Verdict::exact(TARGET, is_same, said.join("; ")));
     if !is_same {
         return Ok(());
     }
@@ -49,10 +50,10 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
 
 fn take_turns(lab: &Lab, report: &mut Report, stack: &Stack, body: &[u8]) -> Result<()> {
     let seconds = lab.effort.slice_seconds / 2.5;
-    let turns = Turns { slices: lab.effort.slices, beside: None };
+    let turns = Turns { slices: lab.effort.slices, shared: None };
     let rounds = turns.among(lab, &PAGES, |index| {
-        let ask = Ask::get(&format!("/{}", PAGES[index])).expecting_body(body);
-        measure(lab, stack, None, |stack| generator::load(stack, &ask, CONNECTIONS, seconds))
+        let request = RequestSpec::get(&format!("/{}", PAGES[index])).expecting_body(body);
+        measure(lab, stack, None, |stack| generator::load(stack, &request, CONNECTIONS, seconds))
     })?;
     report.add_rounds("10,000 reads in a request", &rounds);
     let cpu_us = |name: &str| rounds.of(name).map_or(f64::NAN, |series| median(&series.cpu_us()));

@@ -1,5 +1,5 @@
 //! A store whose memory holds less than a tenth of its records: most reads go to files, and every
-//! write is soon in one.
+//! write soon does.
 
 use super::rates::RATE;
 use super::{CONNECTIONS, fill, get, put, slice_seconds};
@@ -18,10 +18,10 @@ pub(super) fn run(lab: &Lab, report: &mut Report, stack: &Stack) -> Result<()> {
     fill(stack)?;
     let seconds = slice_seconds(lab);
     let slices = if lab.effort.is_quick() { 3 } else { lab.effort.slices };
-    for (word, ask) in [("PUT", put()), ("GET", get())] {
-        let turns = Turns { slices, beside: None };
+    for (word, request) in [("PUT", put()), ("GET", get())] {
+        let turns = Turns { slices, shared: None };
         let rounds = turns.take(lab, &[stack], |stack| {
-            generator::load_at(stack, &ask, CONNECTIONS, seconds, RATE / 3.0)
+            generator::load_at(stack, &request, CONNECTIONS, seconds, RATE / 3.0)
         })?;
         report.add_rounds(&format!("{word} 5,000/s c=64, a tenth in memory"), &rounds);
     }

@@ -1,34 +1,33 @@
-//! The six mixes of YCSB (Cooper and others, 2010), beside Redis at the same rate: CPU per request
-//! and p99.
+//! The six mixes of YCSB (Cooper and others, 2010), compared with Redis at the same rate: CPU per
+//! request and p99.
 //!
-//! Keys by Zipf's law, as there. A: half reads, half writes. B: 95 % reads. C: reads alone. D: 95 %
-//! reads of what was inserted lately, 5 % inserts. E: 95 % scans of up to a hundred names, 5 %
-//! inserts. F: half reads, half a read and a write of the same key. Redis knows no order of its keys;
-//! for E it has their names in a sorted set beside, as YCSB's client for it does, and one script asks
-//! for names and values together.
+//! Keys by Zipf's law. A: half reads, half writes. B: 95 % reads. C: only reads. D: 95 % reads of
+//! recent inserts, 5 % inserts. E: 95 % scans of up to a hundred names, 5 % inserts. F: half reads,
+//! half a read and a write of the same key. Redis has no order of keys; for E it has the names in a
+//! sorted set, as in YCSB's client for it, and one script returns names and values together.
 
 use std::cell::Cell;
 
 use outboard_load::Feed;
 
 use super::{CONNECTIONS, KEYS, STORE, VALUE, fill};
-use crate::ask::Ask;
 use crate::error::Result;
 use crate::generator::{Mix, Protocol};
 use crate::lab::Lab;
 use crate::load::Load;
 use crate::redis;
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::slice::Turns;
 use crate::stack::Stack;
 
-/// Requests a second of all mixes but one.
+/// Requests per second of all mixes but E.
 const RATE: f64 = 10_000.0;
-/// Of the mix that scans: an answer has 50 values.
+/// Requests per second of mix E, whose responses have 50 values.
 const SCANS: f64 = 1_000.0;
 /// Names in a scan.
 const SCAN_MAX: usize = 100;
-/// What mix D begins with in each slice, under names of its own.
+/// The names of mix D at the start of each slice.
 const YOUNG: u64 = 2_000;
 
 /// A name and its value, and the name in the set.
@@ -60,14 +59,14 @@ pub(super) fn run(lab: &Lab, report: &mut Report, outboard: &Stack, redis: &Stac
     let slices = if lab.effort.is_quick() { 2 } else { lab.effort.slices };
     let bouts = Cell::new(0);
     for workload in &WORKLOADS {
-        let rounds = Turns { slices, beside: None }.take(lab, &[outboard, redis], |stack| {
+        let rounds = Turns { slices, shared: None }.take(lab, &[outboard, redis], |stack| {
             bouts.set(bouts.get() + 1);
             workload.load(stack, seconds, bouts.get())
         })?;
         let Workload { letter, what, rate } = workload;
         let title = format!("YCSB {letter}: {what}, {rate}/s c=64");
         match lab.effort.is_quick() {
-            // So few pairs tell nothing.
+            // Fewer pairs decide nothing.
             true => report.add_rows(&title, &rounds),
             false => report.add_rounds(&title, &rounds),
         }
@@ -76,7 +75,7 @@ pub(super) fn run(lab: &Lab, report: &mut Report, outboard: &Stack, redis: &Stac
 }
 
 impl Workload {
-    /// One slice; `bout` is a number unlike that of any other.
+    /// One slice; `bout` is a unique number.
     fn load(&self, stack: &Stack, seconds: f64, bout: u32) -> Result<Load> {
         let protocol = protocol(stack);
         let of = |key: &str| (read(protocol, key), write(protocol, key));
@@ -100,7 +99,7 @@ impl Workload {
         Mix { feeds, ..mix(stack, scripts) }.load_at(stack, seconds, self.rate)
     }
 
-    /// Under names of its own, so that an insert is one in every slice.
+    /// With unique names, so that an insert is one in every slice.
     fn latest(&self, stack: &Stack, seconds: f64, bout: u32) -> Result<Load> {
         let protocol = protocol(stack);
         let of = |key: &str| format!("-{bout}-{key}");
@@ -118,7 +117,7 @@ fn protocol(stack: &Stack) -> Protocol {
     if stack.name == redis::NAME { Protocol::Redis } else { Protocol::Http }
 }
 
-fn mix(stack: &Stack, scripts: Vec<(u32, Vec<Ask>)>) -> Mix {
+fn mix(stack: &Stack, scripts: Vec<(u32, Vec<RequestSpec>)>) -> Mix {
     Mix {
         protocol: protocol(stack),
         scripts,
@@ -129,49 +128,53 @@ fn mix(stack: &Stack, scripts: Vec<(u32, Vec<Ask>)>) -> Mix {
     }
 }
 
-fn read(protocol: Protocol, key: &str) -> Ask {
-    let ask = match protocol {
-        Protocol::Http => Ask::get(&format!("/v0/entity?id=key{key}")).to_host(STORE),
-        Protocol::Redis => Ask::command("GET", &format!("/key{key}"), None),
+fn read(protocol: Protocol, key: &str) -> RequestSpec {
+    let request = match protocol {
+        Protocol::Http => RequestSpec::get(&format!("/v0/entity?id=key{key}")).to_host(STORE),
+        Protocol::Redis => RequestSpec::command("GET", &format!("/key{key}"), None),
     };
-    ask.filled().expecting(VALUE.len())
+    request.filled().expecting(VALUE.len())
 }
 
-fn write(protocol: Protocol, key: &str) -> Ask {
-    let ask = match protocol {
-        Protocol::Http => Ask::put(&format!("/v0/entity?id=key{key}"), VALUE).to_host(STORE),
-        Protocol::Redis => Ask::command("SET", &format!("/key{key}"), Some(VALUE)),
+fn write(protocol: Protocol, key: &str) -> RequestSpec {
+    let request = match protocol {
+        Protocol::Http => {
+            RequestSpec::put(&format!("/v0/entity?id=key{key}"), VALUE).to_host(STORE)
+        }
+        Protocol::Redis => RequestSpec::command("SET", &format!("/key{key}"), Some(VALUE)),
     };
-    ask.filled()
+    request.filled()
 }
 
-/// A write of what is to be found by scans as well.
-fn insert(protocol: Protocol, key: &str) -> Ask {
+/// A write of a key that scans find as well.
+fn insert(protocol: Protocol, key: &str) -> RequestSpec {
     match protocol {
         Protocol::Http => write(protocol, key),
         Protocol::Redis => {
             let arguments = format!("/{}/1/key{key}", script(INSERT));
-            Ask::command("EVAL", &arguments, Some(VALUE)).filled()
+            RequestSpec::command("EVAL", &arguments, Some(VALUE)).filled()
         }
     }
 }
 
-fn scan(protocol: Protocol) -> Ask {
-    let ask = match protocol {
-        Protocol::Http => Ask::get("/v0/entities?start={start}&end={end}").to_host(STORE),
-        Protocol::Redis => {
-            Ask::command("EVAL", &format!("/{}/1/names/{{start}}/{{end}}", script(SCAN)), None)
-        }
+fn scan(protocol: Protocol) -> RequestSpec {
+    let request = match protocol {
+        Protocol::Http => RequestSpec::get("/v0/entities?start={start}&end={end}").to_host(STORE),
+        Protocol::Redis => RequestSpec::command(
+            "EVAL",
+            &format!("/{}/1/names/{{start}}/{{end}}", script(SCAN)),
+            None,
+        ),
     };
-    ask.filled()
+    request.filled()
 }
 
-/// A script as a segment of a path.
+/// A script as a path segment.
 fn script(text: &str) -> String {
     text.replace('%', "%25").replace('/', "%2F")
 }
 
-/// Every name with another that follows in their order, at one of all distances up to the most.
+/// Every name with a later one in their order, at all distances up to the limit.
 fn ranges() -> Feed {
     let mut names: Vec<String> = (0..KEYS).map(|key| format!("key{key}")).collect();
     names.sort_unstable();

@@ -1,32 +1,34 @@
-//! Which share of the server's CPU time goes into queues while 15,000 values a second are written.
+//! The share of the server's CPU time in queues while 15,000 values per second are written.
 //!
-//! A sample counts when the innermost function of the project in it belongs to a queue: so what the
-//! library does for a queue is the queue's, and what a batch does when it has come out of one is not.
-//! Every futex counts as well, whoever waits for it or wakes another by it: an optimised build does
-//! not tell perf who that was, and there is hardly another use of them here.
+//! A sample counts if its innermost function of the project belongs to a queue: library functions
+//! called by a queue count, and work on a batch after it has left the queue does not. Every futex
+//! counts as well, since an optimised build does not show perf its caller and there is hardly
+//! another use of them here.
 
 use std::time::Duration;
+
+use outboard_load::profile::folded::Folded;
+use outboard_load::profile::{Sampling, native};
 
 use super::rates::RATE;
 use super::{CONNECTIONS, put};
 use crate::error::Result;
 use crate::generator;
 use crate::lab::Lab;
-use crate::profile::folded::Folded;
-use crate::profile::{self, Kind, Profile, Sampling};
+use crate::profile::{self, Kind, Profile};
 use crate::report::Report;
 use crate::stack::Stack;
 use crate::statistics::Estimate;
 use crate::verdict::Verdict;
 
-/// What waits for a thread and who feeds it, the way of a batch to it and back, and the answers.
+/// The modules of waiting threads, of batches and of responses.
 const QUEUES: [&str; 4] = ["queue", "desk", "lane", "reply"];
 const STORE: &str = "outboard_entity_store::";
-const BAR: &str = "PUT 15,000/s c=64: queue operations ≤ 1 % of CPU";
+const TARGET: &str = "PUT 15,000/s c=64: queue operations ≤ 1 % of CPU";
 const LIMIT: f64 = 0.01;
-/// Fewer say nothing about one in a hundred.
+/// Fewer samples say nothing about one in a hundred.
 const SAMPLES_MIN: u64 = 100;
-/// A profile is as long as so many slices.
+/// The length of a profile in slices.
 const SLICES: f64 = 6.0;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report, stack: &Stack) -> Result<()> {
@@ -35,7 +37,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report, stack: &Stack) -> Result<(
     let pids = stack.group.pids();
     let folded = profile::during(
         || generator::load_at(stack, &put(), CONNECTIONS, 0.5, RATE),
-        || profile::native(&pids, sampling, &lab.scratch),
+        || Ok(native(&pids, sampling, &lab.scratch)?),
     )?;
     match folded {
         Ok(folded) => {
@@ -49,7 +51,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report, stack: &Stack) -> Result<(
                 folded,
             });
         }
-        Err(error) => report.verdicts.push(Verdict::not_measured(BAR, &error.to_string())),
+        Err(error) => report.verdicts.push(Verdict::not_measured(TARGET, &error.to_string())),
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ pub(super) fn run(lab: &mut Lab, report: &mut Report, stack: &Stack) -> Result<(
 fn judge(folded: &Folded) -> Verdict {
     let all = folded.samples();
     if all < SAMPLES_MIN {
-        return Verdict::not_measured(BAR, &format!("perf took {all} samples"));
+        return Verdict::not_measured(TARGET, &format!("perf took {all} samples"));
     }
     let count = |is_meant: fn(&str) -> bool| -> u64 {
         folded.0.iter().filter(|(stack, _)| is_meant(stack)).map(|(_, count)| count).sum()
@@ -70,11 +72,11 @@ fn judge(folded: &Folded) -> Verdict {
         "{middle} [{low}, {high}] %: {found} of {all} samples, {futexes} of them waiting for or \
          waking a thread"
     );
-    Verdict::share_at_most(BAR, LIMIT, share, measured)
+    Verdict::share_at_most(TARGET, LIMIT, share, measured)
 }
 
-/// As many samples as were found come by chance: the root of such a count is off by one at most, 95
-/// times of 100 (Anscombe 1948).
+/// The number of samples is random: the square root of such a count is within one of its mean in 95
+/// of 100 cases (Anscombe 1948).
 fn share(found: u64, all: u64) -> Estimate {
     let (found, all) = (found as f64, all as f64);
     Estimate {
@@ -89,7 +91,7 @@ fn is_of_futex(stack: &str) -> bool {
     stack.split(';').any(|frame| frame.contains("futex"))
 }
 
-/// Frames are told from the outermost on.
+/// Frames are ordered from the outermost on.
 fn is_of_queue(stack: &str) -> bool {
     if is_of_futex(stack) {
         return true;
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_for_a_queue_is_the_queues_and_what_comes_out_of_it_is_not() {
+    fn only_work_inside_a_queue_counts() {
         let of = |frames: &str| is_of_queue(&format!("outboard;main;{frames}"));
         assert!(of("outboard_entity_store::lane::Lane::hand_over;memcpy"));
         assert!(of("[unknown];syscall;do_syscall_64;__x64_sys_futex;futex_wake;wake_up_q"));
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_one_in_a_hundred_is_undecided() {
+    fn a_share_near_the_limit_is_undecided() {
         let folded = |queue: u64| {
             let text =
                 format!("a;outboard_entity_store::queue::push {queue}\na;other {}", 1000 - queue);

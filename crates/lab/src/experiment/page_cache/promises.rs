@@ -1,5 +1,5 @@
-//! What a page cache must do beside being fast: show what was published, have a page made once for
-//! all, and stand in for a backend that is down.
+//! The guarantees of a page cache: it shows what was published, renders a page once for all, and
+//! serves stale pages while a backend is down.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -11,15 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::ask::Ask;
 use crate::background::load_while;
-use crate::error::{Doing, Result};
-use crate::experiment::NOT_BUILT;
+use crate::error::{Result, ResultExt};
 use crate::generator::{self, Task};
 use crate::http;
 use crate::lab::{Lab, free_address, write};
-use crate::outboard::{Outboard, Setup};
+use crate::outboard::{NOT_BUILT, Outboard, Setup};
 use crate::report::Report;
+use crate::request_spec::RequestSpec;
 use crate::site::date_back;
 use crate::verdict::Verdict;
 
@@ -32,14 +31,14 @@ const POSTS: u64 = 50;
 /// Requests of the load between two posts.
 const BETWEEN: u64 = 500;
 const CLIENTS: usize = 500;
-/// How long the page of a backend is fresh, and how much longer it stands in.
+/// How long the page of a backend is fresh, and how much longer it may be served stale.
 const FRESH_S: u64 = 1;
 const STANDS_IN_S: u64 = 3;
 
 pub(super) fn run(lab: &mut Lab, report: &mut Report) -> Result<()> {
-    let folder = lab.folder("promises")?;
+    let directory = lab.directory("promises")?;
     let backend = Backend::start()?;
-    let setup = Setup::classic(lab, &folder).named("outboard, promises").with(&format!(
+    let setup = Setup::classic(lab, &directory).named("outboard, promises").with(&format!(
         "[[app.site.proxy]]
 path = \"/backend\"
 upstream = \"http://{}\"
@@ -49,10 +48,10 @@ purge_from = [\"127.0.0.1\"]
 ",
         backend.address
     ));
-    let (post, renders) = scripts(&folder)?;
+    let (post, renders) = scripts(&directory)?;
     let Some(outboard) = Outboard::launch(lab, &setup)? else {
-        for bar in [PUBLISHED, EXPIRY, DOWN] {
-            report.verdicts.push(Verdict::not_measured(bar, NOT_BUILT));
+        for target in [PUBLISHED, EXPIRY, DOWN] {
+            report.verdicts.push(Verdict::not_measured(target, NOT_BUILT));
         }
         return Ok(());
     };
@@ -64,14 +63,15 @@ purge_from = [\"127.0.0.1\"]
     Ok(())
 }
 
-/// Writes the pages; gives the post that one shows, and where the other notes each run.
-fn scripts(folder: &Path) -> Result<(PathBuf, PathBuf)> {
-    let (post, renders) = (folder.join("post.txt"), folder.join("renders.txt"));
+/// Writes the pages; returns the post that one shows, and the file where the other records each
+/// run.
+fn scripts(directory: &Path) -> Result<(PathBuf, PathBuf)> {
+    let (post, renders) = (directory.join("post.txt"), directory.join("renders.txt"));
     write(&post, "0")?;
     write(&renders, "")?;
     // PHP runs as another user.
     let open = Permissions::from_mode(0o666);
-    std::fs::set_permissions(&renders, open).doing(|| "open the file of renders".into())?;
+    std::fs::set_permissions(&renders, open).context(|| "open the file of renders".into())?;
     let pages = [
         ("index.php", "<?php echo 'ok';".to_owned()),
         (
@@ -88,8 +88,8 @@ fn scripts(folder: &Path) -> Result<(PathBuf, PathBuf)> {
         ),
     ];
     for (name, code) in pages {
-        write(&folder.join(name), code)?;
-        date_back(&folder.join(name))?;
+        write(&directory.join(name), code)?;
+        date_back(&directory.join(name))?;
     }
     Ok((post, renders))
 }
@@ -119,24 +119,24 @@ fn publish(outboard: &Outboard, post: &Path, posts: u64) -> Result<Verdict> {
 }
 
 fn expire(outboard: &Outboard, renders: &Path, seconds: f64) -> Result<Verdict> {
-    let ask = Ask::get("/expiring.php");
-    let load = generator::load(&outboard.stack, &ask, CLIENTS, seconds)?;
-    let count = std::fs::read(renders).doing(|| "read the file of renders".into())?.len();
-    // A page of a second expires when the clock says the next one.
+    let request = RequestSpec::get("/expiring.php");
+    let load = generator::load(&outboard.stack, &request, CLIENTS, seconds)?;
+    let count = std::fs::read(renders).context(|| "read the file of renders".into())?.len();
+    // A page with a lifetime of one second expires at the next second of the clock.
     let expiries = seconds.ceil() as usize + 1;
     let holds = load.failures.total() == 0 && (1..=expiries).contains(&count);
     let measured = format!(
-        "{count} renders in {seconds} s for {} answers of a page that lives a second, {}",
-        load.answers, load.failures
+        "{count} renders in {seconds} s for {} responses of a page that lives a second, {} failed",
+        load.responses, load.failures
     );
     Ok(Verdict::exact(EXPIRY, holds, measured))
 }
 
 fn go_down(outboard: &Outboard, backend: Backend) -> Result<Verdict> {
-    let ask = Ask::get("/backend");
+    let request = RequestSpec::get("/backend");
     let look = || -> Result<(u16, String)> {
-        let (answer, head) = http::send_with_head(outboard.stack.address, &ask)?;
-        Ok((answer.status, http::field(&head, "x-cache").unwrap_or_default().to_owned()))
+        let (response, head) = http::send_with_head(outboard.stack.address, &request)?;
+        Ok((response.status, http::field(&head, "x-cache").unwrap_or_default().to_owned()))
     };
     let fresh = look()?;
     let began = Instant::now();
@@ -167,7 +167,7 @@ struct Backend {
 impl Backend {
     fn start() -> Result<Self> {
         let address = free_address()?;
-        let listener = TcpListener::bind(address).doing(|| format!("listen on {address}"))?;
+        let listener = TcpListener::bind(address).context(|| format!("listen on {address}"))?;
         let stopped = Arc::new(AtomicBool::new(false));
         let theirs = stopped.clone();
         let thread = thread::spawn(move || {
@@ -177,7 +177,7 @@ impl Backend {
                 }
                 let mut lines = BufReader::new(&stream).lines();
                 while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-                // Who has gone meanwhile needs no answer.
+                // A client that has disconnected needs no response.
                 let _ = write!(
                     &stream,
                     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\nCache-Control: \
@@ -190,7 +190,7 @@ impl Backend {
 
     fn stop(self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Wakes it.
+        // Wakes the thread.
         let _ = std::net::TcpStream::connect(self.address);
         let _ = self.thread.join();
     }

@@ -1,4 +1,4 @@
-//! A changed file system is noticed within the time that the options give, and no sooner.
+//! A change of the file system is noticed within the configured time, and no sooner.
 
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn a_replaced_or_deleted_file_is_noticed() {
     std::fs::remove_file(scratch.at("a.txt")).unwrap();
     assert_eq!(look(&root, "/a.txt", 1999), "file new");
     assert_eq!(look(&root, "/a.txt", 2000), "nothing");
-    scratch.folder("a.txt");
+    scratch.directory("a.txt");
     assert_eq!(look(&root, "/a.txt", 4000), "folder");
 }
 
@@ -42,7 +42,7 @@ fn a_content_swapped_behind_its_old_time_has_another_tag() {
     let time = std::fs::metadata(scratch.at("a.txt")).unwrap().modified().unwrap();
     let root = open(&scratch);
     let old = file(&root, "/a.txt", 0);
-    // Until the file system's clock has ticked, a change leaves no trace in any time stamp.
+    // Until the file system's clock has ticked, a change does not change any timestamp.
     let started = Instant::now();
     let new = loop {
         std::fs::write(scratch.at("a.txt"), "new").unwrap();
@@ -73,7 +73,7 @@ fn an_unchanged_file_keeps_its_entry() {
     scratch.file("a.css", "A");
     scratch.file("a.css.gz", "Z");
     let root = open(&scratch);
-    // An entry that was read while its time stamp might still hide a change is read again.
+    // An entry that was read while its timestamp could hide a change is read again.
     let started = Instant::now();
     let mut now_ms = 0;
     let mut entry = file(&root, "/a.css", now_ms);
@@ -125,7 +125,7 @@ fn a_root_that_a_deployment_moves_is_followed() {
     std::fs::rename(next, &current).unwrap();
     assert_eq!(look(&root, "/a.txt", 999), "file one");
     assert_eq!(look(&root, "/a.txt", 1000), "file two");
-    // Between two releases the old one keeps answering.
+    // Between two releases the old one remains in use.
     std::fs::remove_file(&current).unwrap();
     assert_eq!(look(&root, "/a.txt", 2000), "file two");
 }

@@ -1,8 +1,8 @@
-//! What each link policy lets through.
+//! The links that each policy follows.
 
 use super::*;
 
-/// A root beside two folders: one that links may lead into, and one with a name that begins alike.
+/// A root beside two directories: one that links may lead into, and one with that name as a prefix.
 struct Site {
     scratch: Scratch,
 }
@@ -90,22 +90,6 @@ fn named_targets_may_be_entered_and_no_others() {
 }
 
 #[test]
-fn never_means_no_link_at_all() {
-    let site = Site::new();
-    site.check(
-        &site.open(Symlinks::Never, &["shared"]),
-        &[
-            ("/a.txt", "file A"),
-            ("/folder/b.txt", "file B"),
-            ("/inside.txt", "symlink"),
-            ("/inside/b.txt", "symlink"),
-            ("/s.txt", "symlink"),
-            ("/dangling.txt", "symlink"),
-        ],
-    );
-}
-
-#[test]
 fn always_follows_every_link() {
     let site = Site::new();
     site.check(
@@ -152,7 +136,7 @@ fn same_owner_follows_links_of_the_targets_owner_anywhere() {
 #[test]
 fn same_owner_refuses_a_link_of_another_user() {
     let site = Site::new();
-    // Only root can give a link away; everybody else has files of root to point at.
+    // Only root can change a link's owner; other users link to files of root.
     if rustix::process::geteuid().is_root() {
         let link = site.scratch.link("a.txt", "root/foreign.txt");
         std::os::unix::fs::lchown(link, Some(12345), None).unwrap();
@@ -202,7 +186,6 @@ fn every_refusal_that_an_option_lifts_says_which() {
     for (reason, option) in [
         (ForbiddenReason::SymlinkEscape, "static.symlinks"),
         (ForbiddenReason::SymlinkOwner, "static.symlinks"),
-        (ForbiddenReason::Symlink, "static.symlinks"),
         (ForbiddenReason::DotFile, "`static.allow_dotfiles`"),
         (ForbiddenReason::PhpSource, "php.extensions"),
     ] {

@@ -1,7 +1,7 @@
 use super::*;
 use outboard_page_cache::{
-    CookieRules, Exchanged, Fields, Guard, Key, Policy, Request, RequestFacts, Response, Store,
-    encoded, storable,
+    BypassRules, CookieRules, ExchangeTimes, Fields, Key, Policy, Request, RequestFacts, Response,
+    Store, encoded, storable,
 };
 use std::sync::atomic::AtomicU32;
 
@@ -25,11 +25,11 @@ impl Drop for Scratch {
 
 fn entry(path: &str) -> Entry {
     let fields = [(&b"Cache-Control"[..], &b"max-age=1000"[..]), (b"Cache-Tag", path.as_bytes())];
-    let (policy, guard, nothing) = (Policy::STANDARD, Guard::default(), Fields(&[]));
+    let (policy, guard, nothing) = (Policy::STANDARD, BypassRules::default(), Fields(&[]));
     let request = Request { method: outboard_http1::Method::Get, path: b"/", fields: nothing };
     let facts = RequestFacts::read(request, &guard, &policy).unwrap();
     let response = Response { status: 200, fields: Fields(&fields) };
-    let exchanged = Exchanged { request_s: 1, response_s: 1 };
+    let exchanged = ExchangeTimes { request_s: 1, response_s: 1 };
     let rules = CookieRules::default();
     let storable = storable(&policy, &rules, &facts, nothing, response, exchanged).unwrap();
     let tags = Store::new(1).tags_of(Fields(&fields));

@@ -12,7 +12,7 @@ final class index
         return $this->page();
     }
 
-    // At the address that php-fpm has it.
+    // At the path that it has under php-fpm.
     #[Route('/index.php')]
     public function page(): Response
     {
