@@ -85,7 +85,7 @@ fn check(text: &str) -> Ended {
 fn a_right_file_is_said_to_be_fine() {
     let ended = check("[app.site]\nroot = \"www\"\n");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
-    assert!(ended.stdout.contains("outboard.toml is fine"), "{ended:?}");
+    assert!(ended.stdout.contains("outboard.toml is valid"), "{ended:?}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_is_no_toml_is_shown_in_place() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let ended = check("lisen = 1\n[app.site]\nrot = \"www\"\nindex = 5\n");
     ended.complains(2, &["outboard.toml:1:1:", "outboard.toml:3:1:", "outboard.toml:4:9:"]);
 }
@@ -271,12 +271,12 @@ fn commands_to_a_server_that_is_not_there_say_where_they_looked() {
     let socket = socket.to_str().expect("it is text");
     for name in ["status", "reload", "stop"] {
         let ended = outboard(folder.path(), &[name, "--admin", socket]);
-        ended.says_in_one_sentence(1, &["no server answers at", socket, "is it running"]);
+        ended.says_in_one_sentence(1, &["no server responds at", socket, "check that it is running"]);
     }
     // A socket that nobody listens at any more.
     drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
     let ended = outboard(folder.path(), &["status", "--admin", socket]);
-    ended.says_in_one_sentence(1, &["no server answers at", socket]);
+    ended.says_in_one_sentence(1, &["no server responds at", socket]);
 }
 
 /// A self-signed certificate and its key, in PEM.
@@ -334,10 +334,10 @@ fn an_option_that_the_file_answers_is_refused() {
         [&["serve", "--config", "outboard.toml"][..], &["serve", "outboard.toml"], &["serve"]]
     {
         let with_listen = [serve, &["--listen", "127.0.0.1:1"]].concat();
-        let words = ["--listen 127.0.0.1:1 is for a folder", "outboard.toml"];
+        let words = ["--listen 127.0.0.1:1 is for a directory", "outboard.toml"];
         outboard(folder.path(), &with_listen).says_in_one_sentence(2, &words);
         let for_development = [serve, &["--dev"]].concat();
-        let words = ["--dev is for a folder", "environment = \"development\"", "outboard.toml"];
+        let words = ["--dev is for a directory", "environment = \"development\"", "outboard.toml"];
         outboard(folder.path(), &for_development).says_in_one_sentence(2, &words);
     }
 }
@@ -356,7 +356,7 @@ fn a_reader_that_has_seen_enough_is_no_panic() {
 #[test]
 fn a_misspelt_word_of_another_server_is_translated() {
     check("[app.site]\nroot = \"www\"\nserver_nme = \"a\"\n")
-        .complains(2, &["unknown key `server_nme`", "`server_name` is called `hosts` here"]);
+        .complains(2, &["unknown key `server_nme`", "`server_name` is `hosts` in Outboard"]);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn names_and_a_socket_at_once_are_refused() {
     let folder = Scratch::new("both");
     for order in ["status", "reload", "stop"] {
         let ended = outboard(folder.path(), &[order, "shop", "--admin", "a.sock"]);
-        ended.says_in_one_sentence(2, &["--admin names one server and shop another"]);
+        ended.says_in_one_sentence(2, &["--admin selects one server and shop another"]);
     }
 }
 

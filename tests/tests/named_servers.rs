@@ -263,7 +263,7 @@ fn many_starts_at_a_time_start_one_server() {
         starts.into_iter().map(|start| start.join().expect("it ends")).collect()
     });
     let first = told.iter().filter(|text| text.contains("shop: RUNNING")).count();
-    let late = told.iter().filter(|text| text.contains("is running already")).count();
+    let late = told.iter().filter(|text| text.contains("is already running")).count();
     assert_eq!((first, late), (1, 5), "{told:?}");
     servers.answers("shop");
 }

@@ -5,7 +5,7 @@
 
 use crate::admin;
 use crate::admin_client::{AdminClient, Incoming, default_socket};
-use crate::cli::{AdminArguments, KvAction, KvPick};
+use crate::cli::{AdminArguments, KvAction, KvSelector};
 use crate::terminal::{Terminal, say};
 use outboard_admin_api::{Endpoint, kv};
 use outboard_entity_store::{
@@ -41,12 +41,12 @@ pub(crate) fn run(action: &KvAction, terminal: &Terminal) -> ExitCode {
 
 type Done = Result<ExitCode, String>;
 
-fn client(pick: &KvPick) -> Result<AdminClient, String> {
+fn client(pick: &KvSelector) -> Result<AdminClient, String> {
     AdminClient::connect(&pick.admin.clone().unwrap_or_else(default_socket))
 }
 
 /// The path of a request, with its parameters and the namespace.
-fn path(pick: &KvPick, of: &str, parameters: &[(&str, &str)]) -> String {
+fn path(pick: &KvSelector, of: &str, parameters: &[(&str, &str)]) -> String {
     let mut path = format!("{of}?");
     let namespace = pick.namespace.iter().map(|name| ("namespace", name.as_str()));
     for (name, value) in parameters.iter().copied().chain(namespace) {
@@ -59,26 +59,26 @@ fn path(pick: &KvPick, of: &str, parameters: &[(&str, &str)]) -> String {
     path
 }
 
-/// What a server says that did not do as it was told.
+/// The message for a failed request.
 fn refusal(status: u16, body: &[u8]) -> String {
     let said: Option<Value> = serde_json::from_slice(body).ok();
     let said = said.and_then(|body| body["error"].as_str().map(str::to_owned));
     match (status, said) {
         (_, Some(said)) => said,
-        (400, None) => "the server cannot read that; does the namespace exist?".to_owned(),
-        (413, None) => "the value is longer than kv.max_value".to_owned(),
-        (503, None) => "the store has too much to do; try again".to_owned(),
-        (507, None) => "there is no room left for it".to_owned(),
-        (status, None) => format!("the server answers {status}; its error log says why"),
+        (400, None) => "invalid request; check that the namespace exists".to_owned(),
+        (413, None) => "the value is larger than kv.max_value".to_owned(),
+        (503, None) => "the store is overloaded; try again".to_owned(),
+        (507, None) => "there is no space left".to_owned(),
+        (status, None) => format!("the server responded with {status}; see its error log"),
     }
 }
 
-fn get(pick: &KvPick, id: &str) -> Done {
-    let answer = client(pick)?.ask("GET", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
-    match answer.status {
-        200 => print(&answer.body),
+fn get(pick: &KvSelector, id: &str) -> Done {
+    let response = client(pick)?.request("GET", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
+    match response.status {
+        200 => print(&response.body),
         404 => Ok(ExitCode::from(MISSING)),
-        status => Err(refusal(status, &answer.body)),
+        status => Err(refusal(status, &response.body)),
     }
 }
 
@@ -88,7 +88,7 @@ fn print(bytes: &[u8]) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn put(pick: &KvPick, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Done {
+fn put(pick: &KvSelector, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Done {
     let mut read = Vec::new();
     let value = match value {
         Some(value) => value.as_bytes(),
@@ -101,20 +101,21 @@ fn put(pick: &KvPick, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Don
     let ttl = ttl_ms.map(|ms| ms.to_string());
     let mut parameters = vec![("id", id)];
     parameters.extend(ttl.as_deref().map(|ms| ("ttl", ms)));
-    let answer = client(pick)?.ask("PUT", &path(pick, "/v0/entity", &parameters), value)?;
-    expect(answer.status, 201, &answer.body)
+    let response = client(pick)?.request("PUT", &path(pick, "/v0/entity", &parameters), value)?;
+    expect(response.status, 201, &response.body)
 }
 
-fn delete(pick: &KvPick, id: &str) -> Done {
-    let answer = client(pick)?.ask("DELETE", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
-    expect(answer.status, 202, &answer.body)
+fn delete(pick: &KvSelector, id: &str) -> Done {
+    let response =
+        client(pick)?.request("DELETE", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
+    expect(response.status, 202, &response.body)
 }
 
 fn expect(status: u16, wanted: u16, body: &[u8]) -> Done {
     if status == wanted { Ok(ExitCode::SUCCESS) } else { Err(refusal(status, body)) }
 }
 
-fn scan(pick: &KvPick, start: &str, end: Option<&str>) -> Done {
+fn scan(pick: &KvSelector, start: &str, end: Option<&str>) -> Done {
     let mut parameters = vec![("start", start)];
     parameters.extend(end.map(|end| ("end", end)));
     let path = path(pick, kv::BACKUP_PATH, &parameters);
@@ -140,7 +141,7 @@ fn rest_of(status: u16, mut incoming: Incoming<'_>) -> String {
     refusal(status, &body)
 }
 
-fn stats(pick: &KvPick, json: bool, terminal: &Terminal) -> ExitCode {
+fn stats(pick: &KvSelector, json: bool, terminal: &Terminal) -> ExitCode {
     let stats = kv::Stats { namespace: pick.namespace.clone() };
     let arguments = AdminArguments { admin: pick.admin.clone(), json };
     admin::run(&arguments, terminal, &stats, |page, reply| {
@@ -152,7 +153,7 @@ fn write_stats(page: &mut String, stats: &kv::NamespaceStats) -> std::fmt::Resul
     writeln!(page, "namespace {}: durability {}", stats.namespace, stats.durability)?;
     writeln!(
         page,
-        "  on disk    about {} records, {} files, {} KiB; {} KiB not yet in one",
+        "  on disk    about {} records, {} files, {} KiB; {} KiB not yet in a file",
         stats.records,
         stats.files,
         stats.file_bytes / 1024,
@@ -180,7 +181,7 @@ fn write_stats(page: &mut String, stats: &kv::NamespaceStats) -> std::fmt::Resul
     Ok(())
 }
 
-fn backup(pick: &KvPick, file: &Path) -> Done {
+fn backup(pick: &KvSelector, file: &Path) -> Done {
     let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
     let partial = file.with_extension("part");
     let written = fetch(pick, &partial);
@@ -195,7 +196,7 @@ fn backup(pick: &KvPick, file: &Path) -> Done {
 }
 
 /// Writes a backup to a file, and waits until the disk has it.
-fn fetch(pick: &KvPick, file: &Path) -> Result<(), String> {
+fn fetch(pick: &KvSelector, file: &Path) -> Result<(), String> {
     let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
     let mut out = File::create(file).map_err(at)?;
     let mut client = client(pick)?;
@@ -225,7 +226,7 @@ fn whole(file: &Path) -> Result<u64, String> {
     Ok(count)
 }
 
-fn restore(pick: &KvPick, file: &Path) -> Done {
+fn restore(pick: &KvSelector, file: &Path) -> Done {
     let count = whole(file)?;
     let mut client = client(pick)?;
     let mut part = Part::new();
@@ -255,27 +256,27 @@ impl Part {
 
     fn push(&mut self, record: &Restored) {
         let (expires_ms, value) = (record.expires_ms, record.value.as_slice().into());
-        let kept = Record { version: 0, expires_ms, value };
-        write_backup_record(&mut self.bytes, Ok((&record.id, &kept)));
+        let record_with_ttl = Record { version: 0, expires_ms, value };
+        write_backup_record(&mut self.bytes, Ok((&record.id, &record_with_ttl)));
         self.records += 1;
     }
 
-    fn send(mut self, client: &mut AdminClient, pick: &KvPick) -> Result<(), String> {
+    fn send(mut self, client: &mut AdminClient, pick: &KvSelector) -> Result<(), String> {
         write_backup_record(&mut self.bytes, Err(self.records));
         let path = path(pick, kv::Restore::PATH, &[]);
         loop {
-            let answer = client.ask("POST", &path, &self.bytes)?;
-            match answer.status {
+            let response = client.request("POST", &path, &self.bytes)?;
+            match response.status {
                 200 => return Ok(()),
                 // Writing the same again changes nothing.
                 503 => std::thread::sleep(std::time::Duration::from_millis(100)),
-                status => return Err(refusal(status, &answer.body)),
+                status => return Err(refusal(status, &response.body)),
             }
         }
     }
 }
 
-fn compact(pick: &KvPick, terminal: &Terminal) -> ExitCode {
+fn compact(pick: &KvSelector, terminal: &Terminal) -> ExitCode {
     let compact = kv::Compact { namespace: pick.namespace.clone() };
     let arguments = AdminArguments { admin: pick.admin.clone(), json: false };
     admin::run(&arguments, terminal, &compact, |_, _| Ok(()))

@@ -1,9 +1,8 @@
-//! What the system's service manager is told (sd_notify(3)) and what it hands over
+//! Notifications to the service manager (sd_notify(3)) and sockets that it passes
 //! (sd_listen_fds(3)).
 //!
-//! Used by `outboard serve`. Without `NOTIFY_SOCKET` or `LISTEN_FDS` in the environment nobody is
-//! told and nothing was handed over. What cannot be told is not an error: the manager has time-outs
-//! of its own.
+//! Used by `outboard serve`. Without `NOTIFY_SOCKET` or `LISTEN_FDS` in the environment there are no
+//! notifications and no sockets. A failed notification is not an error: the manager has time-outs.
 
 use outboard_gateway::life::Life;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
@@ -16,7 +15,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// The service manager's ear.
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
-    /// Connected; `None`: nobody listens.
+    /// Connected; `None`: no service manager.
     socket: Option<UnixDatagram>,
 }
 
@@ -44,15 +43,15 @@ impl ServiceManager {
                 self.say(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloading"));
             }
             Life::Reloaded(Ok(number)) => {
-                self.say(&format!("READY=1\nSTATUS=generation {number} serves"));
+                self.say(&format!("READY=1\nSTATUS=generation {number} is active"));
             }
             // Nothing has changed; a manager that hears no READY would take it for hung.
             Life::Reloaded(Err(why)) => {
                 let why = why.lines().next().unwrap_or_default();
-                self.say(&format!("READY=1\nSTATUS=reload given up: {why}"));
+                self.say(&format!("READY=1\nSTATUS=reload failed: {why}"));
             }
             Life::Alive => self.say("WATCHDOG=1"),
-            Life::Stopping => self.say("STOPPING=1\nSTATUS=finishing what has begun"),
+            Life::Stopping => self.say("STOPPING=1\nSTATUS=finishing running requests"),
         }
     }
 
@@ -100,5 +99,5 @@ pub(crate) fn handed_over() -> Result<Vec<OwnedFd>, String> {
     };
     let sockets: Result<_, _> =
         (FIRST_SOCKET..FIRST_SOCKET.saturating_add(count)).map(take).collect();
-    sockets.map_err(|error| format!("the sockets of LISTEN_FDS cannot be taken: {error}"))
+    sockets.map_err(|error| format!("the sockets of LISTEN_FDS cannot be used: {error}"))
 }

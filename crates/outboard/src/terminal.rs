@@ -48,7 +48,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Prints it; a reader that has seen enough (`| head`) is no mistake.
+/// Prints a page; a closed pipe (`| head`) is not an error.
 pub(crate) fn show(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

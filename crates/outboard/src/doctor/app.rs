@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 
-/// Why nothing was found out.
+/// Why the application could not be examined.
 pub(super) enum Failure {
-    /// In the arguments.
-    Mistake(String),
+    /// An error in the arguments.
+    User(String),
     Config(Diagnostics),
-    /// The server did not start, or did not answer.
+    /// The server did not start, or did not respond.
     Server(String),
 }
 
@@ -35,7 +35,7 @@ impl Request {
             [method, path] if path.starts_with('/') => {
                 Ok(Self { method: method.to_owned(), path: path.to_owned() })
             }
-            _ => Err(Failure::Mistake(format!("\"{text}\" is no request: write \"GET /path\""))),
+            _ => Err(Failure::User(format!("\"{text}\" is not a request: write \"GET /path\""))),
         }
     }
 
@@ -47,13 +47,13 @@ impl Request {
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         )?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        let line = String::from_utf8_lossy(&answer[..answer.len().min(12)]).into_owned();
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        let line = String::from_utf8_lossy(&response[..response.len().min(12)]).into_owned();
         line.split(' ')
             .nth(1)
             .and_then(|status| status.parse().ok())
-            .ok_or_else(|| io::Error::other("the server closed the connection without an answer"))
+            .ok_or_else(|| io::Error::other("the server closed the connection without a response"))
     }
 }
 
@@ -73,8 +73,8 @@ pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, 
     config.apps.retain(|app| matches!(app.mode, Mode::Worker(_)));
     config.apps.truncate(1);
     let Some(app) = config.apps.first_mut() else {
-        let message = "no app is in worker mode: in classic mode nothing is left behind";
-        return Err(Failure::Mistake(message.into()));
+        let message = "no app is in worker mode; in classic mode no state persists";
+        return Err(Failure::User(message.into()));
     };
     app.hosts.clear();
     app.pool.min = Count::Fixed(1);
@@ -88,15 +88,15 @@ pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, 
     Ok(config)
 }
 
-/// A folder without a configuration: its worker.php, or else its front controller.
+/// Without a configuration: worker.php of the directory, or else its front controller.
 fn of_folder(dir: &Path) -> Result<Config, Failure> {
     let mut config = Config::for_directory(dir, "127.0.0.1:0").map_err(Failure::Config)?;
     for app in &mut config.apps {
         let scripts = [dir.join("worker.php"), app.root.join("index.php")];
         let Some(script) = scripts.into_iter().find(|script| script.is_file()) else {
             let message =
-                format!("{} has neither outboard.toml nor worker.php nor index.php", dir.display());
-            return Err(Failure::Mistake(message));
+                format!("{} has no outboard.toml, worker.php or index.php", dir.display());
+            return Err(Failure::User(message));
         };
         app.front_controller = None;
         app.mode = Mode::Worker(Worker {
@@ -126,10 +126,10 @@ pub(super) fn examine(
     host_binary: PathBuf,
     requests: &[Request],
 ) -> Result<Examined, Failure> {
-    let folder = Folder::new().map_err(|error| Failure::Server(error.to_string()))?;
-    let report = folder.0.join("report");
+    let directory = TempDir::new().map_err(|error| Failure::Server(error.to_string()))?;
+    let report = directory.0.join("report");
     write_for_all(&report).map_err(|error| Failure::Server(error.to_string()))?;
-    let log = folder.0.join("log");
+    let log = directory.0.join("log");
     write_for_all(&log).map_err(|error| Failure::Server(error.to_string()))?;
     config.log.error.path = LogTarget::File(log.clone());
     let mut script = PathBuf::new();
@@ -140,7 +140,7 @@ pub(super) fn examine(
             script.clone_from(&worker.script);
         }
     }
-    let started = start(config, host_binary, &folder.0.join("admin.sock"));
+    let started = start(config, host_binary, &directory.0.join("admin.sock"));
     let address = started.map_err(|failure| why_not(failure, &script))?;
     let mut statuses = Vec::new();
     for request in requests.iter().chain(requests).chain(requests.first()) {
@@ -163,7 +163,7 @@ pub(super) fn examine(
 fn why_not(failure: Failure, script: &Path) -> Failure {
     match failure {
         Failure::Server(message) if message.contains("ended without a call for a request") => {
-            Failure::Mistake(format!(
+            Failure::User(format!(
                 "{} is no worker script: it ended without asking for a request. In classic mode \
                  nothing is left behind; a worker calls Outboard\\serve() or \
                  Outboard\\handle_request()",
@@ -182,8 +182,8 @@ fn write_for_all(path: &Path) -> io::Result<()> {
 
 /// Serves in a thread until the process ends; where.
 fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, Failure> {
-    let (told, news) = mpsc::channel();
-    let ready = told.clone();
+    let (sender, events) = mpsc::channel();
+    let ready = sender.clone();
     let admin = admin.to_owned();
     std::thread::spawn(move || {
         let again = config.clone();
@@ -205,22 +205,22 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             protocols: Vec::new(),
         };
         if let Err(error) = serve(config, options) {
-            let _ = told.send(Err(error.to_string()));
+            let _ = sender.send(Err(error.to_string()));
         }
     });
-    match news.recv() {
+    match events.recv() {
         Ok(Ok(listener)) => {
             Ok(listener.trim_start_matches("http://").trim_end_matches('/').to_owned())
         }
         Ok(Err(message)) => Err(Failure::Server(message)),
-        Err(_) => Err(Failure::Server("the server ended".into())),
+        Err(_) => Err(Failure::Server("the server exited".into())),
     }
 }
 
-/// A folder for the report, removed at the end.
-struct Folder(PathBuf);
+/// A temporary directory for the report, removed at the end.
+struct TempDir(PathBuf);
 
-impl Folder {
+impl TempDir {
     fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("outboard-doctor-{}", std::process::id()));
         std::fs::create_dir(&path)?;
@@ -228,9 +228,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempDir {
     fn drop(&mut self) {
-        // What cannot be removed is in the way of nobody.
+        // A failure leaves only a temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,6 +1,6 @@
-//! What differs between the rounds, and how it is told.
+//! Differences between the rounds, and their output.
 //!
-//! Invariant: of a place that differs only the innermost differences are told.
+//! Invariant: of a place that differs, only the innermost differences are reported.
 
 use super::report::{Entry, Place, Snapshot};
 use crate::terminal::Terminal;
@@ -20,7 +20,7 @@ pub(super) struct Finding {
     pub(super) keeps_changing: bool,
 }
 
-/// Innermost differences that are told of one kind of change in a place.
+/// Maximum number of innermost differences reported per kind of change in a place.
 const MOST_OF_A_PLACE: usize = 5;
 
 /// Compares what the first request of each round found; `None` when the report is too short.
@@ -35,8 +35,8 @@ pub(super) fn compare(snapshots: &[Snapshot], requests: usize) -> Option<Vec<Fin
     let again: BTreeSet<&Place> = differences(second, third).into_iter().collect();
     let once = differences(first, second);
     let both: BTreeSet<&Place> = once.into_iter().chain(again.iter().copied()).collect();
-    let told = innermost(&both);
-    Some(told.into_iter().map(|place| finding(place, first, second, third, &again)).collect())
+    let reported = innermost(&both);
+    Some(reported.into_iter().map(|place| finding(place, first, second, third, &again)).collect())
 }
 
 fn finding(
@@ -80,7 +80,7 @@ fn depth(place: &Place, before: &Snapshot, after: &Snapshot) -> usize {
     after.get(place).or_else(|| before.get(place)).map_or(0, |entry| entry.depth)
 }
 
-/// What goes away by itself: closures, and what was in a value that is told of anyway.
+/// Removed places that need no report: closures, and values inside a reported one.
 fn is_state(place: &Place) -> bool {
     place.kind != "static variable" && place.kind != "open resources"
 }
@@ -97,14 +97,15 @@ fn is_different(before: Option<&Entry>, after: &Entry) -> bool {
 /// Those below which nothing else differs, a few of each place.
 fn innermost<'a>(differences: &BTreeSet<&'a Place>) -> Vec<&'a Place> {
     let has_inner = |outer: &Place| differences.iter().any(|inner| is_part(inner, outer));
-    let mut told: Vec<&Place> = Vec::new();
+    let mut reported: Vec<&Place> = Vec::new();
     for place in differences.iter().filter(|place| !has_inner(place)) {
-        let of_same = told.iter().filter(|other| root(&other.name) == root(&place.name)).count();
+        let of_same =
+            reported.iter().filter(|other| root(&other.name) == root(&place.name)).count();
         if of_same < MOST_OF_A_PLACE {
-            told.push(place);
+            reported.push(place);
         }
     }
-    told
+    reported
 }
 
 fn is_part(inner: &Place, outer: &Place) -> bool {

@@ -5,8 +5,8 @@
 //! whose it is (`F_GETLK`). What is written in the file is for people: a number that was left
 //! behind, or that has come to mean another process, is never believed.
 //!
-//! Why no wrong process is ever signalled: the holder is asked for, its pidfd is opened, and it is
-//! asked for again. When the answer is the same, the pidfd is that of the holder, or of a process
+//! Why no other process is ever signalled: the holder is queried, its pidfd is opened, and it is
+//! queried again. If the result is the same, the pidfd is that of the holder, or of a process
 //! that has ended; what has its number afterwards is not behind that pidfd (pidfd_open(2)).
 //!
 //! A record lock goes when its process closes *any* descriptor of the file, so nothing else in a
@@ -27,17 +27,17 @@ use std::path::{Path, PathBuf};
 /// A server's hold on its pid file; the file goes with it.
 #[derive(Debug)]
 pub(crate) struct PidFile {
-    /// Keeps the lock.
+    /// Holds the lock.
     file: File,
     path: PathBuf,
 }
 
-/// Who holds a pid file.
+/// The holder of a pid file.
 #[derive(Debug)]
 pub(crate) enum Presence {
     /// This process.
     Running(Owner),
-    /// Nobody: the server was killed.
+    /// No process: the server was killed.
     Dead,
     /// There is no such file, or nothing in it: it was stopped, or never started.
     Stopped,
@@ -83,7 +83,7 @@ impl Drop for PidFile {
     }
 }
 
-/// Who holds the file.
+/// The holder of the file.
 ///
 /// # Errors
 /// What opening it or asking for its lock reports.
