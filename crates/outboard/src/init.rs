@@ -100,8 +100,8 @@ fn create(arguments: &InitArguments) -> Result<Created, String> {
     let mode = match arguments.template {
         Template::Classic => "# mode = \"worker\"   # see docs/guide/worker-mode.md\n",
         Template::Worker | Template::Mvc => {
-            "mode = \"worker\"\nworker.script = \"{{folder}}/worker.php\"\n\n# Requests that a worker \
-             has at a time, each in a coroutine.\n# worker.concurrency = 100\n"
+            "mode = \"worker\"\nworker.script = \"{{folder}}/worker.php\"\n\n# Maximum concurrent requests per worker, \
+             each in a coroutine.\n# worker.concurrency = 100\n"
         }
     };
     let facts = [

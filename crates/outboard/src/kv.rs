@@ -61,10 +61,10 @@ fn path(pick: &KvSelector, of: &str, parameters: &[(&str, &str)]) -> String {
 
 /// The message for a failed request.
 fn refusal(status: u16, body: &[u8]) -> String {
-    let said: Option<Value> = serde_json::from_slice(body).ok();
-    let said = said.and_then(|body| body["error"].as_str().map(str::to_owned));
-    match (status, said) {
-        (_, Some(said)) => said,
+    let message: Option<Value> = serde_json::from_slice(body).ok();
+    let message = message.and_then(|body| body["error"].as_str().map(str::to_owned));
+    match (status, message) {
+        (_, Some(message)) => message,
         (400, None) => "invalid request; check that the namespace exists".to_owned(),
         (413, None) => "the value is larger than kv.max_value".to_owned(),
         (503, None) => "the store is overloaded; try again".to_owned(),
@@ -136,7 +136,7 @@ fn scan(pick: &KvSelector, start: &str, end: Option<&str>) -> Done {
 
 fn rest_of(status: u16, mut incoming: Incoming<'_>) -> String {
     let mut body = Vec::new();
-    // What came of it says more than that there should be more.
+    // The status of the response is more specific than an incomplete body.
     let _ = incoming.read_to_end(&mut body);
     refusal(status, &body)
 }
