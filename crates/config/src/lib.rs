@@ -4,9 +4,11 @@
 //! starts:
 //!
 //! 1. `structure`: parses TOML and validates it against the schema; invalid parts are reported and
-//! left out. 2. `inherit`: copies the top-level sections into the apps. 3. `raw`: deserialises the
-//! tree into typed values. 4. `checked`: validates what depends on several keys or on the file
-//! system, and builds the [`Config`].
+//!    left out.
+//! 2. `inherit`: copies the top-level sections into the apps.
+//! 3. `raw`: deserialises the tree into typed values.
+//! 4. `checked`: validates what depends on several keys or on the file system, and builds the
+//!    [`Config`].
 //!
 //! The public API is [`Config`], [`Diagnostics`], their types and `schema`. No input makes this
 //! crate panic.
