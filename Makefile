@@ -4,7 +4,7 @@ CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
 
-.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders connections fuzz deny clean
+.PHONY: help setup serve build install test check bench results test-asan test-php84 test-php-src loom miri hostile flooders memory connections fuzz deny clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -65,6 +65,11 @@ hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour),
 flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
 	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
 		--test-threads 1 | grep -o '[^.]*probes.*'
+
+memory: build ## What stalled streams and idle connections take of the gateway's memory, as a table.
+	@printf '| what | at the start | held | gone back | after |\n|---|---|---|---|---|\n'
+	$(CARGO) test --release -p outboard-e2e --test memory -- --ignored --nocapture \
+		--test-threads 1 | grep -o '| .*'
 
 connections: build ## How long others wait beside thousands of silent, stalled and slow clients.
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \

@@ -161,10 +161,11 @@ pub(crate) struct Io {
     /// Length of the kernel's accept queue, per listener.
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
-    /// Directory for request bodies and upstream responses that are too large for memory.
+    /// Directory for request bodies, and for responses to slow clients, that are too large for memory.
     #[schemars(extend("x-former" = ["spool"], "x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
     pub(crate) temp_dir: FilePath,
-    /// Maximum total size of the upstream responses buffered there for slow clients.
+    /// Maximum total size of all files there. At the limit, request bodies get 507 (`spool_full`), and
+    /// scripts and upstreams have to wait for slow clients. One response can use a sixteenth.
     #[schemars(extend("x-former" = ["spool_size"], "x-alias" = ["proxy_max_temp_file_size"]))]
     pub(crate) max_temp_size: ByteSize,
 }

@@ -3,17 +3,17 @@
 //! Filled by the connection, emptied by the pool into the ring. A slow upload therefore holds a
 //! connection and never a worker.
 
-use crate::memory::Held;
-use crate::spool::{unnamed, write_all};
-use rustix::fd::OwnedFd;
-use std::io;
-use std::path::Path;
+use crate::memory::{Account, Held};
+use crate::spool::{SpoolFile, SpoolFolder};
+use outboard_log::Reason;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
 
 /// A body that is being collected or handed on.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
     memory: Vec<u8>,
-    spool: Option<OwnedFd>,
+    spool: Option<SpoolFile>,
     len: u64,
     read: u64,
     /// Counts what is in memory.
@@ -26,31 +26,36 @@ impl RequestBody {
         Self { memory: Vec::new(), spool: None, len: 0, read: 0, held: None }
     }
 
+    /// One that is at hand.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Self {
+        Self { len: bytes.len() as u64, memory: bytes, ..Self::empty() }
+    }
+
     /// Has what is in memory counted here.
     pub(crate) fn counted_in(self, held: Held) -> Self {
         Self { held: Some(held), ..self }
     }
 
-    /// Appends; beyond `memory_bytes` in total everything goes to an unnamed file in `folder`.
+    /// Appends; beyond `memory_bytes` in total everything goes to a file in `folder`.
     ///
     /// # Errors
-    /// What `open(O_TMPFILE)` or `write(2)` report, a full disk for one.
+    /// What opening or writing the file reports: that the folder is full, for one.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],
         memory_bytes: u64,
-        folder: &Path,
+        folder: &Rc<SpoolFolder>,
     ) -> io::Result<()> {
         self.len += bytes.len() as u64;
         if self.spool.is_none() && self.len > memory_bytes {
-            let file = unnamed(folder)?;
-            write_all(&file, &self.memory)?;
+            let mut file = folder.open()?;
+            file.push(&[IoSlice::new(&self.memory)])?;
             self.memory = Vec::new();
             self.held = None;
             self.spool = Some(file);
         }
-        match &self.spool {
-            Some(file) => write_all(file, bytes),
+        match &mut self.spool {
+            Some(file) => file.push(&[IoSlice::new(bytes)]),
             None => {
                 self.memory.extend_from_slice(bytes);
                 if let Some(held) = &mut self.held {
@@ -59,6 +64,22 @@ impl RequestBody {
                 Ok(())
             }
         }
+    }
+
+    /// All of it, and what counts it: of a body that was spooled if the account has room for it.
+    ///
+    /// # Errors
+    /// There is none, or the file cannot be read.
+    pub(crate) fn into_memory(self, account: &Rc<Account>) -> Result<(Vec<u8>, Held), Reason> {
+        let Some(file) = self.spool else {
+            let held = self.held.unwrap_or_else(|| account.hold(self.memory.len()));
+            return Ok((self.memory, held));
+        };
+        let len = usize::try_from(self.len).map_err(|_| Reason::MemoryFull)?;
+        let held = account.try_hold(len).ok_or(Reason::MemoryFull)?;
+        let mut bytes = vec![0; len];
+        file.read(&mut bytes, 0).map_err(|_| Reason::SpoolFailed)?;
+        Ok((bytes, held))
     }
 
     /// What is in memory of it: all of a body that was not spooled.
@@ -98,15 +119,7 @@ impl RequestBody {
             }
             Some(file) => {
                 let mut piece = vec![0; left];
-                let mut filled = 0;
-                while filled < left {
-                    let at = self.read + filled as u64;
-                    let count = rustix::io::pread(file, &mut piece[filled..], at)?;
-                    if count == 0 {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    filled += count;
-                }
+                file.read(&mut piece, self.read)?;
                 take(&piece)
             }
         };
@@ -120,6 +133,10 @@ impl RequestBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn folder(path: &str) -> Rc<SpoolFolder> {
+        SpoolFolder::new(path.into(), u64::MAX)
+    }
 
     fn drain(body: &mut RequestBody) -> Vec<u8> {
         let mut all = Vec::new();
@@ -137,17 +154,30 @@ mod tests {
     fn a_body_comes_out_as_it_went_in_from_memory_and_from_disk() {
         for memory_bytes in [1000, 20, 0] {
             let mut body = RequestBody::empty();
-            body.push(b"first piece, ", memory_bytes, Path::new("/tmp")).unwrap();
-            body.push(b"second piece", memory_bytes, Path::new("/tmp")).unwrap();
+            body.push(b"first piece, ", memory_bytes, &folder("/tmp")).unwrap();
+            body.push(b"second piece", memory_bytes, &folder("/tmp")).unwrap();
             assert_eq!(body.len(), 25);
             assert_eq!(drain(&mut body), b"first piece, second piece");
         }
     }
 
     #[test]
+    fn a_body_is_whole_in_memory_wherever_it_was() {
+        let account = Account::detached();
+        for memory_bytes in [1000, 20, 0] {
+            let mut body = RequestBody::empty().counted_in(account.hold(0));
+            body.push(b"first piece, ", memory_bytes, &folder("/tmp")).unwrap();
+            body.push(b"second piece", memory_bytes, &folder("/tmp")).unwrap();
+            let (bytes, held) = body.into_memory(&account).unwrap();
+            assert_eq!((&bytes[..], held.bytes()), (&b"first piece, second piece"[..], 25));
+        }
+        assert_eq!(account.held_bytes(), 0);
+    }
+
+    #[test]
     fn bytes_that_were_not_taken_come_again() {
         let mut body = RequestBody::empty();
-        body.push(b"abc", 10, Path::new("/tmp")).unwrap();
+        body.push(b"abc", 10, &folder("/tmp")).unwrap();
         assert_eq!(body.next(2, |_| Ok::<_, ()>(false)).unwrap(), Ok(false));
         assert_eq!(drain(&mut body), b"abc");
     }
@@ -155,6 +185,6 @@ mod tests {
     #[test]
     fn a_missing_spool_folder_is_an_error() {
         let mut body = RequestBody::empty();
-        assert!(body.push(b"abc", 1, Path::new("/nonexistent/folder")).is_err());
+        assert!(body.push(b"abc", 1, &folder("/nonexistent/folder")).is_err());
     }
 }

@@ -3,7 +3,8 @@
 //! Called by the turn for a path that the configuration composes. Invariants: parts that need not
 //! wait begin together, and are sent in their order, each as soon as it is next; no worker is held
 //! while an upstream is waited for; status and headers are those of the first script, and nothing
-//! of an upstream's head gets into a page; a failed part is what the configuration says it is.
+//! of an upstream's head gets into a page; a failed part is what the configuration says it is, and one for which
+//! `limits.memory` has no room has failed.
 
 pub(crate) mod fetching;
 mod page;
@@ -12,6 +13,7 @@ mod part;
 use crate::app::App;
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
+use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::script::{self, SubRequest};
 use crate::turn::{Answered, Turn, may_read, refuse};
@@ -20,17 +22,18 @@ use outboard_config::{self as config, OnError, PartSource};
 use outboard_http1::Method;
 use outboard_log::Level;
 use outboard_log::Reason;
-use outboard_reactor::{clear_deadline, now_ms, set_deadline};
+use outboard_reactor::now_ms;
 use outboard_static_files::{Content, Lookup};
 use page::Page;
 use part::{Failure, Progress, Running, ScriptPart};
-use std::future::poll_fn;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::Poll;
 
 /// So much is collected at most before it is sent on.
 const FLUSH_BYTES: usize = 64 * 1024;
+/// Largest part that is in memory as a whole: a file, or an output that has a replacement.
+const WHOLE_MAX_BYTES: usize = 16 << 20;
 
 /// A composed page and what of the request it needs.
 #[derive(Debug)]
@@ -73,9 +76,8 @@ pub(crate) async fn answer(
         path: composed.path,
         query: query.unwrap_or_default(),
     };
-    let mut page = Page::new();
+    let mut page = Page::new(app);
     let made = work.make(connection, &mut page).await;
-    clear_deadline();
     match made {
         Ok(()) => page.finish(connection, turn).await,
         Err(Cut::Gone) if page.has_begun() => page.break_off(),
@@ -142,9 +144,9 @@ impl Work<'_> {
     fn start(&mut self, connection: &mut Connection, at: usize) {
         let part = &self.parts[at];
         self.running[at] = match &part.source {
-            PartSource::Text(text) => Running::Bytes(text.clone().into_bytes()),
+            PartSource::Text(text) => Running::Text(text.clone().into_bytes()),
             PartSource::File(path) => match read_file(self.app, path) {
-                Ok(bytes) => Running::Bytes(bytes),
+                Ok((bytes, held)) => Running::File { bytes, _held: held },
                 Err(failure) => Running::Failed(failure),
             },
             PartSource::Fetch(source) => {
@@ -168,7 +170,9 @@ impl Work<'_> {
                     Ok(lease) => {
                         let until_ms = now_ms() + part.timeout_ms;
                         let leads = self.leading == Some(at);
-                        Running::Script(Box::new(ScriptPart::new(lease, until_ms, leads)))
+                        let held = self.app.memory.responses.hold(0);
+                        let part = ScriptPart::new(lease, until_ms, leads, held);
+                        Running::Script(Box::new(part))
                     }
                     Err(reason) => Running::Failed(Failure::new(reason, reason.text())),
                 }
@@ -222,7 +226,7 @@ impl Work<'_> {
     fn give_way(&mut self, leading: usize, head: PhpHead, page: &mut Page) {
         for (at, running) in self.running.iter_mut().enumerate() {
             if at != leading {
-                *running = Running::Bytes(Vec::new());
+                *running = Running::Over;
             }
         }
         if head.sendfile.is_some() {
@@ -243,6 +247,7 @@ impl Work<'_> {
         loop {
             let running = &mut self.running[at];
             let mut progress = running.give(whole, now_ms(), &mut page.pending);
+            page.count();
             if progress == Progress::Pending {
                 if !page.flush(connection, self.turn).await {
                     return Err(Cut::Gone);
@@ -254,6 +259,7 @@ impl Work<'_> {
                     progress => Some(progress),
                 };
                 progress = wait(connection, until_ms, look).await?;
+                page.count();
             }
             match progress {
                 Progress::Over => break,
@@ -262,7 +268,7 @@ impl Work<'_> {
             }
         }
         // What is over need not be held on to.
-        self.running[at] = Running::Bytes(Vec::new());
+        self.running[at] = Running::Over;
         if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.turn).await {
             return Err(Cut::Gone);
         }
@@ -281,27 +287,24 @@ impl Work<'_> {
         };
         let line = format!("part {what}: {} ({})", failure.text, failure.reason.code());
         self.app.log_text(Level::Warn, self.turn.request_id, &line);
-        Ok(Running::Bytes(text.clone().into_bytes()))
+        Ok(Running::Text(text.clone().into_bytes()))
     }
 }
 
 /// Waits until `look` finds something; looks again when anything has come, and at `until_ms`.
 async fn wait<T>(
-    connection: &Connection,
+    connection: &mut Connection,
     until_ms: u64,
     mut look: impl FnMut() -> Option<T>,
 ) -> Result<T, Cut> {
-    set_deadline(until_ms);
-    poll_fn(|_| {
-        if let Some(found) = look() {
-            return Poll::Ready(Ok(found));
+    let found = connection.next_of_answer(until_ms, |_| look().map_or(Poll::Pending, Poll::Ready));
+    match found.await {
+        Ok(found) => Ok(found),
+        Err(reason) => {
+            connection.lost = Some(reason);
+            Err(Cut::Gone)
         }
-        if connection.poll_gone().is_ready() {
-            return Poll::Ready(Err(Cut::Gone));
-        }
-        Poll::Pending
-    })
-    .await
+    }
 }
 
 /// The head of a page without a script.
@@ -320,7 +323,7 @@ fn fit_for_page(mut head: PhpHead) -> PhpHead {
     head
 }
 
-fn read_file(app: &App, path: &str) -> Result<Vec<u8>, Failure> {
+fn read_file(app: &App, path: &str) -> Result<(Vec<u8>, Held), Failure> {
     let failed = |why: &str| Failure::new(Reason::PartFailed, format!("{path}: {why}"));
     let (Lookup::File(entry) | Lookup::Private(entry)) =
         app.files.lookup(path.as_bytes(), now_ms())
@@ -328,10 +331,15 @@ fn read_file(app: &App, path: &str) -> Result<Vec<u8>, Failure> {
         return Err(failed("no such file, or none that is served"));
     };
     let plain = entry.plain();
-    match plain.content() {
-        Content::Memory(bytes) => Ok(bytes.to_vec()),
+    let size = usize::try_from(plain.size()).unwrap_or(usize::MAX);
+    if size > WHOLE_MAX_BYTES {
+        return Err(failed("it is larger than 16 MiB"));
+    }
+    let held = app.memory.responses.try_hold(size).ok_or_else(Failure::no_memory)?;
+    let bytes = match plain.content() {
+        Content::Memory(bytes) => bytes.to_vec(),
         Content::File(file) => {
-            let mut bytes = vec![0; usize::try_from(plain.size()).unwrap_or(0)];
+            let mut bytes = vec![0; size];
             let mut filled = 0;
             while filled < bytes.len() {
                 match rustix::io::pread(file.as_fd(), &mut bytes[filled..], filled as u64) {
@@ -340,7 +348,8 @@ fn read_file(app: &App, path: &str) -> Result<Vec<u8>, Failure> {
                     Err(error) => return Err(failed(&error.to_string())),
                 }
             }
-            Ok(bytes)
+            bytes
         }
-    }
+    };
+    Ok((bytes, held))
 }

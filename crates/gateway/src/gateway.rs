@@ -14,7 +14,8 @@ use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
 use crate::memory::Memory;
 use crate::pool::{Budget, Pool};
-use crate::proxy::{Spooled, Turns};
+use crate::proxy::Turns;
+use crate::spool::SpoolFolder;
 use crate::upgrade::Protocol;
 use outboard_config::Limits;
 use outboard_http_semantics::DateCache;
@@ -26,7 +27,6 @@ use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What everything on the I/O thread shares.
@@ -40,9 +40,7 @@ pub(crate) struct Gateway {
     pub(crate) buffers: BufferPool,
     pub(crate) memory: Rc<Memory>,
     pub(crate) counters: RefCell<Counters>,
-    pub(crate) spool_folder: PathBuf,
-    /// What answers of other servers have there.
-    pub(crate) spooled: Rc<Spooled>,
+    pub(crate) spool: Rc<SpoolFolder>,
     /// Whose answer of another server is read next.
     pub(crate) inflow_turns: Rc<Turns>,
     pub(crate) started: Wall,
@@ -120,8 +118,10 @@ impl Gateway {
     ) -> Rc<Self> {
         let now = Wall::now();
         Rc::new(Self {
-            spool_folder: generation.config.io.temp_dir.clone(),
-            spooled: Rc::default(),
+            spool: {
+                let io = &generation.config.io;
+                SpoolFolder::new(io.temp_dir.clone(), io.max_temp_bytes)
+            },
             inflow_turns: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
@@ -170,6 +170,7 @@ impl Gateway {
     pub(crate) fn swap(&self, successor: Generation, sinks: Sinks, drain_timeout_ms: u64) {
         let old = self.generation.replace(Rc::new(successor));
         self.memory.set_budget(self.limits().memory);
+        self.spool.set_limit(self.generation().config.io.max_temp_bytes);
         self.sinks.replace(sinks);
         self.hand_purges_on(&old.apps);
         old.hand_over_tasks(&self.generation());
@@ -230,8 +231,8 @@ impl Gateway {
     }
 
     /// Counts a connection or stream that was not let in, and logs it with those of the same second.
-    pub(crate) fn turn_away(&self, peer: &str) {
-        self.counters.borrow_mut().refused(Reason::TooManyConnections);
+    pub(crate) fn turn_away(&self, peer: &str, reason: Reason) {
+        self.counters.borrow_mut().refused(reason);
         let TurnedAway { count, told_ms } = self.turned_away.get();
         let (count, now_ms) = (count + 1, now_ms());
         if told_ms != 0 && now_ms < told_ms + 1_000 {
@@ -239,7 +240,7 @@ impl Gateway {
         }
         self.turned_away.set(TurnedAway { count: 0, told_ms: now_ms });
         let text = format!("client={peer}, and {} others since this was last said", count - 1);
-        self.log_refusal(None, 0, Reason::TooManyConnections, &text);
+        self.log_refusal(None, 0, reason, &text);
     }
 
     /// Logs a refused or failed request with its reason.

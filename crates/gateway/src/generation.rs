@@ -10,6 +10,7 @@ mod kit;
 use crate::app::App;
 use crate::entities::Entities;
 use crate::header_block::HeaderBlock;
+use crate::memory::Held;
 use crate::pool::Pool;
 use crate::tasks::Tasks;
 pub(crate) use aside::Aside;
@@ -85,6 +86,16 @@ impl Sinks {
             error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
             slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
         })
+    }
+
+    /// Writes what was collected, and counts what waits, of which there is no more than memory has room for.
+    pub(crate) fn flush(&self, waiting: &mut Held) {
+        let room_bytes = waiting.account().limit_bytes() / self.open.len().max(1);
+        self.all().for_each(|sink| {
+            sink.set_room(room_bytes);
+            sink.flush();
+        });
+        waiting.set(self.all().map(|sink| sink.waiting_bytes()).sum());
     }
 
     /// Every open sink.

@@ -53,6 +53,17 @@ struct Common {
     _held: Held,
 }
 
+impl Common {
+    /// Counts a new stream.
+    fn open(&self) -> Result<(Held, Entry), outboard_log::Reason> {
+        let held = self.memory.try_hold(STREAM_BYTES).ok_or(outboard_log::Reason::MemoryFull)?;
+        let address = self.facts.limited_address(self.ends.peer);
+        let connections = &self.gateway.connections;
+        let entry = connections.open(Kind::Stream, address, &self.gateway.limits());
+        Ok((held, entry.ok_or(outboard_log::Reason::TooManyConnections)?))
+    }
+}
+
 /// Serves a client until it leaves, or has asked for nothing for `limits.idle_timeout`.
 pub(crate) async fn serve(
     gateway: Rc<Gateway>,
@@ -102,20 +113,14 @@ async fn take_streams(common: &Rc<Common>, streams: &mut Streams<Io, Bytes>, ent
         match with_deadline(now_ms() + LOOK_MS, next).await {
             Ok(Some(Some(Ok((request, mut respond))))) => {
                 entry.go_on();
-                let address = common.facts.limited_address(common.ends.peer);
-                let held = common.memory.try_hold(STREAM_BYTES);
-                let opened = held.and_then(|held| {
-                    let limits = gateway.limits();
-                    Some((held, gateway.connections.open(Kind::Stream, address, &limits)?))
-                });
-                match opened {
-                    Some((held, entry)) => {
+                match common.open() {
+                    Ok((held, entry)) => {
                         spawn(Bridge::new(common.clone(), request, respond, held).serve(entry));
                     }
-                    None => {
+                    Err(reason) => {
                         // RFC 9113 8.7: it was not acted on, and may be sent again.
                         respond.send_reset(Reason::REFUSED_STREAM);
-                        gateway.turn_away(&common.ends.peer_text);
+                        gateway.turn_away(&common.ends.peer_text, reason);
                     }
                 }
                 last_used_ms = now_ms();

@@ -16,7 +16,7 @@ use crate::http2;
 use crate::wire::Wire;
 use handshake::Spoken;
 use outboard_config::{Forwarding, ListenAddress};
-use outboard_log::Level;
+use outboard_log::{Level, Reason};
 use outboard_reactor::{Accepted, Event, Listener, Peer, Stream, sleep, spawn};
 use outboard_tls::ServerSettings;
 use rustix::fd::OwnedFd;
@@ -29,6 +29,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+
+/// What a connection takes between two requests: its task, its place in the loop.
+const CONNECTION_BYTES: usize = 6 << 10;
+/// The same with a TLS session.
+const TLS_CONNECTION_BYTES: usize = 24 << 10;
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +197,9 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
                 }
                 // The operator gets in when it is full: that is when it matters.
                 let is_for_clients = matches!(bound.serves(), Serves::Apps | Serves::Entities);
-                if is_for_clients && gateway.connections.is_full(&gateway.limits()) {
+                let is_full = gateway.connections.is_full(&gateway.limits())
+                    || gateway.memory.connections().has_reached_its_limit();
+                if is_for_clients && is_full {
                     if listener.poll_incoming().is_ready() {
                         gateway.connections.make_room();
                     }
@@ -219,7 +226,7 @@ async fn accept_all(gateway: Rc<Gateway>, bound: Rc<Bound>, listener: Listener) 
                         gateway.counters.borrow_mut().connections += 1;
                         spawn(welcome(gateway.clone(), facts, stream, ends, entry));
                     }
-                    None => gateway.turn_away(&ends.peer_text),
+                    None => gateway.turn_away(&ends.peer_text, Reason::TooManyConnections),
                 }
             }
             Some(Err(error)) => {
@@ -239,6 +246,9 @@ async fn welcome(
     mut ends: Ends,
     entry: Entry,
 ) {
+    let bytes = if facts.tls.is_some() { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
+    let is_for_clients = matches!(facts.serves, Serves::Apps | Serves::Entities);
+    let _held = is_for_clients.then(|| gateway.memory.connections().hold(bytes));
     let wire = match &facts.tls {
         None => Wire::Plain(stream),
         // Boxed, so that connections without TLS have no room for it.

@@ -29,6 +29,8 @@ const OPERATIONS: usize = 6;
 const OPERATIONS_OF_APP: usize = 4;
 const STREAMS: usize = 4;
 const STREAMS_OF_CONNECTION: usize = 2;
+const CONNECTIONS: usize = 6;
+const LOGS: usize = 1;
 const ALL: usize = 8;
 
 /// See the module.
@@ -43,6 +45,10 @@ pub(crate) struct Memory {
     streams: Rc<Account>,
     /// What workers have asked for, and what was not yet taken of the answers.
     operations: Rc<Account>,
+    /// Log lines whose readers are slow.
+    logs: Rc<Account>,
+    /// What a client's connection takes, however idle it is.
+    connections: Rc<Account>,
 }
 
 /// The accounts of an app.
@@ -62,6 +68,8 @@ impl Memory {
             bodies: part(ALL),
             streams: part(STREAMS),
             operations: part(OPERATIONS),
+            logs: part(LOGS),
+            connections: part(CONNECTIONS),
             all,
         })
     }
@@ -85,14 +93,29 @@ impl Memory {
         Account::below(&self.streams, STREAMS_OF_CONNECTION)
     }
 
+    /// Answers that belong to no app.
+    pub(crate) fn responses(&self) -> &Rc<Account> {
+        &self.responses
+    }
+
     /// Request bodies that are not on disk.
     pub(crate) fn bodies(&self) -> &Rc<Account> {
         &self.bodies
     }
 
+    /// Connections of clients.
+    pub(crate) fn connections(&self) -> &Rc<Account> {
+        &self.connections
+    }
+
+    /// Log lines that wait.
+    pub(crate) fn logs(&self) -> &Rc<Account> {
+        &self.logs
+    }
+
     /// Whether what can go to disk should.
     pub(crate) fn is_scarce(&self) -> bool {
-        self.all.held_bytes() > self.all.limit_bytes() / 2
+        self.all.is_scarce()
     }
 
     /// Everything that is held.
@@ -116,6 +139,8 @@ impl Memory {
             ("request_bodies", &self.bodies),
             ("http2_streams", &self.streams),
             ("operations", &self.operations),
+            ("connections", &self.connections),
+            ("logs", &self.logs),
         ];
         let mut all: Vec<_> = kinds.map(|(kind, account)| shown(kind, None, account)).into();
         for app in apps {

@@ -7,7 +7,6 @@
 //! 7.6.1); what a client says about who it is counts only from a trusted proxy; once a head is out,
 //! a failure breaks the connection instead of pretending a whole answer.
 
-mod backlog;
 mod fields;
 mod inflow;
 pub(crate) mod switch;
@@ -16,12 +15,11 @@ mod turns;
 use crate::app::App;
 use crate::body::RequestBody;
 use crate::connection::Connection;
+use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::receive::{self, Pieces};
 use crate::script::{ForCache, relay};
 use crate::turn::{Answered, Turn};
-use backlog::Disk;
-pub(crate) use backlog::Spooled;
 use inflow::{Inflow, Next};
 use outboard_http1::Method;
 use outboard_log::Level;
@@ -53,6 +51,8 @@ pub(crate) struct Begun {
     pub(crate) head: PhpHead,
     /// The body so far.
     body: Vec<u8>,
+    /// Counts it.
+    held: Held,
     /// Brings the rest of it.
     response: Response,
     timeout_ms: u64,
@@ -93,7 +93,9 @@ pub(crate) async fn begin(
     let head = head(app, &response, &path)?;
     let most_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
     let mut begun = Begun::new(app, proxied, head, response, timeout_ms);
-    while !begun.response.is_over() && begun.body.len() < most_bytes {
+    // While memory is scarce, an answer is sent rather than collected.
+    let memory = &app.memory.responses;
+    while !begun.response.is_over() && begun.body.len() < most_bytes && !memory.is_scarce() {
         let more = until_hangup(connection, begun.read()).await?;
         more.map_err(|error| told(app, turn.request_id, &error))?;
     }
@@ -233,10 +235,12 @@ pub(crate) async fn make(
     let mut response = sent.map_err(|error| told(app, request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let head = head(app, &response, path)?;
-    let mut begun = Begun { head, body: Vec::new(), response, timeout_ms, is_buffered: false };
+    let held = app.memory.responses.hold(0);
+    let mut begun =
+        Begun { head, body: Vec::new(), held, response, timeout_ms, is_buffered: false };
     while !begun.response.is_over() {
         begun.read().await.map_err(|error| told(app, request_id, &error))?;
-        if begun.body.len() > whole_bytes {
+        if begun.body.len() > whole_bytes || app.memory.responses.is_full() {
             return Ok(None);
         }
     }
@@ -253,7 +257,8 @@ impl Begun {
     ) -> Self {
         let is_to_flow = response.header(b"x-accel-buffering") == Some(b"no");
         let is_buffered = app.config.proxies[proxied.number].buffers_response && !is_to_flow;
-        Self { head, body: Vec::new(), response, timeout_ms, is_buffered }
+        let held = app.memory.responses.hold(0);
+        Self { head, body: Vec::new(), held, response, timeout_ms, is_buffered }
     }
 
     /// The body, if all of it has come.
@@ -268,7 +273,9 @@ impl Begun {
 
     async fn read(&mut self) -> Result<(), Error> {
         self.response.wait_at_most(self.timeout_ms);
-        self.response.read(&mut self.body).await.map(drop)
+        let read = self.response.read(&mut self.body).await;
+        self.held.set(self.body.len());
+        read.map(drop)
     }
 
     /// Takes what has come with the head: often all there is.
@@ -292,26 +299,30 @@ impl Begun {
         turn: &Turn,
         app: &App,
     ) -> Answered {
-        let Self { head, body, mut response, timeout_ms, is_buffered } = self;
+        let Self { head, body, held, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
             return relay::whole(connection, turn, &head, &body).await;
         }
         response.count_as_response();
-        let gateway = &connection.gateway;
-        let disk = is_buffered.then(|| Disk {
-            folder: gateway.spool_folder.clone(),
-            spooled: gateway.spooled.clone(),
-            most_bytes: gateway.generation().config.io.max_temp_bytes,
-        });
-        let inflow = Inflow::start(response, timeout_ms, disk, gateway.inflow_turns.clone());
+        let account = &app.memory.responses;
+        let turns = connection.gateway.inflow_turns.clone();
+        let inflow = Inflow::start(response, timeout_ms, account, turns);
         let status = head.status;
         let framing = turn.asked.framing(status, head.content_length);
         let facts = head.facts(turn.asked, framing);
         connection.put_head(facts, &head.headers.bytes);
         let mut sent_bytes = 0;
         let mut piece = body;
+        let mut held = Some(held);
         loop {
-            if !relay::write_piece(connection, framing, &piece, &mut sent_bytes).await {
+            let is_put = match is_buffered {
+                true => {
+                    relay::put_piece(connection, framing, &piece, &mut sent_bytes, account).await
+                }
+                false => relay::write_piece(connection, framing, &piece, &mut sent_bytes).await,
+            };
+            drop((piece, held.take()));
+            if !is_put {
                 return Answered::broken(status, sent_bytes);
             }
             let reason = match inflow.next(connection).await {
@@ -319,12 +330,10 @@ impl Begun {
                     piece = next;
                     continue;
                 }
-                Ok(Next::End) => return relay::finish(connection, facts, sent_bytes).await,
-                Ok(Next::Broken(error)) => told(app, turn.request_id, &error),
-                Ok(Next::Unreadable(error)) => {
-                    app.log_text(Level::Error, turn.request_id, &error.to_string());
-                    Reason::SpoolFailed
+                Ok(Next::End) => {
+                    return relay::finish(connection, facts, sent_bytes, account).await;
                 }
+                Ok(Next::Broken(error)) => told(app, turn.request_id, &error),
                 Err(reason) => {
                     connection.lost = Some(reason);
                     return Answered::broken(status, sent_bytes);

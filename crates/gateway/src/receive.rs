@@ -5,6 +5,7 @@
 
 use crate::body::RequestBody;
 use crate::connection::{Connection, Read};
+use crate::memory::Held;
 use crate::pace::Pace;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
@@ -38,6 +39,15 @@ pub(crate) async fn body(connection: &mut Connection, limits: &Limits) -> Result
         keep(connection, &mut body, limits, range)?;
     }
     Ok(Received { content_length: Some(body.len()), body })
+}
+
+/// Reads the body of the present request into memory, where it is counted, however scarce that is.
+pub(crate) async fn in_memory(
+    connection: &mut Connection,
+    limits: &Limits,
+) -> Result<(Vec<u8>, Held), Reason> {
+    let received = body(connection, limits).await?;
+    received.body.into_memory(connection.gateway.memory.bodies())
 }
 
 /// A request body on its way, piece by piece.
@@ -174,7 +184,7 @@ fn keep(
         true => limits.body_memory_bytes.min(KEPT_WHILE_SCARCE_BYTES),
         false => limits.body_memory_bytes,
     };
-    body.push(piece, memory_bytes, &gateway.spool_folder).map_err(|error| {
+    body.push(piece, memory_bytes, &gateway.spool).map_err(|error| {
         let reason = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Reason::SpoolFull,
             _ => Reason::SpoolFailed,

@@ -166,6 +166,7 @@ async fn serve_on_loop(
     attend(&gateway, &orders, &kit, &options.tell).await;
     (options.tell)(&Life::Stopping);
     drain(&gateway).await;
+    gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
 }
 
@@ -309,11 +310,10 @@ fn reopen_logs(gateway: &Gateway) {
 
 /// Access lines reach their file within a moment, without a write a request.
 async fn flush_logs(gateway: Rc<Gateway>) {
+    let mut waiting = gateway.memory.logs().hold(0);
     loop {
         reactor::sleep(250).await;
-        for sink in gateway.sinks.borrow().all() {
-            sink.flush();
-        }
+        gateway.sinks.borrow().flush(&mut waiting);
         gateway.pools.borrow_mut().retain(|pool| !pool.is_gone());
     }
 }

@@ -1,40 +1,54 @@
-//! [`Spool`]: what a client has not taken yet of an answer, in an unnamed file.
+//! [`Spool`]: what a client has not taken yet of an answer.
 //!
 //! Filled and emptied by the connection that answers, which has one as soon as its client is slower
-//! than what makes the answer and more than [`kept_bytes`] are left, as nginx does (`proxy_temp_file`). Invariants: what was
-//! written comes out in order, as it is to be on the wire; the file has no name, so nothing of
-//! it is left; what flows goes on flowing, for the file is sent while it grows.
+//! than the script or the server whose answer it is: they are done when they have sent it, and not
+//! when a slow client has taken it (nginx's `proxy_buffering`, `proxy_temp_file`). The beginning lies in memory,
+//! beyond [`memory_bytes`] the rest in a file. Invariants: what was put in comes out in order, as it is to be
+//! on the wire; what is in memory is counted, what is on disk stays within `io.max_temp_size`; where
+//! there is no room, the source of the answer waits and nothing breaks.
+
+mod folder;
 
 use crate::answer::write_within;
 use crate::connection::Connection;
+use crate::gateway::Gateway;
+use crate::memory::{Account, Held};
 use crate::wire::Wire;
+pub(crate) use folder::{SpoolFile, SpoolFolder};
 use outboard_log::Reason;
-use outboard_reactor::{is_spent, now_ms, yield_now};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use outboard_reactor::{is_spent, now_ms, with_deadline, yield_now};
+use rustix::fd::AsFd;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::path::Path;
+use std::rc::Rc;
+use std::task::Poll;
 
 /// Of an answer whose client is slow, so much stays in memory.
-const KEPT_BYTES: usize = 64 << 10;
+const MEMORY_BYTES: usize = 64 << 10;
 /// The same while memory is scarce.
-const KEPT_WHILE_SCARCE_BYTES: usize = 4 << 10;
+const SCARCE_MEMORY_BYTES: usize = 4 << 10;
+/// The part of `io.max_temp_size` that one answer may have: one of so many.
+const ANSWER_SHARE: u64 = 16;
 /// Most bytes that one `sendfile(2)` is asked for, so that others get their turn.
 const SENDFILE_BYTES: u64 = 1 << 20;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: OwnedFd,
-    written: u64,
-    sent: u64,
+    /// Comes before what is in the file.
+    first: Vec<u8>,
+    first_sent: usize,
+    /// Counts it.
+    held: Held,
+    file: Option<SpoolFile>,
+    file_sent: u64,
     /// When the client has last taken something.
     taken_ms: u64,
 }
 
 /// What an attempt to send came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+enum Taken {
     All,
     Some,
     /// The client takes nothing at the moment; the task is woken.
@@ -42,103 +56,171 @@ pub(crate) enum Taken {
 }
 
 impl Spool {
-    fn new(folder: &Path) -> io::Result<Self> {
-        Ok(Self { file: unnamed(folder)?, written: 0, sent: 0, taken_ms: now_ms() })
+    fn new(account: &Rc<Account>) -> Self {
+        Self {
+            first: Vec::new(),
+            first_sent: 0,
+            held: account.hold(0),
+            file: None,
+            file_sent: 0,
+            taken_ms: now_ms(),
+        }
     }
 
-    fn push(&mut self, slices: &[IoSlice<'_>]) -> io::Result<()> {
-        for slice in slices {
-            write_all(&self.file, slice)?;
-            self.written += slice.len() as u64;
+    /// Appends all, or nothing.
+    ///
+    /// # Errors
+    /// It is too much for the memory, and no file takes it.
+    fn push(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        memory_bytes: usize,
+        folder: &Rc<SpoolFolder>,
+    ) -> io::Result<()> {
+        let bytes = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        if self.file.is_none() && self.first.len() + bytes <= memory_bytes {
+            self.first.reserve(bytes);
+            slices.iter().for_each(|slice| self.first.extend_from_slice(slice));
+            self.held.grow(bytes);
+            return Ok(());
         }
-        Ok(())
+        let file_bytes = self.file.as_ref().map_or(0, SpoolFile::len) + bytes as u64;
+        if file_bytes > folder.limit_bytes() / ANSWER_SHARE {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        match &mut self.file {
+            Some(file) => file.push(slices),
+            none => {
+                let mut file = folder.open()?;
+                file.push(slices)?;
+                *none = Some(file);
+                Ok(())
+            }
+        }
     }
 
     fn left(&self) -> u64 {
-        self.written - self.sent
+        let on_disk = self.file.as_ref().map_or(0, |file| file.len() - self.file_sent);
+        (self.first.len() - self.first_sent) as u64 + on_disk
     }
 
-    fn try_send(&mut self, wire: &Wire) -> io::Result<Taken> {
-        if self.left() == 0 {
+    fn try_send(&mut self, wire: &Wire) -> Result<Taken, Reason> {
+        let left = self.left();
+        if left == 0 {
             return Ok(Taken::All);
         }
-        let most = usize::try_from(self.left().min(SENDFILE_BYTES)).unwrap_or(usize::MAX);
-        match wire.try_send_file(self.file.as_fd(), &mut self.sent, most)? {
-            None => Ok(Taken::Nothing),
-            Some(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Some(_) => {
-                self.taken_ms = now_ms();
-                Ok(if self.left() == 0 { Taken::All } else { Taken::Some })
+        let sent = match &self.file {
+            Some(file) if self.first.is_empty() => {
+                let most = usize::try_from(left.min(SENDFILE_BYTES)).unwrap_or(usize::MAX);
+                wire.try_send_file(file.as_fd(), &mut self.file_sent, most)
             }
+            _ => wire.try_write(&[IoSlice::new(&self.first[self.first_sent..])]),
+        };
+        match sent.map_err(|_| Reason::ClientGone)? {
+            None => return Ok(Taken::Nothing),
+            // The file is shorter than what was written.
+            Some(0) => return Err(Reason::SpoolFailed),
+            Some(count) if !self.first.is_empty() => self.first_sent += count,
+            Some(_) => {}
         }
+        if self.first_sent == self.first.len() {
+            (self.first, self.first_sent) = (Vec::new(), 0);
+            self.held.shrink(usize::MAX);
+        }
+        self.taken_ms = now_ms();
+        Ok(if self.left() == 0 { Taken::All } else { Taken::Some })
     }
 }
 
 impl Connection {
-    /// Writes the output and these behind it. What a slow client does not take of much goes to its
-    /// spool, to be sent by [`Connection::send_spool`] or [`Connection::unspool`]. False when the client is gone.
-    pub(crate) async fn put(&mut self, behind: [&[u8]; 3]) -> bool {
+    /// Writes the output and these behind it. What the client does not take goes to its spool, to be
+    /// sent by [`Connection::next_of_answer`] or [`Connection::unspool`]; the account counts what is in memory of it. False when the client is gone.
+    pub(crate) async fn put(&mut self, behind: [&[u8]; 3], account: &Rc<Account>) -> bool {
         let out = std::mem::take(&mut self.buffers().output);
         let [first, second, third] = behind.map(IoSlice::new);
-        let put = self.put_slices(&mut [IoSlice::new(&out), first, second, third]).await;
+        let slices = &mut [IoSlice::new(&out), first, second, third];
+        let put = self.put_slices(slices, account).await;
         if self.spool.is_none() {
-            // Who is slow does without.
+            // A slow client does without.
             self.buffers().output = out;
             self.buffers().output.clear();
         }
         self.note_lost(put)
     }
 
-    async fn put_slices(&mut self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Reason> {
-        if let Some(spool) = &mut self.spool {
-            return spool.push(slices).map_err(|error| self.spool_failed(&error));
-        }
+    async fn put_slices(
+        &mut self,
+        mut slices: &mut [IoSlice<'_>],
+        account: &Rc<Account>,
+    ) -> Result<(), Reason> {
         IoSlice::advance_slices(&mut slices, 0);
-        while !slices.is_empty() {
+        while self.spool.is_none() && !slices.is_empty() {
             match self.wire.try_write(slices) {
-                Ok(Some(count)) => IoSlice::advance_slices(&mut slices, count),
+                Ok(Some(count)) => {
+                    self.pace.count(count);
+                    IoSlice::advance_slices(&mut slices, count);
+                }
                 // Others have their turn, and nobody is slow.
                 Ok(None) if is_spent() => yield_now().await,
-                Ok(None) => break,
+                Ok(None) => self.spool = Some(Spool::new(account)),
                 Err(_) => return Err(Reason::ClientGone),
             }
         }
-        if slices.iter().map(|slice| slice.len()).sum::<usize>() > kept_bytes(self) {
-            // Without a file it stays where it is.
-            if let Ok(mut spool) = Spool::new(&self.gateway.spool_folder) {
-                spool.push(slices).map_err(|error| self.spool_failed(&error))?;
-                self.spool = Some(spool);
-                return Ok(());
-            }
+        let memory_bytes = memory_bytes(&self.gateway);
+        let Some(spool) = &mut self.spool else { return Ok(()) };
+        if spool.push(slices, memory_bytes, &self.gateway.spool).is_ok() {
+            return Ok(());
         }
+        self.send_all().await?;
         write_within(&self.wire, slices, &mut self.pace).await
     }
 
-    fn spool_failed(&self, error: &io::Error) -> Reason {
-        self.gateway.log_refusal(None, 0, Reason::SpoolFailed, &error.to_string());
-        Reason::SpoolFailed
-    }
-
-    /// How much the client has not taken.
-    pub(crate) fn spooled_bytes(&self) -> usize {
-        self.spool.as_ref().map_or(0, |spool| usize::try_from(spool.left()).unwrap_or(usize::MAX))
-    }
-
-    /// When a client is given up that takes nothing until then; `None` for one that was left nothing.
-    pub(crate) fn spool_until_ms(&self) -> Option<u64> {
-        let timeout_ms = self.gateway.limits().write_timeout_ms;
-        self.spool.as_ref().map(|spool| spool.taken_ms + timeout_ms)
-    }
-
-    /// Sends what the client takes of its spool now.
+    /// Waits for what comes next of the answer, as long as there is a client, which meanwhile gets what
+    /// it has not taken yet. `poll_next` is given how much that is, and asked again at `until_ms`.
     ///
     /// # Errors
-    /// The client is gone.
-    pub(crate) fn send_spool(&mut self) -> Result<Taken, Reason> {
+    /// Why there is no client any more.
+    pub(crate) async fn next_of_answer<T>(
+        &mut self,
+        until_ms: u64,
+        mut poll_next: impl FnMut(u64) -> Poll<T>,
+    ) -> Result<T, Reason> {
+        let timeout_ms = self.gateway.limits().write_timeout_ms;
+        loop {
+            let spool = self.spool.as_ref();
+            let client_until_ms = spool.map_or(u64::MAX, |spool| spool.taken_ms + timeout_ms);
+            let news = poll_fn(|_| self.poll_while_sending(&mut poll_next));
+            match with_deadline(until_ms.min(client_until_ms), news).await {
+                Ok(Ok(Some(next))) => return Ok(next),
+                Ok(Err(reason)) => return Err(reason),
+                Err(_) if now_ms() >= client_until_ms => return Err(Reason::WriteTimeout),
+                // A fast client and a long file are no reason to keep others waiting.
+                Ok(Ok(None)) | Err(_) => yield_now().await,
+            }
+        }
+    }
+
+    /// `None` when the client has taken something.
+    fn poll_while_sending<T>(
+        &mut self,
+        poll_next: &mut impl FnMut(u64) -> Poll<T>,
+    ) -> Poll<Result<Option<T>, Reason>> {
+        let taken = self.send_spool()?;
+        if let Poll::Ready(next) = poll_next(self.spool.as_ref().map_or(0, Spool::left)) {
+            return Poll::Ready(Ok(Some(next)));
+        }
+        match taken {
+            Taken::All => self.poll_gone().map(|()| Err(Reason::ClientGone)),
+            Taken::Some => Poll::Ready(Ok(None)),
+            Taken::Nothing => self.wire.poll_writable().map(|()| Ok(None)),
+        }
+    }
+
+    fn send_spool(&mut self) -> Result<Taken, Reason> {
         let Some(spool) = &mut self.spool else { return Ok(Taken::All) };
-        let before = spool.sent;
-        let taken = spool.try_send(&self.wire).map_err(|_| Reason::ClientGone)?;
-        self.pace.count(usize::try_from(spool.sent - before).unwrap_or(usize::MAX));
+        let before = spool.left();
+        let taken = spool.try_send(&self.wire)?;
+        self.pace.count(usize::try_from(before - spool.left()).unwrap_or(usize::MAX));
         if taken == Taken::All {
             self.spool = None;
         }
@@ -147,45 +229,109 @@ impl Connection {
 
     /// Waits until the client has taken all. False when it is gone.
     pub(crate) async fn unspool(&mut self) -> bool {
+        let sent = self.send_all().await;
+        self.note_lost(sent)
+    }
+
+    async fn send_all(&mut self) -> Result<(), Reason> {
         loop {
-            match self.send_spool() {
-                Ok(Taken::All) => return true,
-                Ok(Taken::Some) => {}
-                Ok(Taken::Nothing) => {
-                    if self.pace.wait(self.wire.writable()).await.is_err() {
-                        return self.note_lost(Err(Reason::WriteTimeout));
-                    }
+            match self.send_spool()? {
+                Taken::All => return Ok(()),
+                Taken::Some => yield_now().await,
+                Taken::Nothing => {
+                    let writable = self.pace.wait(self.wire.writable()).await;
+                    writable.map_err(|_| Reason::WriteTimeout)?;
                 }
-                Err(reason) => return self.note_lost(Err(reason)),
             }
         }
     }
 }
 
-fn kept_bytes(connection: &Connection) -> usize {
-    match connection.gateway.memory.is_scarce() {
-        true => KEPT_WHILE_SCARCE_BYTES,
-        false => KEPT_BYTES,
-    }
+fn memory_bytes(gateway: &Gateway) -> usize {
+    if gateway.memory.is_scarce() { SCARCE_MEMORY_BYTES } else { MEMORY_BYTES }
 }
 
-/// An unnamed file in a folder.
-///
-/// # Errors
-/// What `open(O_TMPFILE)` reports.
-pub(crate) fn unnamed(folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::pipe::Pipe;
+    use outboard_reactor::run;
 
-/// Appends all.
-///
-/// # Errors
-/// What `write(2)` reports, a full disk for one.
-pub(crate) fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let count = rustix::io::write(file, bytes)?;
-        bytes = &bytes[count..];
+    /// Pieces that can be told apart.
+    fn piece(number: u8) -> Vec<u8> {
+        vec![number; 30 << 10]
     }
-    Ok(())
+
+    fn push(spool: &mut Spool, number: u8, folder: &Rc<SpoolFolder>) -> bool {
+        let piece = piece(number);
+        let (first, rest) = piece.split_at(7);
+        spool.push(&[IoSlice::new(first), IoSlice::new(rest)], MEMORY_BYTES, folder).is_ok()
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_in_order_from_memory_and_from_disk() {
+        run(async {
+            let (near, far) = Pipe::pair();
+            let wire = Wire::http2(near, None);
+            let folder = SpoolFolder::new("/tmp".into(), 1 << 30);
+            let account = Account::detached();
+            let mut spool = Spool::new(&account);
+            let (mut went_in, mut came_out) = (Vec::new(), Vec::new());
+            for number in 0..100 {
+                assert!(push(&mut spool, number, &folder));
+                went_in.extend(piece(number));
+                if number % 7 == 0 {
+                    spool.try_send(&wire).unwrap();
+                    far.try_read(&mut came_out);
+                    far.release();
+                }
+                assert!(account.held_bytes() <= MEMORY_BYTES);
+            }
+            while spool.try_send(&wire).unwrap() != Taken::All {
+                far.try_read(&mut came_out);
+                far.release();
+            }
+            far.try_read(&mut came_out);
+            assert!(went_in == came_out);
+            drop(spool);
+            assert_eq!((account.held_bytes(), folder.taken_bytes()), (0, 0));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn memory_and_disk_are_bounded_and_given_back() {
+        run(async {
+            let folder = SpoolFolder::new("/tmp".into(), 16 * (100 << 10));
+            let account = Account::detached();
+            let fill = |spool: &mut Spool, folder| (0..).find(|_| !push(spool, 1, folder)).unwrap();
+            let mut spool = Spool::new(&account);
+            assert_eq!(fill(&mut spool, &folder), 2 + 3, "and a sixteenth of what all may have");
+            assert_eq!(account.held_bytes(), 2 * (30 << 10));
+            assert_eq!(folder.taken_bytes(), 3 * (30 << 10));
+            folder.set_limit(91 << 10);
+            let mut other = Spool::new(&account);
+            assert_eq!(fill(&mut other, &folder), 2, "all have what they may have");
+            drop((spool, other));
+            assert_eq!((account.held_bytes(), folder.taken_bytes()), (0, 0));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_is_left_to_its_source() {
+        run(async {
+            let folder = SpoolFolder::new("/tmp".into(), 1 << 30);
+            let mut spool = Spool::new(&Account::detached());
+            assert!(push(&mut spool, 0, &folder) && push(&mut spool, 1, &folder));
+            spool.file = Some(SpoolFile::on_a_full_disk(&folder));
+            assert!(!push(&mut spool, 2, &folder));
+            assert_eq!(spool.left(), 2 * (30 << 10));
+            let nowhere = SpoolFolder::new("/nonexistent".into(), 1 << 30);
+            let mut spool = Spool::new(&Account::detached());
+            assert!(push(&mut spool, 0, &nowhere) && push(&mut spool, 1, &nowhere));
+            assert!(!push(&mut spool, 2, &nowhere));
+        })
+        .unwrap();
+    }
 }

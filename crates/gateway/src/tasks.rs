@@ -14,6 +14,7 @@ pub(crate) mod keep;
 mod queue;
 mod status;
 
+use crate::memory::Account;
 use crate::pool::Pool;
 use crate::pool::operations::{Asker, NoOperations, Operations, PIECE_BYTES, WorkerId};
 use attempt::Outcome;
@@ -45,6 +46,8 @@ pub(crate) struct Tasks {
     config: config::Tasks,
     /// The workers of tasks.
     pub(crate) pool: Rc<Pool>,
+    /// Counts what tasks that run take beside their places in the queue.
+    memory: Rc<Account>,
     queue: RefCell<Queue>,
     /// Where tasks are written down, when they are.
     keep: Option<Rc<Keep>>,
@@ -81,7 +84,7 @@ impl Tasks {
     pub(crate) fn start(
         app: &str,
         config: config::Tasks,
-        pool: Rc<Pool>,
+        (pool, memory): (Rc<Pool>, Rc<Account>),
         keep: Option<Keep>,
         log: Rc<ErrorLog>,
     ) -> Rc<Self> {
@@ -95,6 +98,7 @@ impl Tasks {
             app: app.to_owned(),
             config,
             pool,
+            memory,
             queue: RefCell::new(Queue::new(limits)),
             keep: keep.map(Rc::new),
             awaited: RefCell::default(),

@@ -109,7 +109,11 @@ impl Wire {
         match self {
             Self::Plain(stream) => stream.try_read(buffer),
             Self::Tls(tls) => now(tls.session.borrow_mut().poll_read(buffer)),
-            Self::Http2(stream) => Ok(stream.pipe.try_read(buffer)),
+            Self::Http2(stream) => {
+                let read = stream.pipe.try_read(buffer);
+                stream.pipe.release();
+                Ok(read)
+            }
         }
     }
 

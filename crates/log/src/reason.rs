@@ -92,7 +92,7 @@ reasons! {
     PartTimeout 504 "part_timeout" "A script of the composed page exceeded the timeout of its part.";
     UpstreamTimeout 504 "upstream_timeout" "The upstream did not respond in time.";
     VersionNotSupported 505 "version_not_supported" "The HTTP version is not supported.";
-    SpoolFull 507 "spool_full" "There is no disk space for the body in io.temp_dir.";
+    SpoolFull 507 "spool_full" "There is no space for the body in io.temp_dir; see io.max_temp_size.";
     EntityFull 507 "entity_full" "The disk, or the memory of an in-memory namespace, is full.";
     TooManyConnections 0 "too_many_connections" "The client address reached limits.connections_per_ip, or the server limits.http2_streams.";
     WriteTimeout 0 "write_timeout" "The client did not read the response in time.";

@@ -29,9 +29,9 @@ pub enum Target {
 
 /// Lines collected beyond this are written at once.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Above this many buffered bytes, further lines are dropped.
+/// Above this many buffered bytes, further lines are dropped; [`Sink::set_room`] can lower it.
 const MOST_WAITING_BYTES: usize = 256 * 1024;
-/// A pipe that poll(2) reports as writable has room for this many bytes (`PIPE_BUF`, pipe(7)), a socket as well.
+/// A pipe or socket that poll(2) reports as writable has room for this many bytes (`PIPE_BUF`, pipe(7)).
 const PIECE_BYTES: usize = 4096;
 /// Maximum time to wait for a reader at the end.
 const LAST_WAIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -46,6 +46,7 @@ pub struct Sink {
     /// Whether a process reads the other end, which can stop reading.
     has_reader: Cell<bool>,
     buffer: RefCell<Vec<u8>>,
+    room_bytes: Cell<usize>,
     lost_lines: Cell<u64>,
 }
 
@@ -62,6 +63,7 @@ impl Sink {
             file,
             has_reader: Cell::new(false),
             buffer: RefCell::default(),
+            room_bytes: Cell::new(MOST_WAITING_BYTES),
             lost_lines: Cell::new(0),
         };
         sink.note_kind();
@@ -107,7 +109,7 @@ impl Sink {
             return;
         }
         let mut buffer = self.buffer.borrow_mut();
-        if buffer.len() >= MOST_WAITING_BYTES {
+        if buffer.len() >= self.room_bytes.get() {
             return self.lost_lines.set(self.lost_lines.get() + 1);
         }
         write(&mut buffer);
@@ -143,6 +145,24 @@ impl Sink {
             }
             None => buffer.clear(),
         }
+        if buffer.is_empty() && buffer.capacity() > FLUSH_BYTES + PIECE_BYTES {
+            *buffer = Vec::new();
+        }
+    }
+
+    /// Number of buffered bytes.
+    pub fn waiting_bytes(&self) -> usize {
+        self.buffer.borrow().len()
+    }
+
+    /// Sets the number of buffered bytes above which lines are dropped, within fixed bounds.
+    pub fn set_room(&self, bytes: usize) {
+        self.room_bytes.set(bytes.clamp(FLUSH_BYTES, MOST_WAITING_BYTES));
+    }
+
+    /// Writes buffered lines when the server ends, and waits a little for a reader.
+    pub fn finish(&self) {
+        self.flush_within(LAST_WAIT);
     }
 
     /// Lines that could not be written so far.
@@ -153,7 +173,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        self.flush_within(LAST_WAIT);
+        self.flush();
     }
 }
 
@@ -248,6 +268,14 @@ mod tests {
             sink.flush();
         }
         assert!(sink.lost_lines() > 0);
+        assert!(
+            (MOST_WAITING_BYTES..MOST_WAITING_BYTES + 2 * line.len())
+                .contains(&sink.waiting_bytes())
+        );
+        let lost_lines = sink.lost_lines();
+        sink.set_room(0);
+        sink.line(|out| out.extend_from_slice(&line));
+        assert_eq!(sink.lost_lines(), lost_lines + 1);
         // What waits is written once the reader goes on, in whole lines.
         let mut read = Vec::new();
         for _ in 0..100 {
@@ -261,7 +289,7 @@ mod tests {
             read.extend_from_slice(&piece[..count]);
         }
         let lines = read.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        assert_eq!(lines.clone().count() as u64, 1000 - sink.lost_lines());
+        assert_eq!(lines.clone().count() as u64, 1000 - lost_lines);
         assert!(lines.clone().all(|line_read| line_read == line));
         std::fs::remove_dir_all(&directory).unwrap();
     }

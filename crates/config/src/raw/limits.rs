@@ -48,8 +48,8 @@ pub(crate) struct Limits {
     #[schemars(extend("x-alias" = ["MaxKeepAliveRequests"]))]
     pub(crate) keepalive_requests: u32,
     /// Maximum memory the gateway uses for clients and workers: responses and request bodies that
-    /// are not on disk, HTTP/2 streams, and operations of workers (`fetch()`, `KV`, tasks being
-    /// queued). The workers of one app can use half of it, one worker or one HTTP/2 connection a
+    /// are not on disk, connections, HTTP/2 streams, and operations of workers (`fetch()`, `KV`, tasks
+    /// being queued). The workers of one app can use half of it, one worker or one HTTP/2 connection a
     /// quarter. Above the limit a worker's operation fails with `Busy`, a stream is refused, or a
     /// request gets 503. `"auto"`: an eighth of the memory of the machine or its cgroup, at most
     /// 256 MiB. Page cache, entity store and queued tasks have limits of their own.
@@ -90,7 +90,7 @@ pub(crate) struct RequestLimits {
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["request_timeout", "request_terminate_timeout", "fastcgi_read_timeout", "max_execution_time", "ProxyTimeout"]))]
     pub(crate) request_deadline: Period,
     /// Bytes of a response that are buffered for a slow client so that the worker is free: 64 KiB
-    /// in memory, the rest in a file in `io.temp_dir`.
+    /// in memory, the rest in a file in `io.temp_dir`, up to `io.max_temp_size`.
     #[schemars(extend("x-minimum" = "4 KiB", "x-maximum" = "1 GiB", "x-alias" = ["fastcgi_buffers", "fastcgi_buffer_size"]))]
     pub(crate) response_buffer: ByteSize,
 }

@@ -5,9 +5,10 @@
 //! status instead.
 
 use crate::app::App;
+use crate::memory::Held;
 use outboard_config::FetchSource;
 use outboard_reactor::{Event, TaskId, current_task, wake};
-use outboard_upstream::{Client, Error, Job, Request, RequestHeaders, Url};
+use outboard_upstream::{Client, Error, Job, Kind, Request, RequestHeaders, Url};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -23,6 +24,8 @@ struct Shared {
     task: TaskId,
     status: Cell<u16>,
     body: RefCell<Vec<u8>>,
+    /// Counts it.
+    held: RefCell<Held>,
     outcome: RefCell<Option<Result<(), Error>>>,
     /// Beyond so much untaken body the upstream has to wait.
     buffer_bytes: usize,
@@ -43,6 +46,7 @@ impl Fetching {
             task: current_task(),
             status: Cell::new(0),
             body: RefCell::default(),
+            held: RefCell::new(app.memory.responses.hold(0)),
             outcome: RefCell::default(),
             buffer_bytes,
             room: Event::default(),
@@ -71,6 +75,7 @@ impl Fetching {
     /// Moves the body so far to the end of `out`.
     pub(crate) fn take(&self, out: &mut Vec<u8>) {
         out.append(&mut self.shared.body.borrow_mut());
+        self.shared.held.borrow_mut().set(0);
         self.shared.room.set();
     }
 
@@ -87,6 +92,10 @@ impl Shared {
         let mut piece = Vec::new();
         loop {
             let more = response.read(&mut piece).await?;
+            if !self.held.borrow_mut().try_grow(piece.len()) {
+                let message = "limits.memory has no room for the answer".to_owned();
+                return Err(Error::new(Kind::Busy, message));
+            }
             self.body.borrow_mut().append(&mut piece);
             if !more {
                 return Ok(());

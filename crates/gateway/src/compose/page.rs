@@ -2,29 +2,48 @@
 //!
 //! Owned by one composed answer. Invariants: the head goes out with the first bytes of the body;
 //! a page that is complete before any of it was sent goes out with its length in one write; what
-//! is broken off cannot be taken for a whole page.
+//! is broken off cannot be taken for a whole page; what is in memory of it is counted.
 
 use crate::answer::{Framing, Sent};
+use crate::app::App;
 use crate::connection::Connection;
+use crate::memory::Held;
 use crate::php_head::PhpHead;
+use crate::script::relay::put_piece;
 use crate::turn::{Answered, Turn};
 use outboard_config::HeaderRule;
-use outboard_http1::{LAST_CHUNK, write_chunk};
+use outboard_http1::{LAST_CHUNK, write_chunk_head};
+
+/// The end of the last piece of a chunked body, and of the body.
+const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 
 /// A page on its way to the client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Page {
     head: PhpHead,
     /// How the body is framed, once the head has gone out.
     framing: Option<Framing>,
     /// What comes next.
     pub(super) pending: Vec<u8>,
+    /// Counts it.
+    held: Held,
     sent_bytes: u64,
 }
 
 impl Page {
-    pub(super) fn new() -> Self {
-        Self::default()
+    pub(super) fn new(app: &App) -> Self {
+        Self {
+            head: PhpHead::default(),
+            framing: None,
+            pending: Vec::new(),
+            held: app.memory.responses.hold(0),
+            sent_bytes: 0,
+        }
+    }
+
+    /// Counts what is pending now.
+    pub(super) fn count(&mut self) {
+        self.held.set(self.pending.len());
     }
 
     /// Sets status and headers.
@@ -44,24 +63,20 @@ impl Page {
         self.framing.is_some()
     }
 
-    /// Sends what is pending. False when the client is gone.
+    /// Sends what is pending, as far as the client takes it; the rest is spooled. False when the client is gone.
     pub(super) async fn flush(&mut self, connection: &mut Connection, turn: &Turn) -> bool {
         if self.pending.is_empty() {
             return true;
         }
         let length = None;
         let framing = self.put_head(connection, turn, length);
-        let body = std::mem::take(&mut self.pending);
-        self.sent_bytes += body.len() as u64;
-        let written = match framing {
-            Framing::Chunked => connection.flush_chunk(&body).await,
-            Framing::Bodyless(_) => connection.flush(b"").await,
-            Framing::Length(_) | Framing::UntilClose => connection.flush(&body).await,
-        };
-        connection.buffers().output.clear();
-        self.pending = body;
+        self.count();
+        let (account, sent_bytes) = (self.held.account().clone(), &mut self.sent_bytes);
+        let put = put_piece(connection, framing, &self.pending, sent_bytes, &account).await;
         self.pending.clear();
-        written
+        self.pending.shrink_to(super::FLUSH_BYTES);
+        self.count();
+        put
     }
 
     /// Sends the rest and ends the answer.
@@ -74,15 +89,18 @@ impl Page {
         let framing = self.put_head(connection, turn, length);
         let body = if matches!(framing, Framing::Bodyless(_)) { Vec::new() } else { body };
         self.sent_bytes += body.len() as u64;
-        let written = if framing == Framing::Chunked {
-            let output = &mut connection.buffers().output;
-            write_chunk(output, &body);
-            output.extend_from_slice(LAST_CHUNK);
-            connection.flush(b"").await
-        } else {
-            connection.flush(&body).await
+        let end = match framing {
+            Framing::Chunked if body.is_empty() => LAST_CHUNK,
+            Framing::Chunked => {
+                write_chunk_head(&mut connection.buffers().output, body.len());
+                CHUNK_END_AND_LAST_CHUNK
+            }
+            _ => b"",
         };
-        if !written {
+        let is_put = connection.put([&body, end, b""], self.held.account()).await;
+        drop(body);
+        self.count();
+        if !(is_put && connection.unspool().await) {
             return self.break_off();
         }
         let keep_alive = turn.asked.keep_alive && framing != Framing::UntilClose;

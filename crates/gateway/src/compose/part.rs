@@ -3,15 +3,14 @@
 //! Owned by the page. Invariants: what a part gives is given in order and once; a part with a
 //! replacement gives all of its own or none of it, so that a page never holds half a part.
 
+use super::WHOLE_MAX_BYTES;
 use super::fetching::Fetching;
 use crate::exchange::{End, Exchange};
+use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::script::Lease;
 use outboard_log::Reason;
 use outboard_upstream::Kind;
-
-/// Largest output of a script that is kept until all of it is there.
-const WHOLE_MAX_BYTES: usize = 16 << 20;
 
 /// A part fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +24,11 @@ pub(super) struct Failure {
 impl Failure {
     pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
         Self { reason, text: text.into() }
+    }
+
+    /// There is no room for the part.
+    pub(super) fn no_memory() -> Self {
+        Self::new(Reason::MemoryFull, "limits.memory has no room for the part")
     }
 }
 
@@ -44,8 +48,12 @@ pub(super) enum Progress {
 pub(super) enum Running {
     /// It has not begun.
     Waiting,
-    /// Bytes that were there already.
-    Bytes(Vec<u8>),
+    /// Words of the configuration.
+    Text(Vec<u8>),
+    /// A file, and what counts it.
+    File { bytes: Vec<u8>, _held: Held },
+    /// All of it was given, or it is left out.
+    Over,
     /// A script of the app.
     Script(Box<ScriptPart>),
     /// An upstream's answer.
@@ -62,14 +70,16 @@ pub(super) struct ScriptPart {
     pub(super) until_ms: u64,
     head: Option<PhpHead>,
     body: Vec<u8>,
+    /// Counts it.
+    held: Held,
     end: Option<End>,
     /// The page has this one's status and headers, whatever they are.
     leads: bool,
 }
 
 impl ScriptPart {
-    pub(super) fn new(lease: Lease, until_ms: u64, leads: bool) -> Self {
-        Self { lease, until_ms, head: None, body: Vec::new(), end: None, leads }
+    pub(super) fn new(lease: Lease, until_ms: u64, leads: bool, held: Held) -> Self {
+        Self { lease, until_ms, head: None, body: Vec::new(), held, end: None, leads }
     }
 
     /// Takes what has come. False when there is no answer yet and nothing was wrong.
@@ -81,7 +91,12 @@ impl ScriptPart {
                 let head = head.map_err(|bad| Failure::new(Reason::BadResponse, bad.why))?;
                 self.head = Some(head);
             }
+            self.held.grow(arrived.body.len());
             self.body.extend_from_slice(&arrived.body);
+            if self.held.account().is_full() {
+                self.held.account().refuse();
+                return Err(Failure::no_memory());
+            }
             self.end = self.end.or(arrived.end);
         }
         match (&self.head, self.end) {
@@ -123,7 +138,8 @@ impl Running {
     fn try_give(&mut self, whole: bool, now_ms: u64, out: &mut Vec<u8>) -> Result<bool, Failure> {
         match self {
             Self::Waiting => Ok(false),
-            Self::Bytes(bytes) => {
+            Self::Over => Ok(true),
+            Self::Text(bytes) | Self::File { bytes, .. } => {
                 out.append(bytes);
                 Ok(true)
             }
@@ -134,6 +150,7 @@ impl Running {
                 let over = script.end == Some(End::Complete);
                 if answered && (over || !whole) {
                     out.append(&mut script.body);
+                    script.held.set(0);
                 }
                 if script.body.len() > WHOLE_MAX_BYTES {
                     let text = "the script's output is larger than 16 MiB";

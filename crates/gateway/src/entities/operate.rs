@@ -180,13 +180,13 @@ async fn restore(
 ) -> Result<kv::Restored, Refusal> {
     let limits =
         Limits { body_bytes: PART_MAX_BYTES, body_memory_bytes: PART_MAX_BYTES, ..limits.clone() };
-    let received = match receive::body(connection, &limits).await {
-        Ok(received) => received,
+    let (part, _held) = match receive::in_memory(connection, &limits).await {
+        Ok(part) => part,
         Err(reason) => return Err(Refusal::new(400, reason.text())),
     };
     let now_ms = Wall::now().unix_us / 1000;
     let mut writes = Vec::new();
-    for record in read_backup(received.body.memory(), limits.body_bytes as usize) {
+    for record in read_backup(&part[..], limits.body_bytes as usize) {
         let record = match record {
             Ok(record) => record,
             Err(error) => return Err(Refusal::new(400, error.to_string())),

@@ -30,13 +30,14 @@ pub(super) async fn answer(
         return refuse(connection, turn, Reason::EntityRequest).await;
     };
     let Asked { id, ttl_ms, .. } = asked;
-    let change = match turn.asked.method {
+    // A value is counted until it is written.
+    let (change, _held) = match turn.asked.method {
         Method::Get | Method::Head => {
             return get(connection, turn, namespace, &id, conditions).await;
         }
-        Method::Delete => Change::Delete,
-        Method::Put => match receive::body(connection, &entities.limits).await {
-            Ok(received) => Change::Put { value: received.body.memory().into(), ttl_ms },
+        Method::Delete => (Change::Delete, None),
+        Method::Put => match receive::in_memory(connection, &entities.limits).await {
+            Ok((value, held)) => (Change::Put { value: value.into(), ttl_ms }, Some(held)),
             Err(Reason::BodyTooLarge) => {
                 return refuse(connection, turn, Reason::EntityTooLarge).await;
             }
@@ -81,6 +82,7 @@ async fn get(
         return plain(connection, turn, 304, &headers, b"").await;
     }
     headers.add(b"Content-Type", b"application/octet-stream").expect("a constant header");
+    let _held = connection.gateway.memory.responses().hold(record.value.len());
     plain(connection, turn, 200, &headers, &record.value).await
 }
 

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
 use crate::identity::Identity;
-use crate::memory::Memory;
+use crate::memory::{Account, Memory};
 use crate::page_cache::Purges;
 use crate::pool::{Pool, PoolSettings};
 use crate::server::{Load, ServerError};
@@ -66,7 +66,9 @@ impl Kit {
                 Some(tasks) => {
                     let settings = settings.of_tasks(app, tasks).map_err(ServerError::Setup)?;
                     let pool = started.start(settings, &logs)?;
-                    Some(start_tasks(app, tasks, pool, entities.as_deref(), predecessor, &logs))
+                    let memory = operations_memory.clone();
+                    let entities = entities.as_deref();
+                    Some(start_tasks(app, tasks, (pool, memory), entities, predecessor, &logs))
                 }
             };
             let pool = started.start(settings, &logs)?;
@@ -127,7 +129,7 @@ fn title(name: &str, app: &outboard_config::App, config: &Config) -> String {
 fn start_tasks(
     app: &outboard_config::App,
     config: &outboard_config::Tasks,
-    pool: Rc<Pool>,
+    (pool, memory): (Rc<Pool>, Rc<Account>),
     entities: Option<&Entities>,
     predecessor: Option<&Generation>,
     logs: &Logs,
@@ -135,7 +137,7 @@ fn start_tasks(
     let name = config.kv_namespace.as_deref();
     let namespace = name.and_then(|name| entities?.namespace(name).cloned());
     let keep = namespace.map(|namespace| Keep::new(namespace, &app.name));
-    let tasks = Tasks::start(&app.name, config.clone(), pool, keep, logs.error.clone());
+    let tasks = Tasks::start(&app.name, config.clone(), (pool, memory), keep, logs.error.clone());
     let before = predecessor.and_then(|before| {
         let found = before.tasks().find(|before| before.app() == app.name);
         found.cloned()

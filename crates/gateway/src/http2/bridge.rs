@@ -316,6 +316,8 @@ impl Answer {
         mut poll_reset: impl FnMut(&mut std::task::Context<'_>) -> Poll<Result<Reason, h2::Error>>,
     ) -> Result<usize, Broken> {
         let Self { pipe, input, .. } = self;
+        // What was read before has been sent, or is the beginning of a head.
+        pipe.release();
         poll_fn(|context| {
             if poll_reset(context).is_ready() {
                 return Poll::Ready(Err(Broken(Reason::CANCEL)));

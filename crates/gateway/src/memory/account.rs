@@ -86,9 +86,19 @@ impl Account {
         self.try_add(bytes).then(|| Held { account: self.clone(), bytes })
     }
 
+    /// Whether what can go to disk should, and what need not be held is not.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.upwards().any(|account| account.held_bytes() > account.limit_bytes() / 2)
+    }
+
+    /// Whether it holds what it may itself.
+    pub(crate) fn has_reached_its_limit(&self) -> bool {
+        self.held_bytes() >= self.limit_bytes()
+    }
+
     /// Whether there is no room for anything more.
     pub(crate) fn is_full(&self) -> bool {
-        self.upwards().any(|account| account.held_bytes() >= account.limit_bytes())
+        self.upwards().any(Self::has_reached_its_limit)
     }
 
     /// Counts a refusal.
@@ -161,6 +171,14 @@ impl Held {
         self.bytes -= bytes;
     }
 
+    /// Counts as much from now on, whatever the limits say.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.grow(more),
+            None => self.shrink(self.bytes - bytes),
+        }
+    }
+
     /// What is counted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -192,6 +210,10 @@ mod tests {
         assert_eq!((one.held_bytes(), other.held_bytes(), all.held_bytes()), (300, 50, 350));
         first.shrink(290);
         assert_eq!((one.held_bytes(), all.held_bytes()), (10, 60));
+        first.set(30);
+        assert_eq!((first.bytes(), all.held_bytes()), (30, 80));
+        first.set(0);
+        assert_eq!((first.bytes(), all.held_bytes()), (0, 50));
         drop((first, second));
         assert_eq!((one.held_bytes(), all.held_bytes(), all.peak_bytes()), (0, 0, 350));
     }

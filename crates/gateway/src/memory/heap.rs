@@ -12,18 +12,15 @@ use std::rc::Rc;
 const LOOK_MS: u64 = 1_000;
 /// Less is not worth the walk.
 const LEAST_BYTES: usize = 2 << 20;
-/// What a connection needs beside what is counted: its task, its buffers, its session.
-const CONNECTION_BYTES: usize = 16 << 10;
 
 /// Gives memory back for as long as the server runs.
 pub(crate) async fn give_back(gateway: Rc<Gateway>) {
     let mut most_bytes = 0;
     loop {
         sleep(LOOK_MS).await;
-        let of_connections = gateway.connections.connections() as usize * CONNECTION_BYTES;
-        let used_bytes = gateway.memory.held_bytes() + of_connections;
+        let used_bytes = gateway.memory.held_bytes();
         // What was held for less than a look has grown the heap as well.
-        most_bytes = most_bytes.max(gateway.memory.take_recent_peak_bytes() + of_connections);
+        most_bytes = most_bytes.max(gateway.memory.take_recent_peak_bytes());
         if is_worth_it(most_bytes, used_bytes) {
             heap::trim();
             most_bytes = used_bytes;

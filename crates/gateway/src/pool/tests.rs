@@ -5,7 +5,9 @@ use super::worker::Worker;
 use super::*;
 use crate::body::RequestBody;
 use crate::exchange::End;
+use crate::memory::Memory;
 use crate::tasks::{self, Tasks};
+use outboard_config::MemoryBudget;
 use outboard_log::Opener;
 use outboard_log::{Level, Sink, Target};
 use outboard_ring::channel::{WaitCall, WorkerChannel};
@@ -20,7 +22,6 @@ use outboard_ring::task::TaskCall;
 use outboard_supervisor::worker::WorkerProcess;
 use outboard_supervisor::worker::life::State;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const DEADLINE_MS: u64 = 1_000;
 
@@ -150,9 +151,8 @@ fn frame(target: &str) -> Vec<u8> {
 }
 
 fn exchange_with(body: &[u8], buffer_bytes: usize) -> Rc<Exchange> {
-    let mut whole = RequestBody::empty();
-    whole.push(body, u64::MAX, Path::new("/")).unwrap();
-    Rc::new(Exchange::new(frame("/a/b"), whole, 1, now_ms(), buffer_bytes))
+    let body = RequestBody::whole(body.to_vec());
+    Rc::new(Exchange::new(frame("/a/b"), body, 1, now_ms(), buffer_bytes))
 }
 
 fn submit(pool: &Pool) -> Rc<Exchange> {
@@ -647,7 +647,8 @@ fn a_task_with_a_name_of_any_length_is_refused_and_costs_nobody() {
             kv_namespace: None,
             cron: Vec::new(),
         };
-        let task_workers = pool_of(settings(1, Isolation::Reset));
+        let memory = Memory::new(MemoryBudget::Auto).of_app("site").operations;
+        let task_workers = (pool_of(settings(1, Isolation::Reset)), memory);
         let tasks = Tasks::start("site", config, task_workers, None, pool.error_log.clone());
         pool.set_operations(tasks::before(Rc::new(NoOperations), Some(tasks)));
         let mut worker = Fake::join(&pool, 1);

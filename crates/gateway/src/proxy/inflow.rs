@@ -1,21 +1,21 @@
 //! [`Inflow`]: the body of an upstream's answer on its way to the client.
 //!
-//! Made by the connection's task, filled by a task of its own: so a client that takes its time
-//! does not keep the upstream, whose place another request can have. Invariants: what has come
-//! can be taken at once; the upstream waits when the [`Backlog`] is full; dropping this leaves it.
+//! Made by the connection's task, filled by a task of its own, which has the upstream's deadline.
+//! Invariants: what has come can be taken at once; the upstream waits while [`MOST_BYTES`] have not been
+//! taken; dropping this leaves it.
 
-use super::backlog::{Backlog, Disk};
 use super::turns::Turns;
 use crate::connection::Connection;
+use crate::memory::{Account, Held};
 use outboard_log::Reason;
 use outboard_reactor::Event;
 use outboard_upstream::{Error, Job, Response};
 use std::cell::RefCell;
-use std::future::poll_fn;
-use std::io;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
+/// What may wait for the connection.
+const MOST_BYTES: usize = 64 << 10;
 /// What is read before others have their turn.
 const BYTES_A_TURN: usize = 64 << 10;
 
@@ -28,7 +28,9 @@ pub(super) struct Inflow {
 
 #[derive(Debug)]
 struct Shared {
-    backlog: RefCell<Backlog>,
+    bytes: RefCell<Vec<u8>>,
+    /// Counts them.
+    held: RefCell<Held>,
     end: RefCell<Option<Result<(), Error>>>,
     came: Event,
     went: Event,
@@ -41,8 +43,6 @@ pub(super) enum Next {
     End,
     /// The upstream has broken off.
     Broken(Error),
-    /// The spool cannot be read.
-    Unreadable(io::Error),
 }
 
 impl Inflow {
@@ -50,11 +50,12 @@ impl Inflow {
     pub(super) fn start(
         response: Response,
         timeout_ms: u64,
-        disk: Option<Disk>,
+        account: &Rc<Account>,
         turns: Rc<Turns>,
     ) -> Self {
         let shared = Rc::new(Shared {
-            backlog: RefCell::new(Backlog::new(disk)),
+            bytes: RefCell::default(),
+            held: RefCell::new(account.hold(0)),
             end: RefCell::default(),
             came: Event::default(),
             went: Event::default(),
@@ -69,30 +70,23 @@ impl Inflow {
     }
 
     /// Waits for what comes next, as long as there is a client.
-    pub(super) async fn next(&self, connection: &Connection) -> Result<Next, Reason> {
-        poll_fn(|_| {
-            loop {
-                if let Some(next) = self.take() {
-                    return Poll::Ready(Ok(next));
-                }
-                if self.shared.came.poll().is_pending() {
-                    return connection.poll_gone().map(|()| Err(Reason::ClientGone));
-                }
-            }
-        })
-        .await
+    pub(super) async fn next(&self, connection: &mut Connection) -> Result<Next, Reason> {
+        connection.next_of_answer(u64::MAX, |_| self.poll_next()).await
     }
 
-    fn take(&self) -> Option<Next> {
-        match self.shared.backlog.borrow_mut().take() {
-            Err(error) => return Some(Next::Unreadable(error)),
-            Ok(piece) if !piece.is_empty() => {
+    fn poll_next(&self) -> Poll<Next> {
+        loop {
+            let bytes = std::mem::take(&mut *self.shared.bytes.borrow_mut());
+            if !bytes.is_empty() {
+                self.shared.held.borrow_mut().shrink(bytes.len());
                 self.shared.went.set();
-                return Some(Next::Piece(piece));
+                return Poll::Ready(Next::Piece(bytes));
             }
-            Ok(_) => {}
+            if let Some(end) = self.shared.end.take() {
+                return Poll::Ready(end.map_or_else(Next::Broken, |()| Next::End));
+            }
+            ready!(self.shared.came.poll());
         }
-        self.shared.end.take().map(|end| end.map_or_else(Next::Broken, |()| Next::End))
     }
 }
 
@@ -106,13 +100,13 @@ impl Shared {
         let mut piece = Vec::new();
         let mut read_bytes = 0;
         loop {
-            while self.backlog.borrow().is_full() {
+            while self.bytes.borrow().len() >= MOST_BYTES {
                 self.went.wait().await;
             }
             response.wait_at_most(timeout_ms);
             let more = response.read(&mut piece).await?;
             read_bytes += piece.len();
-            self.backlog.borrow_mut().push(&mut piece);
+            self.push(&mut piece);
             self.came.set();
             if !more {
                 return Ok(());
@@ -121,6 +115,16 @@ impl Shared {
                 read_bytes = 0;
                 turns.wait().await;
             }
+        }
+    }
+
+    /// Appends, and leaves `piece` empty.
+    fn push(&self, piece: &mut Vec<u8>) {
+        let mut bytes = self.bytes.borrow_mut();
+        self.held.borrow_mut().grow(piece.len());
+        match bytes.is_empty() {
+            true => std::mem::swap(&mut *bytes, piece),
+            false => bytes.append(piece),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::compression::Compression;
 use crate::connection::Connection;
 use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
-use crate::memory::Held;
+use crate::memory::{Account, Held};
 use crate::php_head::PhpHead;
 use crate::route::Script;
 use crate::turn::{Answered, Turn};
@@ -53,7 +53,13 @@ pub(super) async fn begin(
         head.headers.apply(&app.config.headers, app.below_prefix(&path));
     }
     let whole_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
-    while arrived.end.is_none() && !arrived.flush && arrived.body.len() < whole_bytes {
+    // While memory is scarce, an answer is sent rather than collected.
+    let memory = &app.memory.responses;
+    while arrived.end.is_none()
+        && !arrived.flush
+        && arrived.body.len() < whole_bytes
+        && !memory.is_scarce()
+    {
         arrived.append(next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?);
     }
     Ok(Begun { head, arrived, lease })
@@ -81,7 +87,7 @@ pub(super) async fn make(
         .await;
         whole.head = whole.head.or(more.head.take());
         whole.append(more);
-        if whole.body.len() > whole_bytes {
+        if whole.body.len() > whole_bytes || app.memory.responses.is_full() {
             return Ok(None);
         }
     }
@@ -158,7 +164,7 @@ impl Begun {
         if body.len() <= COPY_BYTES {
             return Ok(whole(connection, turn, &head, &body).await);
         }
-        Ok(large(connection, turn, &head, (body, held)).await)
+        Ok(large(connection, turn, &head, (body, held), &app.memory.responses).await)
     }
 }
 
@@ -236,6 +242,7 @@ async fn large(
     turn: &Turn,
     head: &PhpHead,
     (body, held): (Vec<u8>, Option<Held>),
+    account: &Rc<Account>,
 ) -> Answered {
     let tag = live::tag(&connection.gateway, &head.headers);
     let body_bytes = body.len() + tag.len();
@@ -244,7 +251,7 @@ async fn large(
         let is_sent = connection.flush(b"").await;
         return answered_whole(facts, is_sent, 0);
     }
-    let is_put = connection.put([&body, tag, b""]).await;
+    let is_put = connection.put([&body, tag, b""], account).await;
     drop((body, held));
     let is_sent = is_put && connection.unspool().await;
     answered_whole(facts, is_sent, body_bytes)
@@ -295,20 +302,21 @@ pub(crate) async fn write_piece(
     written
 }
 
-/// The same for who goes on while a slow client has not taken all; what it is to take lies on disk then.
-pub(super) async fn put_piece(
+/// The same for a source that goes on while a slow client has not taken all.
+pub(crate) async fn put_piece(
     connection: &mut Connection,
     framing: Framing,
     body: &[u8],
     sent_bytes: &mut u64,
+    account: &Rc<Account>,
 ) -> bool {
     let body = framed(framing, body, *sent_bytes);
     *sent_bytes += body.len() as u64;
     if framing == Framing::Chunked && !body.is_empty() {
         write_chunk_head(&mut connection.buffers().output, body.len());
-        return connection.put([body, CHUNK_END, b""]).await;
+        return connection.put([body, CHUNK_END, b""], account).await;
     }
-    connection.put([body, b"", b""]).await
+    connection.put([body, b"", b""], account).await
 }
 
 /// What of a piece goes out.
@@ -328,13 +336,11 @@ pub(crate) async fn finish(
     connection: &mut Connection,
     facts: HeadFacts<'_>,
     sent_bytes: u64,
+    account: &Rc<Account>,
 ) -> Answered {
     let status = facts.status;
     let whole = match facts.framing {
-        Framing::Chunked if connection.spool.is_some() => {
-            connection.put([LAST_CHUNK, b"", b""]).await
-        }
-        Framing::Chunked => connection.write_plain(LAST_CHUNK).await,
+        Framing::Chunked => connection.put([LAST_CHUNK, b"", b""], account).await,
         Framing::Length(length) => sent_bytes == length,
         Framing::Bodyless(_) | Framing::UntilClose => true,
     };

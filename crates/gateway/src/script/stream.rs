@@ -9,11 +9,7 @@ use crate::connection::Connection;
 use crate::development::live;
 use crate::exchange::{Arrived, End, Exchange};
 use crate::php_head::PhpHead;
-use crate::spool::Taken;
 use crate::turn::{Answered, Turn, told};
-use outboard_log::Reason;
-use outboard_reactor::with_deadline;
-use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
@@ -49,12 +45,13 @@ impl Stream<'_> {
             if is_last {
                 piece.extend_from_slice(tag);
             }
-            if !put_piece(connection, framing, &piece, &mut sent_bytes).await {
+            let account = &self.app.memory.responses;
+            if !put_piece(connection, framing, &piece, &mut sent_bytes, account).await {
                 return Answered::broken(head.status, sent_bytes);
             }
             drop((piece, held));
             match end {
-                Some(End::Complete) => return finish(connection, facts, sent_bytes).await,
+                Some(End::Complete) => return finish(connection, facts, sent_bytes, account).await,
                 Some(End::Failed(reason)) => {
                     connection.gateway.counters.borrow_mut().refused(reason);
                     let text = told(connection, turn);
@@ -63,41 +60,17 @@ impl Stream<'_> {
                 }
                 None => {}
             }
-            arrived = match self.next(connection).await {
+            let next = connection.next_of_answer(u64::MAX, |untaken_bytes| {
+                self.exchange.set_spooled(usize::try_from(untaken_bytes).unwrap_or(usize::MAX));
+                self.exchange.take().map_or(Poll::Pending, Poll::Ready)
+            });
+            arrived = match next.await {
                 Ok(arrived) => arrived,
                 Err(reason) => {
                     connection.lost = Some(reason);
                     return Answered::broken(head.status, sent_bytes);
                 }
             };
-        }
-    }
-
-    /// What comes next of the answer; meanwhile the client gets what it has not taken yet.
-    async fn next(&self, connection: &mut Connection) -> Result<Arrived, Reason> {
-        loop {
-            let until_ms = connection.spool_until_ms().unwrap_or(u64::MAX);
-            let news = with_deadline(until_ms, poll_fn(|_| self.poll_next(connection))).await;
-            match news {
-                Ok(Ok(Some(arrived))) => return Ok(arrived),
-                Ok(Ok(None)) => {}
-                Ok(Err(reason)) => return Err(reason),
-                Err(_) => return Err(Reason::WriteTimeout),
-            }
-        }
-    }
-
-    /// `None` when the client has taken something.
-    fn poll_next(&self, connection: &mut Connection) -> Poll<Result<Option<Arrived>, Reason>> {
-        let taken = connection.send_spool()?;
-        self.exchange.set_spooled(connection.spooled_bytes());
-        if let Some(arrived) = self.exchange.take() {
-            return Poll::Ready(Ok(Some(arrived)));
-        }
-        match taken {
-            Taken::All => connection.wire.poll_hangup().map(|()| Err(Reason::ClientGone)),
-            Taken::Some => Poll::Ready(Ok(None)),
-            Taken::Nothing => connection.wire.poll_writable().map(|()| Ok(None)),
         }
     }
 

@@ -12,7 +12,6 @@ use outboard_log::Wall;
 use outboard_reactor::now_ms;
 use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::ResponseHead;
-use std::path::Path;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -32,19 +31,20 @@ pub(super) struct Outcome {
 impl Tasks {
     pub(super) async fn attempt(&self, task: &Task) -> Outcome {
         let not_begun = |text: &str| Outcome { attempt: Attempt::NotBegun, text: text.into() };
-        let mut body = RequestBody::empty();
-        // All of it stays in memory, so nothing is written.
-        if body.push(&task.data, u64::MAX, Path::new("/")).is_err() {
-            return not_begun("there is no memory for its data");
-        }
         let frame = self.frame(task);
+        let Some(held) = self.memory.try_hold(task.data.len()) else {
+            return not_begun(Reason::MemoryFull.code());
+        };
+        let body = RequestBody::whole(task.data.to_vec()).counted_in(held);
         let exchange = Exchange::new(frame, body, task.id, now_ms(), RESULT_BUFFER_BYTES);
-        let exchange = Rc::new(exchange);
+        let exchange = Rc::new(exchange.counted_in(&self.memory));
         if let Err(reason) = self.pool.submit(exchange.clone(), None) {
             return not_begun(reason.code());
         }
         let mut head = None;
         let mut text = Vec::new();
+        // Counts it.
+        let mut held = self.memory.hold(0);
         loop {
             let arrived = std::future::poll_fn(|_| match exchange.take() {
                 Some(arrived) => Poll::Ready(arrived),
@@ -53,6 +53,7 @@ impl Tasks {
             .await;
             head = head.or(arrived.head);
             text.extend_from_slice(&arrived.body);
+            held.set(text.len());
             if text.len() > DATA_MAX_BYTES {
                 self.pool.abandon(&exchange);
                 let text = b"its result is larger than 16 MiB".to_vec();

@@ -2,7 +2,8 @@
 //!
 //! Made for each stream of an HTTP/2 connection: one end is served as any connection is, the other
 //! is the stream's. Invariants: what is written comes out in order, at most as much of it waiting as there is
-//! room for, which is little until the reader wants more; an empty pipe holds no memory; a
+//! room for, which is little until the reader wants more; what was read takes its room until the
+//! reader has passed it on; an empty pipe holds no memory; a
 //! dropped end is a closed one.
 
 use outboard_reactor::Event;
@@ -30,6 +31,8 @@ pub(crate) struct Pipe {
 struct Way {
     bytes: RefCell<Vec<u8>>,
     room_bytes: Cell<usize>,
+    /// Was read, and has not been passed on.
+    lent_bytes: Cell<usize>,
     /// Nothing comes any more.
     is_ended: Cell<bool>,
     /// Nobody reads any more.
@@ -44,6 +47,7 @@ impl Way {
         Rc::new(Self {
             bytes: RefCell::default(),
             room_bytes: Cell::new(FIRST_ROOM_BYTES),
+            lent_bytes: Cell::new(0),
             is_ended: Cell::new(false),
             is_deaf: Cell::new(false),
             came: Event::default(),
@@ -52,7 +56,8 @@ impl Way {
     }
 
     fn free_bytes(&self) -> usize {
-        self.room_bytes.get().saturating_sub(self.bytes.borrow().len())
+        let taken_bytes = self.bytes.borrow().len() + self.lent_bytes.get();
+        self.room_bytes.get().saturating_sub(taken_bytes)
     }
 }
 
@@ -98,7 +103,8 @@ impl Pipe {
         until(&self.incoming.came, || self.incoming.is_ended.get())
     }
 
-    /// Appends what there is; `None` when a read would wait, 0 at the end.
+    /// Appends what there is; `None` when a read would wait, 0 at the end. It takes its room until
+    /// it is [released](Pipe::release).
     pub(crate) fn try_read(&self, buffer: &mut Vec<u8>) -> Option<usize> {
         let mut bytes = self.incoming.bytes.borrow_mut();
         if bytes.is_empty() && !self.incoming.is_ended.get() {
@@ -111,8 +117,15 @@ impl Pipe {
             buffer.extend_from_slice(&bytes);
             *bytes = Vec::new();
         }
-        self.incoming.went.set();
+        self.incoming.lent_bytes.set(self.incoming.lent_bytes.get() + count);
         Some(count)
+    }
+
+    /// What was read has been passed on: as much may be written again.
+    pub(crate) fn release(&self) {
+        if self.incoming.lent_bytes.replace(0) > 0 {
+            self.incoming.went.set();
+        }
     }
 
     /// Writes what there is room for.
@@ -199,6 +212,7 @@ mod tests {
             loop {
                 std::future::poll_fn(|_| far.poll_readable()).await;
                 let read = far.try_read(&mut came).unwrap();
+                far.release();
                 assert!(read <= ROOM_BYTES);
                 if read == 0 {
                     return came;
@@ -219,6 +233,22 @@ mod tests {
             assert_eq!(fill(), (WIDENING - 1) * FIRST_ROOM_BYTES);
             far.widen(far.widening_bytes());
             assert_eq!((fill(), far.widening_bytes()), (ROOM_BYTES - 4 * FIRST_ROOM_BYTES, 0));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_was_read_and_not_passed_on_takes_room() {
+        run(async {
+            let (near, far) = Pipe::pair();
+            let much = vec![0; 2 * ROOM_BYTES];
+            let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
+            fill();
+            assert_eq!(far.try_read(&mut Vec::new()), Some(FIRST_ROOM_BYTES));
+            assert!(fill() == 0 && near.poll_writable().is_pending());
+            far.release();
+            assert!(near.poll_writable().is_ready());
+            assert_eq!(fill(), FIRST_ROOM_BYTES);
         })
         .unwrap();
     }
