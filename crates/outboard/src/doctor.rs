@@ -1,6 +1,6 @@
-//! `outboard doctor state`: runs an application's requests twice and says what they left behind.
+//! `outboard doctor state`: runs an application's requests twice and reports the state they left.
 //!
-//! The PHP host writes down the state that each request finds (`sapi/doctor.c`); [`findings`]
+//! The PHP host records the state that each request finds (`sapi/doctor.c`); [`findings`]
 //! compares. Invariants: one worker handles all requests, in order; nothing of the server stays
 //! when the command ends.
 
@@ -28,12 +28,12 @@ pub(crate) fn run(arguments: &DoctorArguments, terminal: &Terminal) -> ExitCode 
     }
 }
 
-/// What came of it.
+/// The result.
 struct Outcome {
     findings: Vec<Finding>,
-    /// Requests that were answered with 500 or above, with the status.
+    /// Requests with a status of 500 or above, with the status.
     failed: Vec<(String, u16)>,
-    /// What the server said meanwhile, when some have failed.
+    /// The output of the server, if some have failed.
     log: String,
 }
 

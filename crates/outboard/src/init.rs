@@ -14,9 +14,9 @@ use std::process::ExitCode;
 
 const SERVER: &str = include_str!("../templates/server.toml");
 const STYLE: &str = include_str!("../templates/style.css");
-/// Where the project's servers are described when nothing else is said.
+/// The default configuration directory.
 const PROJECT: &str = "outboard.d";
-/// Addresses that are tried for the new server.
+/// Ports to try for the new server.
 const PORTS: std::ops::Range<u16> = 8080..8180;
 
 /// Files of an application, by path in its directory.
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
 struct Created {
     files: Vec<PathBuf>,
     listen: String,
-    /// The application's directory, when its package was not found.
+    /// The application's directory, if the PHP package was not found.
     needs_package: Option<PathBuf>,
 }
 
@@ -143,7 +143,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), String> {
     file.write_all(text.as_bytes()).map_err(cannot)
 }
 
-/// The application's directory, from beside it if that is where the configuration is.
+/// The application's directory, relative to the configuration if they have the same parent.
 fn seen_from(conf_dir: &Path, directory: &Path) -> String {
     match conf_dir.parent().and_then(|beside| directory.strip_prefix(beside).ok()) {
         Some(inner) => format!("../{}", inner.display()),
@@ -164,7 +164,7 @@ fn free_address(conf_dir: &Path) -> String {
     free.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned())
 }
 
-/// The package of classes that came with this program.
+/// The PHP package installed with this program.
 fn package() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let around = own.ancestors().skip(1).take(4);

@@ -1,7 +1,7 @@
 //! `outboard kv`: the records of a running server's entity store.
 //!
-//! Speaks to the admin socket. A backup is written under another name first and takes its own only
-//! when it is whole and on the disk; a restore reads all of a backup before it writes any of it.
+//! Uses the admin socket. A backup is written under a temporary name and renamed when it is complete
+//! and on disk; a restore reads all of a backup before it writes any of it.
 
 use crate::admin;
 use crate::admin_client::{AdminClient, Incoming, default_socket};
@@ -20,9 +20,9 @@ use std::process::ExitCode;
 
 /// How much of a backup is restored at once, bytes.
 const PART_BYTES: usize = 1 << 20;
-/// The longest value that a backup is believed to have: that of `kv.max_value`.
+/// Maximum size of a value in a backup: that of `kv.max_value`.
 const VALUE_MAX_BYTES: usize = 64 << 20;
-/// Exit code when there is no such record.
+/// Exit code if the record does not exist.
 const MISSING: u8 = 3;
 
 pub(crate) fn run(action: &KvAction, terminal: &Terminal) -> ExitCode {
@@ -187,7 +187,7 @@ fn backup(pick: &KvSelector, file: &Path) -> Done {
     let written = fetch(pick, &partial);
     let checked = written.and_then(|()| whole(&partial));
     let records = checked.inspect_err(|_| {
-        // It is worth nothing; what is said of the failure is.
+        // The incomplete file is useless; the error of the transfer is reported.
         let _ = std::fs::remove_file(&partial);
     })?;
     std::fs::rename(&partial, file).map_err(at)?;
@@ -195,7 +195,7 @@ fn backup(pick: &KvSelector, file: &Path) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a backup to a file, and waits until the disk has it.
+/// Writes a backup to a file, and syncs it to disk.
 fn fetch(pick: &KvSelector, file: &Path) -> Result<(), String> {
     let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
     let mut out = File::create(file).map_err(at)?;
@@ -216,7 +216,7 @@ fn records(
     Ok(read_backup(BufReader::with_capacity(1 << 16, opened), VALUE_MAX_BYTES))
 }
 
-/// How many records a backup has, if it is whole.
+/// The number of records of a backup, if it is complete.
 fn whole(file: &Path) -> Result<u64, String> {
     let mut count = 0;
     for record in records(file)? {
@@ -241,7 +241,7 @@ fn restore(pick: &KvSelector, file: &Path) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A part of a backup, which is a small one by itself.
+/// A part of a backup, in the same format.
 struct Part {
     bytes: Vec<u8>,
     records: u64,
@@ -268,7 +268,7 @@ impl Part {
             let response = client.request("POST", &path, &self.bytes)?;
             match response.status {
                 200 => return Ok(()),
-                // Writing the same again changes nothing.
+                // Repeating a write has no effect.
                 503 => std::thread::sleep(std::time::Duration::from_millis(100)),
                 status => return Err(refusal(status, &response.body)),
             }

@@ -1,7 +1,7 @@
-//! `outboard`: the command line. It reads arguments, calls the crates, and says what came of it.
+//! `outboard`: the command line. It parses arguments, calls the crates, and prints the result.
 //!
-//! Exit codes: 0 done, 1 it failed, 2 user error (arguments, configuration, a taken
-//! address). `status` of a named server has those of the Linux Standard Base.
+//! Exit codes: 0 success, 1 failure, 2 user error (arguments, configuration, an address in
+//! use). `status` of a named server has those of the Linux Standard Base.
 
 #![forbid(unsafe_code)]
 // `println!` panics when its reader has gone; `terminal::say!` does not.

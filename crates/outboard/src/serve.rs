@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The configuration that is used when nothing is named.
+/// The default configuration file.
 const IN_FOLDER: &str = "outboard.toml";
 
 pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
@@ -72,12 +72,12 @@ pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCo
     }
 }
 
-/// The one that was named, or the one that was built with this gateway.
+/// The given PHP host, or the one built with this gateway.
 pub(crate) fn host_binary(arguments: &ServeArguments) -> PathBuf {
     arguments.php_host.clone().unwrap_or_else(host_beside_us)
 }
 
-/// What is served.
+/// The source of the configuration.
 enum Source {
     File(PathBuf),
     Directory { dir: PathBuf, listen: String, is_development: bool },
@@ -125,12 +125,12 @@ impl Source {
     }
 }
 
-/// A file by its name, also one that is missing: the error is about the file then.
+/// Recognises a file by its name, even if it is missing, so that the error is about the file.
 fn is_configuration(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "toml") && !path.is_dir()
 }
 
-/// The same, with another user for the apps that have none of their own.
+/// Replaces the default user of the apps.
 pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
     let Some(user) = user else { return load };
     Arc::new(move |open| {
@@ -152,7 +152,7 @@ pub(crate) fn host_beside_us() -> PathBuf {
 /// Each connection and worker needs descriptors; the soft limit of a shell is 1,024.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // A lower limit is served as well, with fewer connections.
+    // A lower limit only means fewer connections.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 

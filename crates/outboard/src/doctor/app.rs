@@ -1,4 +1,4 @@
-//! The application under examination: its configuration with one worker on a port of its own, the
+//! The application under examination: its configuration with one worker on a free port, the
 //! server that runs it, and the requests.
 
 use outboard_config::{AccessLog, Config, Count, Diagnostics, Isolation, LogTarget, Mode, Worker};
@@ -28,7 +28,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// From "GET /path".
+    /// Parses "GET /path".
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let words: Vec<&str> = text.split(' ').collect();
         match words[..] {
@@ -39,7 +39,7 @@ impl Request {
         }
     }
 
-    /// Sends it on a connection of its own and returns the status.
+    /// Sends it on a new connection and returns the status.
     fn send(&self, address: &str) -> io::Result<u16> {
         let mut stream = TcpStream::connect(address)?;
         let Self { method, path } = self;
@@ -63,7 +63,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// The configuration of the app that is to be examined, alone.
+/// The configuration of only the app to examine.
 pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, Failure> {
     let beside = dir.map(|dir| dir.join("outboard.toml")).filter(|file| file.exists());
     let mut config = match (file.or(beside.as_deref()), dir) {
@@ -111,16 +111,16 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// What the requests led to.
+/// The results of the requests.
 pub(super) struct Examined {
     pub(super) report: String,
-    /// What PHP and the server had to say.
+    /// The output of PHP and the server.
     pub(super) log: String,
-    /// Of the first round.
+    /// Statuses of the first round.
     pub(super) statuses: Vec<u16>,
 }
 
-/// Sends the requests twice, and the first of them once more to see what the second round left.
+/// Sends the requests twice, and the first one once more to see the state after the second round.
 pub(super) fn examine(
     mut config: Config,
     host_binary: PathBuf,
@@ -159,7 +159,7 @@ pub(super) fn examine(
     })
 }
 
-/// A page that was taken for a worker has printed itself; that is not what is wrong.
+/// Improves the error for a page that is not a worker script: its output is not the problem.
 fn why_not(failure: Failure, script: &Path) -> Failure {
     match failure {
         Failure::Server(message) if message.contains("ended without a call for a request") => {
@@ -180,7 +180,7 @@ fn write_for_all(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))
 }
 
-/// Serves in a thread until the process ends; where.
+/// Serves in a thread until the process ends, and returns the address.
 fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, Failure> {
     let (sender, events) = mpsc::channel();
     let ready = sender.clone();
@@ -197,7 +197,7 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             sockets: Vec::new(),
             tell: Rc::new(move |moment| {
                 if let Life::Ready(facts) = moment {
-                    // The other end waits for it.
+                    // The receiver waits for this.
                     let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
                 }
             }),

@@ -1,8 +1,8 @@
-//! The named server itself: `outboard serve --name NAME`, in front or in the background.
+//! The named server itself: `outboard serve --name NAME`, in the foreground or in the background.
 //!
 //! Started by the service manager or by [`super::start`]. In the background its standard output
-//! and error are pipes to the command that started it, until it serves: what goes wrong goes
-//! there. The line that says that it serves is the last; then both lead to its log.
+//! and error are pipes to the command that started it until it is ready, so errors go
+//! there. The last line reports that it is ready; then both are redirected to its log.
 
 use super::directories::{self, Directories};
 use super::{Named, pid_file::PidFile};
@@ -78,7 +78,7 @@ fn options(
     })
 }
 
-/// A session of its own has no terminal to be hung up by.
+/// A new session has no terminal that could hang up.
 fn leave_terminal(server: &Named) -> Result<(), String> {
     let directory = server.log.parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(directory)
@@ -117,7 +117,7 @@ fn log_to_file(log: &mut Log, path: &Path) {
 /// The starting command reads until its pipes are closed.
 fn say_ready_and_turn_away(ready: &Ready, log: &Path) {
     say!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
-    // The log was writable a moment ago; without it what is left to say is lost, no more.
+    // The log was writable a moment ago; if this fails, only further output is lost.
     if let Ok(log) = open_log(log) {
         let _ = rustix::stdio::dup2_stdout(&log);
         let _ = rustix::stdio::dup2_stderr(&log);
