@@ -271,7 +271,10 @@ fn commands_to_a_server_that_is_not_there_say_where_they_looked() {
     let socket = socket.to_str().expect("it is text");
     for name in ["status", "reload", "stop"] {
         let ended = outboard(folder.path(), &[name, "--admin", socket]);
-        ended.says_in_one_sentence(1, &["no server responds at", socket, "check that it is running"]);
+        ended.says_in_one_sentence(
+            1,
+            &["no server responds at", socket, "check that it is running"],
+        );
     }
     // A socket that nobody listens at any more.
     drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
