@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 #[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Limits {
     /// Maximum open connections, at most half of the server's file descriptors. When few are left,
-    /// the connections that have been idle longest are closed; if none is idle, new connections are
-    /// closed.
+    /// the connections that have been idle longest are closed; if none is idle, new connections wait
+    /// in the accept queue (`io.backlog`).
     #[schemars(range(min = 1, max = 1_000_000), extend("x-alias" = ["worker_connections", "MaxRequestWorkers"]))]
     pub(crate) connections: u32,
     /// Maximum connections and HTTP/2 streams of one client address; an IPv6 /64 network counts as
