@@ -203,7 +203,7 @@ final class Server
 
 function is_crash(array $answer): bool
 {
-    return in_array($answer['reason'], ['worker_crashed', 'worker_broke']) || $answer['status'] === 0;
+    return in_array($answer['reason'], ['worker_crashed', 'worker_protocol_error']) || $answer['status'] === 0;
 }
 
 /* Resources are numbered by the process, addresses are the machine's. */

@@ -1,4 +1,4 @@
-//! The command line: a mistake is answered with one clear sentence and an exit code, at once.
+//! The command line: an error gets one clear sentence and an exit code, at once.
 
 #![forbid(unsafe_code)]
 
@@ -85,7 +85,7 @@ fn check(text: &str) -> Ended {
 fn a_right_file_is_said_to_be_fine() {
     let ended = check("[app.site]\nroot = \"www\"\n");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
-    assert!(ended.stdout.contains("outboard.toml is fine"), "{ended:?}");
+    assert!(ended.stdout.contains("outboard.toml is valid"), "{ended:?}");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_unknown_key_is_shown_in_place_with_its_neighbour() {
 }
 
 #[test]
-fn a_word_of_another_server_is_translated() {
+fn a_directive_of_another_server_is_translated() {
     check("[app.site]\nroot = \"www\"\nserver_name = \"a\"\n").complains(
         2,
         &["outboard.toml:3:1: unknown key `server_name`", "^^^^^^^^^^^", "hint: write `hosts`"],
@@ -120,7 +120,7 @@ fn a_wrong_value_is_shown_in_place() {
 }
 
 #[test]
-fn what_is_no_toml_is_shown_in_place() {
+fn invalid_toml_is_shown_in_place() {
     check("[app.site\nroot = \"www\"\n").complains(2, &["outboard.toml:1:10:", "^"]);
     check("[app.site]\nroot = \"www\nindex = 1\n").complains(2, &["outboard.toml:2:"]);
     check("[app.site]\nroot = \"www\"\nroot = \"www\"\n").complains(2, &["outboard.toml:3:1:"]);
@@ -128,13 +128,13 @@ fn what_is_no_toml_is_shown_in_place() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let ended = check("lisen = 1\n[app.site]\nrot = \"www\"\nindex = 5\n");
     ended.complains(2, &["outboard.toml:1:1:", "outboard.toml:3:1:", "outboard.toml:4:9:"]);
 }
 
 #[test]
-fn mistakes_are_there_for_programs_too() {
+fn errors_are_available_as_json() {
     let folder = Scratch::new("check");
     folder.file("outboard.toml", "lisen = 1\n");
     let ended = outboard(folder.path(), &["check", "--json"]);
@@ -144,14 +144,14 @@ fn mistakes_are_there_for_programs_too() {
 }
 
 #[test]
-fn a_file_without_an_app_or_without_anything_is_told() {
+fn a_file_without_an_app_is_reported() {
     check("").complains(2, &["outboard.toml", "app"]);
     check("listen = \"127.0.0.1:0\"\n").complains(2, &["outboard.toml", "app"]);
     check("[app.site]\n").complains(2, &["outboard.toml:1:", "root"]);
 }
 
 #[test]
-fn a_file_that_is_missing_or_no_text_is_told() {
+fn a_missing_or_binary_file_is_reported() {
     let folder = Scratch::new("check");
     outboard(folder.path(), &["check", "no-such.toml"]).complains(2, &["no-such.toml"]);
     folder.file("binary.toml", [0xff, 0xfe, 0x00]);
@@ -160,7 +160,7 @@ fn a_file_that_is_missing_or_no_text_is_told() {
 }
 
 #[test]
-fn a_root_that_is_missing_is_shown_in_place() {
+fn a_missing_root_is_shown_in_place() {
     let ended = check("[app.site]\nroot = \"no-such-folder\"\n");
     ended.complains(2, &["outboard.toml:2:8:", "no-such-folder"]);
 }
@@ -176,7 +176,7 @@ fn serve(arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_port_in_use_is_told() {
+fn a_port_in_use_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let words = ["cannot listen on", address.as_str(), "another server listens there"];
@@ -184,19 +184,19 @@ fn a_port_in_use_is_told() {
 }
 
 #[test]
-fn an_address_that_is_not_ours_is_told() {
+fn a_foreign_address_is_reported() {
     let words = ["cannot listen on 192.0.2.1:80", "no interface has this address"];
     serve(&[".", "--listen", "192.0.2.1:80"]).says_in_one_sentence(2, &words);
 }
 
 #[test]
-fn a_folder_that_is_missing_is_told() {
+fn a_missing_directory_is_reported() {
     serve(&["no-such-folder", "--listen", "127.0.0.1:0"]).complains(2, &["no-such-folder"]);
     serve(&["hello.php", "--listen", "127.0.0.1:0"]).complains(2, &["hello.php"]);
 }
 
 #[test]
-fn a_configuration_that_is_wrong_is_told_before_anything_starts() {
+fn a_bad_configuration_is_reported_before_start() {
     let folder = Scratch::new("serve");
     folder.file("outboard.toml", "[app.site]\nroot = 5\n");
     let by_name = outboard(folder.path(), &["serve", "--config", "outboard.toml"]);
@@ -208,21 +208,21 @@ fn a_configuration_that_is_wrong_is_told_before_anything_starts() {
 }
 
 #[test]
-fn a_php_host_that_is_missing_is_told() {
+fn a_missing_php_host_is_reported() {
     let host = "/nonexistent/outboard-php";
     let ended = serve(&[".", "--listen", "127.0.0.1:0", "--php-host", host]);
     ended.says_in_one_sentence(1, &[host]);
 }
 
 #[test]
-fn a_php_host_that_is_none_is_told() {
+fn a_program_that_is_no_php_host_is_reported() {
     let ended = serve(&[".", "--listen", "127.0.0.1:0", "--php-host", "/bin/true"]);
     ended.says_in_one_sentence(1, &["/bin/true"]);
 }
 
 /// Root may read everything, so the command runs as somebody else when the tests are root's.
 #[test]
-fn a_root_that_cannot_be_read_is_told() {
+fn an_unreadable_root_is_reported() {
     let scratch = Scratch::new("unreadable");
     let root = scratch.folder("www");
     std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o000)).unwrap();
@@ -241,7 +241,7 @@ fn a_root_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn arguments_that_are_wrong_are_told() {
+fn wrong_arguments_are_reported() {
     for arguments in [
         vec!["serf"],
         vec!["serve", "--port", "80"],
@@ -271,12 +271,15 @@ fn commands_to_a_server_that_is_not_there_say_where_they_looked() {
     let socket = socket.to_str().expect("it is text");
     for name in ["status", "reload", "stop"] {
         let ended = outboard(folder.path(), &[name, "--admin", socket]);
-        ended.says_in_one_sentence(1, &["no server answers at", socket, "is it running"]);
+        ended.says_in_one_sentence(
+            1,
+            &["no server responds at", socket, "check that it is running"],
+        );
     }
     // A socket that nobody listens at any more.
     drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
     let ended = outboard(folder.path(), &["status", "--admin", socket]);
-    ended.says_in_one_sentence(1, &["no server answers at", socket]);
+    ended.says_in_one_sentence(1, &["no server responds at", socket]);
 }
 
 /// A self-signed certificate and its key, in PEM.
@@ -334,10 +337,10 @@ fn an_option_that_the_file_answers_is_refused() {
         [&["serve", "--config", "outboard.toml"][..], &["serve", "outboard.toml"], &["serve"]]
     {
         let with_listen = [serve, &["--listen", "127.0.0.1:1"]].concat();
-        let words = ["--listen 127.0.0.1:1 is for a folder", "outboard.toml"];
+        let words = ["--listen 127.0.0.1:1 is for a directory", "outboard.toml"];
         outboard(folder.path(), &with_listen).says_in_one_sentence(2, &words);
         let for_development = [serve, &["--dev"]].concat();
-        let words = ["--dev is for a folder", "environment = \"development\"", "outboard.toml"];
+        let words = ["--dev is for a directory", "environment = \"development\"", "outboard.toml"];
         outboard(folder.path(), &for_development).says_in_one_sentence(2, &words);
     }
 }
@@ -354,9 +357,9 @@ fn a_reader_that_has_seen_enough_is_no_panic() {
 }
 
 #[test]
-fn a_misspelt_word_of_another_server_is_translated() {
+fn a_misspelt_directive_of_another_server_is_translated() {
     check("[app.site]\nroot = \"www\"\nserver_nme = \"a\"\n")
-        .complains(2, &["unknown key `server_nme`", "`server_name` is called `hosts` here"]);
+        .complains(2, &["unknown key `server_nme`", "`server_name` is `hosts` in Outboard"]);
 }
 
 #[test]
@@ -364,7 +367,7 @@ fn names_and_a_socket_at_once_are_refused() {
     let folder = Scratch::new("both");
     for order in ["status", "reload", "stop"] {
         let ended = outboard(folder.path(), &[order, "shop", "--admin", "a.sock"]);
-        ended.says_in_one_sentence(2, &["--admin names one server and shop another"]);
+        ended.says_in_one_sentence(2, &["--admin selects one server and shop another"]);
     }
 }
 

@@ -513,10 +513,10 @@ sequential = true
     for line in [
         ":7:10: there is no file",
         ":9:9: `fetch`: the host cannot depend on the request",
-        ":10:1: the part is made of nothing",
-        ":14:1: the part is made of several things",
-        ":19:12: there is no `fallback`",
-        ":24:14: the first script cannot wait",
+        ":10:1: the part has no source",
+        ":14:1: the part has several sources",
+        ":19:12: `fallback` is missing",
+        ":24:14: the first script cannot be sequential",
     ] {
         assert!(said.contains(line), "{line} in\n{said}");
     }

@@ -112,7 +112,7 @@ fn mistakes_are_told_with_exit_code_2() {
 fn a_request_that_fails_is_told() {
     let output = examine("<?php Outboard\\serve(fn () => throw new Exception('x'));", None, &[]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(said(&output).contains("GET / was answered with 500"), "{output:?}");
+    assert!(said(&output).contains("GET / got status 500"), "{output:?}");
 }
 
 #[test]

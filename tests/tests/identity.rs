@@ -266,7 +266,7 @@ fn a_reload_reads_and_a_rotation_makes_what_is_roots_alone() {
     site.child().signal(rustix::process::Signal::USR1);
     site.command("reload", &[]);
     let text = fs::read_to_string(&log).expect("it was made anew");
-    assert!(text.contains("generation 3 serves"), "{text}");
+    assert!(text.contains("generation 3 is active"), "{text}");
     assert_eq!(owner(&log), 0, "the folder is root's");
 }
 

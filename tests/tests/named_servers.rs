@@ -50,7 +50,7 @@ fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn start_returns_when_the_server_answers_and_stop_when_it_has_gone() {
+fn start_waits_until_ready_and_stop_until_the_end() {
     let servers = NamedServers::with(&["shop"]);
     assert_eq!(servers.run("status", &["shop"]).code, Some(3));
     let started = servers.run("start", &["shop"]).well();
@@ -89,7 +89,7 @@ fn a_broken_server_says_what_and_where_within_two_seconds() {
     for (name, words) in [
         ("bad-toml", &["bad-toml.toml:1"][..]),
         ("bad-key", &["bad-key.toml:6", "rot"]),
-        ("no-folder", &["no-folder.toml:5", "there is no folder"]),
+        ("no-folder", &["no-folder.toml:5", "there is no directory"]),
         ("port-taken", &[&taken, "Address already in use"]),
         ("syntax-error", &["Parse error", "syntax.php", "line"]),
         ("missing-class", &["Shop\\Worker", "not found", "missing.php:2"]),
@@ -111,7 +111,7 @@ fn a_broken_server_says_what_and_where_within_two_seconds() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_told() {
+fn an_unreadable_directory_is_reported() {
     let servers = NamedServers::with(&["shop"]);
     let gone = servers.path("nowhere");
     let output = Command::new(Server::binary())
@@ -137,7 +137,7 @@ fn the_processes_have_the_name_of_their_server() {
 }
 
 #[test]
-fn a_server_that_was_killed_is_told_dead_and_starts_again() {
+fn a_killed_server_is_reported_dead_and_starts_again() {
     let servers = NamedServers::with(&["shop"]);
     servers.run("start", &["shop"]).well();
     let gateway = Process::of(servers.pid("shop"));
@@ -236,7 +236,7 @@ fn a_server_that_is_still_starting_is_stopped_at_once() {
 }
 
 #[test]
-fn a_restart_with_a_broken_configuration_leaves_the_server_running() {
+fn a_restart_with_a_bad_configuration_changes_nothing() {
     let servers = NamedServers::with(&["shop"]);
     servers.run("start", &["shop"]).well();
     let pid = servers.pid("shop");
@@ -263,7 +263,7 @@ fn many_starts_at_a_time_start_one_server() {
         starts.into_iter().map(|start| start.join().expect("it ends")).collect()
     });
     let first = told.iter().filter(|text| text.contains("shop: RUNNING")).count();
-    let late = told.iter().filter(|text| text.contains("is running already")).count();
+    let late = told.iter().filter(|text| text.contains("is already running")).count();
     assert_eq!((first, late), (1, 5), "{told:?}");
     servers.answers("shop");
 }
@@ -337,7 +337,7 @@ fn shutdown_stops_every_server_also_without_its_configuration() {
 }
 
 #[test]
-fn a_server_in_the_background_logs_to_its_file_and_opens_it_anew() {
+fn a_background_server_logs_to_its_file_and_reopens_it() {
     let servers = NamedServers::with(&["shop"]);
     servers.run("start", &["shop"]).well();
     let (log, rotated) = (servers.path("conf/log/shop.log"), servers.path("conf/log/shop.log.1"));

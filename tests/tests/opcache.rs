@@ -30,7 +30,7 @@ fn it_can_be_looked_into_and_begun_anew() {
     let told = String::from_utf8(site.command("opcache", &["status"]).stdout).unwrap();
     assert!(told.starts_with("site  ") && told.contains("scripts   1 cached"), "{told}");
     let reset = site.command("opcache", &["reset"]);
-    assert_eq!(String::from_utf8_lossy(&reset.stdout), "generation 2 serves\n");
+    assert_eq!(String::from_utf8_lossy(&reset.stdout), "generation 2 is active\n");
     assert_eq!(cached_scripts(&site), 0);
 }
 

@@ -75,5 +75,8 @@ fn a_server_that_is_not_there_is_told() {
     command.arg("profile").arg("--admin").arg(scratch.path().join("none.sock"));
     let output = command.output().expect("the binary is there");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is it running"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("check that it is running"),
+        "{output:?}"
+    );
 }

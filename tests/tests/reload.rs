@@ -195,7 +195,7 @@ fn sighup_does_the_same() {
     let site = serving();
     let before = site.processes();
     site.child().signal(Signal::HUP);
-    site.logs(&["generation 2 serves"]);
+    site.logs(&["generation 2 is active"]);
     greets(&site);
     assert!(site.processes().iter().any(|process| !before.contains(process)));
 }

@@ -1,8 +1,8 @@
-//! What is true: the configuration as the rest of the server uses it.
+//! The validated configuration as the rest of the server uses it.
 //!
-//! Every default is applied, every path is absolute, every unit is in the name, and what
-//! contradicts itself has been refused. One file per section; each turns its part of
-//! [`crate::raw`] into its part of [`Config`] and reports what only it can see to the [`Context`].
+//! Every default is applied, every path is absolute, every unit is in the name, and contradictions
+//! have been rejected. One file per section; each converts its part of [`crate::raw`] into its part
+//! of [`Config`] and reports errors to the [`Context`].
 
 mod app;
 mod compose;
@@ -54,44 +54,44 @@ use std::path::PathBuf;
 /// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file that it was read from, or the folder that is served without one; absolute.
+    /// The configuration file, or the directory that is served without one; absolute.
     pub file: PathBuf,
-    /// What is special in development; `None` in production.
+    /// Settings of development mode; `None` in production.
     pub development: Option<Development>,
-    /// Where connections are accepted, in the order of the file; at least one.
+    /// The listeners, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
     /// The applications, by name; at least one.
     pub apps: Vec<App>,
-    /// The limits that hold before a request's app is known.
+    /// Limits that apply before the app of a request is known.
     pub limits: Limits,
     /// Status and metrics.
     pub admin: Admin,
     /// The server's own logs.
     pub log: Log,
-    /// The gateway's own files and sockets.
+    /// Temporary files and sockets of the gateway.
     pub io: Io,
     /// Requests to other servers.
     pub upstream: Upstream,
-    /// The entity store; `None`: there is none.
+    /// The entity store; `None` if it is disabled.
     pub entities: Option<Entities>,
-    /// Whether refusals say their reason to clients.
+    /// Whether error responses state their reason.
     pub tells_reasons: bool,
-    /// The user that PHP runs as unless an app says otherwise.
+    /// Default user that PHP runs as.
     pub user: Option<String>,
-    /// The user that a gateway goes on as which root has started.
+    /// User that the gateway switches to when root starts it.
     pub gateway_user: Option<String>,
-    /// The group that PHP runs as unless an app says otherwise.
+    /// Default group that PHP runs as.
     pub group: Option<String>,
-    /// How long requests may still run after a reload or a stop was asked for, in milliseconds.
+    /// Maximum time for running requests to finish after a reload or a stop.
     pub drain_timeout_ms: u64,
 }
 
 /// Status and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admin {
-    /// The admin socket; `None`: the command line chooses.
+    /// The admin socket; `None`: the command line chooses one.
     pub socket: Option<PathBuf>,
-    /// The group whose members may use it, beside root and the server's own user.
+    /// Group whose members may use the socket, in addition to root and the server's own user.
     pub group: Option<String>,
     /// Where Prometheus metrics are served; `None`: nowhere.
     pub metrics: Option<Metrics>,
@@ -100,20 +100,20 @@ pub struct Admin {
 /// Where Prometheus metrics are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metrics {
-    /// Under this URL path on every listener.
+    /// This URL path on every listener.
     Path(String),
-    /// On an address of their own.
+    /// A separate address.
     Listen(ListenAddress),
 }
 
-/// The gateway's own files and sockets.
+/// Temporary files and sockets of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Connections the kernel keeps waiting to be accepted, per listener.
+    /// Length of the kernel's accept queue, per listener.
     pub backlog: u32,
-    /// The folder of bodies that are too large for memory.
+    /// Directory for bodies that are too large for memory.
     pub temp_dir: PathBuf,
-    /// What answers of other servers may take there, all together.
+    /// Maximum total size of upstream responses in it.
     pub max_temp_bytes: u64,
 }
 
@@ -127,7 +127,7 @@ impl Config {
     }
 }
 
-/// Turns a whole file. Mistakes are left at the context; with any there, the result is not used.
+/// Turns a whole file. Errors are left at the context; with any there, the result is not used.
 pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
     let log = log::log(&raw.log, &["log"], context);
     let listeners = listen::listeners(raw, context);
@@ -150,7 +150,7 @@ pub(crate) fn file(raw: &raw::File, context: &mut Context<'_>) -> Config {
         log,
         io: Io {
             backlog: raw.io.backlog,
-            temp_dir: context.folder(&["io", "temp_dir"], &raw.io.temp_dir),
+            temp_dir: context.directory(&["io", "temp_dir"], &raw.io.temp_dir),
             max_temp_bytes: raw.io.max_temp_size.0,
         },
         upstream: compose::upstream(&raw.upstream, context),

@@ -1,9 +1,7 @@
-//! What is wrong with a configuration: one [`Diagnostic`] per mistake, all of them together as
-//! [`Diagnostics`].
+//! Configuration errors: one [`Diagnostic`] per error, all of them together as [`Diagnostics`].
 //!
-//! The command line prints them (plain, coloured or as JSON) and exits with status 2. Text that
-//! comes from the file is made printable first, so a file cannot send escape sequences to a
-//! terminal.
+//! The command line prints them (plain, coloured or as JSON) and exits with status 2. Text from the
+//! file is made printable first, so a file cannot send escape sequences to a terminal.
 
 mod render;
 #[cfg(test)]
@@ -13,40 +11,40 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Every mistake found in one configuration, in the order of the file. Never empty.
+/// All errors of one configuration, in the order of the file. Never empty.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
     path: PathBuf,
     list: Vec<Diagnostic>,
 }
 
-/// One mistake.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What sort of mistake it is; stable, for programs.
+    /// Its kind; stable, for programs.
     pub kind: Kind,
-    /// Where it is; `None` when it concerns the file as a whole.
+    /// Its position; `None` if it concerns the file as a whole.
     pub position: Option<Position>,
-    /// What is wrong, in one sentence.
+    /// The error in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// A place in the file, with the line of text that is there.
+/// A position in the file, with the text of its line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Position {
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// How many characters are meant, at least 1.
+    /// Number of characters to underline, at least 1.
     pub length: usize,
-    /// The whole line, without its end.
+    /// The whole line, without its line ending.
     pub text: String,
 }
 
-/// The sorts of mistake.
+/// Kinds of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -57,38 +55,38 @@ pub enum Kind {
     Syntax,
     /// A key that does not exist.
     UnknownKey,
-    /// A key that must be there and is not.
+    /// A required key is missing.
     MissingKey,
     /// A value of another type.
     WrongType,
-    /// A value of the right type that is outside of its bounds or not one of the choices.
+    /// A value of the right type that is out of range or not one of the choices.
     OutOfRange,
-    /// A value that cannot be understood: an address, a size, a pattern.
+    /// An invalid value: an address, a size, a pattern.
     BadValue,
-    /// A named file or folder that is not there or cannot be used.
+    /// A file or directory that does not exist or cannot be used.
     Path,
-    /// Two entries that say the same thing twice: listeners, apps.
+    /// Two conflicting entries of the same kind: listeners, apps.
     Duplicate,
     /// Two settings that contradict each other.
     Conflict,
 }
 
 impl Diagnostics {
-    /// Sorts `list` into file order. The caller has at least one mistake to tell.
+    /// Sorts `list` into file order. It has at least one error.
     pub(crate) fn new(path: &Path, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by_key(|d| d.position.as_ref().map(|p| (p.line, p.column)));
         list.dedup();
         Diagnostics { path: path.to_owned(), list }
     }
 
-    /// A mistake that shows only when what the file names is used, such as a key that is not its
-    /// certificate's.
+    /// An error that appears only when a file is used, such as a key that does not match its
+    /// certificate.
     pub fn unusable(path: &Path, message: String) -> Self {
-        let mistake = Diagnostic { kind: Kind::Path, position: None, message, hint: None };
-        Self::new(path, vec![mistake])
+        let error = Diagnostic { kind: Kind::Path, position: None, message, hint: None };
+        Self::new(path, vec![error])
     }
 
-    /// The same mistakes about something that is not a file.
+    /// The same errors for a configuration that is not a file.
     pub(crate) fn without_positions(mut self, path: &Path) -> Self {
         self.path = path.to_owned();
         for diagnostic in &mut self.list {
@@ -97,12 +95,12 @@ impl Diagnostics {
         self
     }
 
-    /// The mistakes, in the order of the file.
+    /// The errors, in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// How many mistakes there are.
+    /// How many errors there are.
     #[allow(clippy::len_without_is_empty, reason = "there is always at least one")]
     pub fn len(&self) -> usize {
         self.list.len()
@@ -113,7 +111,7 @@ impl Diagnostics {
         &self.path
     }
 
-    /// Text for people: per mistake a line `file:line:column: message`, the line of the file with
+    /// Text for people: per error a line `file:line:column: message`, the line of the file with
     /// the place underlined, and the hint. `color` adds ANSI colours.
     pub fn render(&self, color: bool) -> String {
         render::all(self, color)

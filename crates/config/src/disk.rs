@@ -1,25 +1,25 @@
-//! The questions that checking a configuration asks of the file system.
+//! File system access of the validation.
 //!
-//! Behind a trait, so that examples which name `/srv/blog` can be checked on any machine.
+//! Behind a trait, so that examples with paths such as `/srv/blog` can be validated on any machine.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What stands at a path.
+/// What exists at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    Folder,
+    Directory,
     File { executable: bool },
     Other,
 }
 
 pub(crate) trait Disk {
-    /// What is at `path`, links followed.
+    /// The kind of file at `path`, following links.
     fn look(&self, path: &Path) -> io::Result<Found>;
 
-    /// Whether the folder can be listed or the file can be opened.
+    /// Whether the directory can be listed or the file can be opened.
     fn readable(&self, path: &Path) -> io::Result<()>;
 
     /// The path without links and `..`.
@@ -29,9 +29,9 @@ pub(crate) trait Disk {
 /// Opens a file for reading.
 pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<fs::File>;
 
-/// The machine's own.
+/// The file system of this machine.
 pub(crate) struct RealDisk<'a> {
-    /// May be able to open what this process itself cannot.
+    /// May be able to open files that this process cannot.
     pub(crate) open: Open<'a>,
 }
 
@@ -55,7 +55,7 @@ impl Disk for RealDisk<'_> {
     fn look(&self, path: &Path) -> io::Result<Found> {
         let metadata = self.metadata(path)?;
         Ok(if metadata.is_dir() {
-            Found::Folder
+            Found::Directory
         } else if metadata.is_file() {
             Found::File { executable: metadata.permissions().mode() & 0o111 != 0 }
         } else {
@@ -75,7 +75,7 @@ impl Disk for RealDisk<'_> {
     }
 }
 
-/// A disk on which everything is that is looked for: names with a dot are files.
+/// A disk on which every path exists: names with a dot are files.
 #[cfg(test)]
 pub(crate) struct FullDisk;
 
@@ -84,7 +84,7 @@ impl Disk for FullDisk {
     fn look(&self, path: &Path) -> io::Result<Found> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let file = name.contains('.') || name.starts_with("outboard-php");
-        Ok(if file { Found::File { executable: true } } else { Found::Folder })
+        Ok(if file { Found::File { executable: true } } else { Found::Directory })
     }
 
     fn readable(&self, _: &Path) -> io::Result<()> {

@@ -1,8 +1,8 @@
-//! What the `.htaccess` files below a root keep from visitors, as lines of `outboard.toml`.
+//! Access restrictions of the `.htaccess` files below a root, as lines of `outboard.toml`.
 //!
-//! Asked at start and by `outboard check`, so that nobody's data is open because Apache had kept it
-//! shut. Invariants: the search is bounded in files, depth and time; what cannot be said in a line
-//! is named instead of guessed.
+//! Run at start and by `outboard check`, so that files which Apache protected are not exposed
+//! unnoticed. Invariants: the search is bounded in files, depth and time; restrictions that have no
+//! equivalent are listed instead of guessed.
 
 mod expression;
 
@@ -22,28 +22,28 @@ const SEARCH_MAX: Duration = Duration::from_millis(500);
 /// See the module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Htaccess {
-    /// How many files there are.
+    /// Number of files found.
     pub files: usize,
-    /// Whether the search came to its end.
+    /// Whether the search was completed.
     pub is_whole: bool,
     /// Values of `deny`.
     pub deny: BTreeSet<String>,
     /// Values of `no_php_in`.
     pub no_php_in: BTreeSet<String>,
-    /// Files that restrict access in a way that a person has to look at; paths below the root.
+    /// Files with restrictions that need manual review; paths below the root.
     pub look_at: BTreeSet<String>,
 }
 
 impl Htaccess {
-    /// What is below a root; `None` if there is no such file.
+    /// Searches a root; `None` if there is no such file.
     pub fn below(root: &Path) -> Option<Self> {
         let mut all = Self { is_whole: true, ..Self::default() };
         let until = Instant::now() + SEARCH_MAX;
         let mut entries_left = ENTRIES_MAX;
-        // Those near the root are found first.
-        let mut folders = VecDeque::from([(root.to_owned(), String::new(), 0)]);
-        while let Some((folder, url, depth)) = folders.pop_front() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
+        // Breadth first: files near the root are found first.
+        let mut directories = VecDeque::from([(root.to_owned(), String::new(), 0)]);
+        while let Some((directory, url, depth)) = directories.pop_front() {
+            let Ok(entries) = fs::read_dir(&directory) else { continue };
             for entry in entries.flatten() {
                 if entries_left == 0 || all.files == FOUND_MAX || Instant::now() > until {
                     all.is_whole = false;
@@ -51,7 +51,7 @@ impl Htaccess {
                 }
                 entries_left -= 1;
                 let name = entry.file_name();
-                // A name that is not text is in no pattern.
+                // Patterns cannot contain a name that is not UTF-8.
                 let Some(name) = name.to_str() else { continue };
                 match entry.file_type() {
                     Ok(kind) if kind.is_file() && name == ".htaccess" => {
@@ -59,7 +59,7 @@ impl Htaccess {
                         all.take(&entry.path(), &url);
                     }
                     Ok(kind) if kind.is_dir() && !name.starts_with('.') && depth < DEPTH_MAX => {
-                        folders.push_back((entry.path(), format!("{url}/{name}"), depth + 1));
+                        directories.push_back((entry.path(), format!("{url}/{name}"), depth + 1));
                     }
                     _ => {}
                 }
@@ -68,44 +68,44 @@ impl Htaccess {
         Some(all).filter(|all| all.files > 0)
     }
 
-    /// In how many files what matters is, as a sentence.
+    /// The number of files, as a sentence.
     pub fn summary(&self) -> String {
         let (at_least, s, are) = match (self.is_whole, self.files) {
             (false, _) => ("at least ", "s", "are"),
             (true, 1) => ("", "", "is"),
             (true, _) => ("", "s", "are"),
         };
-        format!("{at_least}{} .htaccess file{s} in the root {are} not read", self.files)
+        format!("{at_least}{} .htaccess file{s} in the root {are} ignored", self.files)
     }
 
-    /// The lines that are not yet in force, as the file has them.
+    /// The lines that the configuration does not contain yet.
     pub fn lines_beside(&self, present: &Deny) -> Vec<String> {
         let sample = |pattern: &str| pattern.replace("**", "x").replace(['*', '?'], "x");
         let is_denied = |pattern: &&String| {
             present.denies(format!("/{}", sample(pattern).trim_start_matches('/')).as_bytes())
         };
-        let runs_nothing = |folder: &&String| {
-            present.forbids_script(format!("{}/x.php", sample(folder)).as_bytes())
+        let runs_nothing = |directory: &&String| {
+            present.forbids_script(format!("{}/x.php", sample(directory)).as_bytes())
         };
         let deny: Vec<_> = self.deny.iter().filter(|pattern| !is_denied(pattern)).collect();
-        let folders: Vec<_> =
-            self.no_php_in.iter().filter(|folder| !runs_nothing(folder)).collect();
+        let directories: Vec<_> =
+            self.no_php_in.iter().filter(|directory| !runs_nothing(directory)).collect();
         let line = |key: &str, values: Vec<&String>| format!("{key} = {values:?}");
         let mut lines = Vec::new();
         if !deny.is_empty() {
             lines.push(line("deny", deny));
         }
-        if !folders.is_empty() {
-            lines.push(line("no_php_in", folders));
+        if !directories.is_empty() {
+            lines.push(line("no_php_in", directories));
         }
         lines
     }
 
-    fn take(&mut self, path: &PathBuf, folder: &str) {
+    fn take(&mut self, path: &PathBuf, directory: &str) {
         let mut bytes = Vec::new();
         let read =
             File::open(path).and_then(|file| file.take(FILE_MAX_BYTES).read_to_end(&mut bytes));
-        let mut reader = Reader { all: self, folder, within: Vec::new(), condition: false };
+        let mut reader = Reader { all: self, directory, within: Vec::new(), condition: false };
         match read {
             Ok(_) => reader.read(&String::from_utf8_lossy(&bytes)),
             Err(_) => reader.look_at(),
@@ -113,24 +113,24 @@ impl Htaccess {
     }
 }
 
-/// What a section of a file is about.
+/// Scope of a section of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Section {
-    /// The same as around it.
+    /// The same as the enclosing section.
     Same,
-    /// Names of files, as patterns without a folder.
+    /// File names, as patterns without a directory.
     Names(Vec<String>),
-    /// Methods, and what else is not to be told in a line.
+    /// Methods and other scopes without an equivalent.
     Other,
 }
 
-/// One file while it is read.
+/// Reader of one file.
 struct Reader<'a> {
     all: &'a mut Htaccess,
-    /// Where it is, without a slash at the end.
-    folder: &'a str,
+    /// Its directory, without a trailing slash.
+    directory: &'a str,
     within: Vec<Section>,
-    /// Whether a RewriteCond stands before the next RewriteRule.
+    /// Whether a RewriteCond precedes the next RewriteRule.
     condition: bool,
 }
 
@@ -209,14 +209,14 @@ impl Reader<'_> {
             return;
         }
         let pattern = pattern.trim_matches('"');
-        let patterns = expression::patterns(pattern, self.folder);
+        let patterns = expression::patterns(pattern, self.directory);
         match patterns.filter(|_| !has_condition && self.place() == Some(&Section::Same)) {
             Some(patterns) => self.add(patterns),
             None => self.look_at(),
         }
     }
 
-    /// A line that denied the whole root would help nobody.
+    /// Rejects a pattern that would deny the whole root.
     fn add(&mut self, patterns: Vec<String>) {
         if patterns.iter().any(|pattern| pattern.trim_matches(['/', '*', '?']).is_empty()) {
             return self.look_at();
@@ -224,7 +224,7 @@ impl Reader<'_> {
         self.all.deny.extend(patterns);
     }
 
-    /// The section that counts; `None` in one that cannot be told.
+    /// The section in effect; `None` in one without an equivalent.
     fn place(&self) -> Option<&Section> {
         if self.within.contains(&Section::Other) {
             return None;
@@ -243,22 +243,22 @@ impl Reader<'_> {
                 // Dot-files are not served anyway.
                 let names = names.iter().map(|name| name.trim_start_matches('/'));
                 let names = names.filter(|name| !name.starts_with('.'));
-                self.add(names.flat_map(|name| below(self.folder, name)).collect());
+                self.add(names.flat_map(|name| below(self.directory, name)).collect());
             }
-            Some(_) => self.add(vec![format!("{}/", self.folder)]),
+            Some(_) => self.add(vec![format!("{}/", self.directory)]),
         }
     }
 
     fn runs_nothing(&mut self) {
         match self.place() {
             None => self.look_at(),
-            // Of the root's own files this is what protects against: nothing.
-            Some(_) if self.folder.is_empty() => self.look_at(),
-            Some(_) => drop(self.all.no_php_in.insert(self.folder.to_owned())),
+            // In the root itself this would disable the application.
+            Some(_) if self.directory.is_empty() => self.look_at(),
+            Some(_) => drop(self.all.no_php_in.insert(self.directory.to_owned())),
         }
     }
 
-    /// A part of what is denied is granted again.
+    /// Grants access to a part of what is denied.
     fn grants(&mut self) {
         if self.place() != Some(&Section::Same) {
             self.look_at();
@@ -266,7 +266,7 @@ impl Reader<'_> {
     }
 
     fn look_at(&mut self) {
-        self.all.look_at.insert(format!("{}/.htaccess", self.folder));
+        self.all.look_at.insert(format!("{}/.htaccess", self.directory));
     }
 }
 
@@ -275,12 +275,12 @@ fn is_php(name: &str) -> bool {
     name.contains('*') && (end.starts_with("ph") || end == "php*")
 }
 
-/// Patterns of a name anywhere below a folder.
-fn below(folder: &str, name: &str) -> Vec<String> {
-    match (folder, name.strip_prefix('*')) {
+/// Patterns of a name anywhere below a directory.
+fn below(directory: &str, name: &str) -> Vec<String> {
+    match (directory, name.strip_prefix('*')) {
         ("", _) => vec![name.to_owned()],
-        (_, Some(end)) => vec![format!("{folder}/**{end}")],
-        _ => vec![format!("{folder}/{name}"), format!("{folder}/**/{name}")],
+        (_, Some(end)) => vec![format!("{directory}/**{end}")],
+        _ => vec![format!("{directory}/{name}"), format!("{directory}/**/{name}")],
     }
 }
 

@@ -1,6 +1,6 @@
-//! What an app does not say, the section of the same name at the top of the file says for it.
+//! Copies top-level sections into the apps, for keys that an app does not set.
 //!
-//! Works on the clean tree, before serde: there a key that was not written is simply absent.
+//! Works on the validated tree, before serde: there a key that is not set is simply absent.
 
 use crate::shape::Shape;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub(crate) fn into_apps(root: &mut Map<String, Value>) {
     }
 }
 
-/// Adds to `own` what only `general` has, as far as an app may say it.
+/// Adds to `own` the keys that only `general` has and an app may have.
 fn overlay(own: &mut Value, general: &Value, shape: Shape) {
     let (Value::Object(own), Value::Object(general)) = (own, general) else { return };
     for (key, value) in general {

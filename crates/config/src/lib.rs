@@ -1,15 +1,17 @@
-//! Reads `outboard.toml`: what was written becomes what is true.
+//! Reads `outboard.toml` into a validated [`Config`].
 //!
-//! A file goes through four steps, and every mistake of a step is reported before the next is
-//! given up:
+//! A file goes through four steps. Each step reports all errors that it finds before the next one
+//! starts:
 //!
-//! 1. `structure`: TOML, held against the schema; wrong parts are reported and left out.
-//! 2. `inherit`: apps take over what the sections at the top of the file say.
-//! 3. `raw`: serde makes typed values of it.
-//! 4. `checked`: what only several keys or the disk can tell; out comes a [`Config`].
+//! 1. `structure`: parses TOML and validates it against the schema; invalid parts are reported and
+//!    left out.
+//! 2. `inherit`: copies the top-level sections into the apps.
+//! 3. `raw`: deserialises the tree into typed values.
+//! 4. `checked`: validates what depends on several keys or on the file system, and builds the
+//!    [`Config`].
 //!
-//! The command line and the gateway use [`Config`] and [`Diagnostics`]; nothing else is public but
-//! the types they are made of and the `schema`. No input makes this crate panic.
+//! The public API is [`Config`], [`Diagnostics`], their types and `schema`. No input makes this
+//! crate panic.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +43,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// No configuration is larger; a device or a log given by mistake is.
+/// Real configurations are smaller; a device or a log file given by accident is larger.
 const FILE_MAX_BYTES: u64 = 1 << 20;
 
 impl Config {
@@ -53,17 +55,17 @@ impl Config {
         Self::load_by(path, &|path| File::open(path))
     }
 
-    /// Reads a file by somebody who may open more: it, and the files that it names.
+    /// Reads a file, and checks the files in it, through `open`, which may have more privileges.
     ///
     /// # Errors
     /// As [`Config::load`].
     pub fn load_by(path: &Path, open: Open<'_>) -> Result<Config, Diagnostics> {
         let bytes = read(path, open).map_err(|error| {
             let hint = match error.kind() {
-                io::ErrorKind::NotFound => Some("is the name right?".to_owned()),
+                io::ErrorKind::NotFound => Some("check the file name".to_owned()),
                 _ => None,
             };
-            refuse(path, format!("cannot be read: {}", reason(&error)), hint)
+            unreadable(path, format!("cannot be read: {}", reason(&error)), hint)
         })?;
         match std::str::from_utf8(&bytes) {
             Ok(text) => parse_on(&RealDisk { open }, text, path),
@@ -71,8 +73,8 @@ impl Config {
         }
     }
 
-    /// Reads a text. `path_for_messages` names it in messages, and relative paths start from its
-    /// folder.
+    /// Reads a text. `path_for_messages` names it in messages; relative paths are resolved
+    /// against its directory.
     ///
     /// # Errors
     /// Everything that is wrong with it.
@@ -80,31 +82,31 @@ impl Config {
         parse_on(&RealDisk::OWN, text, path_for_messages)
     }
 
-    /// The configuration of `outboard serve DIR`: one app that answers every host, on one
+    /// The configuration of `outboard serve DIR`: one app for every host, on one
     /// listener. Its root is `dir`, or the `public` (`web`, `htdocs`, `webroot`) in it that holds
     /// an index.php.
     ///
     /// # Errors
-    /// A folder that cannot be served or a bad address.
+    /// A directory that cannot be served or a bad address.
     pub fn for_directory(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
-        Self::of_folder(dir, listen, "production")
+        Self::of_directory(dir, listen, "production")
     }
 
-    /// The same while its code is written: changes are seen at once, and errors are shown.
+    /// The same in development mode.
     ///
     /// # Errors
     /// As [`Config::for_directory`].
     pub fn for_development(dir: &Path, listen: &str) -> Result<Config, Diagnostics> {
-        Self::of_folder(dir, listen, "development")
+        Self::of_directory(dir, listen, "development")
     }
 
-    fn of_folder(dir: &Path, listen: &str, environment: &str) -> Result<Config, Diagnostics> {
+    fn of_directory(dir: &Path, listen: &str, environment: &str) -> Result<Config, Diagnostics> {
         let absolute = std::path::absolute(dir).map_err(|error| {
-            refuse(dir, format!("has no usable path: {}", reason(&error)), None)
+            unreadable(dir, format!("the path cannot be made absolute: {}", reason(&error)), None)
         })?;
         let root = directory::root_of(&absolute, &RealDisk::OWN);
         let Some(root) = root.to_str().map(toml_string) else {
-            return Err(refuse(dir, "the path is not UTF-8".to_owned(), None));
+            return Err(unreadable(dir, "the path is not UTF-8".to_owned(), None));
         };
         let (listen, environment) = (toml_string(listen), toml_string(environment));
         let text = format!(
@@ -116,24 +118,25 @@ impl Config {
 }
 
 fn parse_on(disk: &dyn Disk, text: &str, path: &Path) -> Result<Config, Diagnostics> {
-    let absolute = std::path::absolute(path)
-        .map_err(|error| refuse(path, format!("has no usable path: {}", reason(&error)), None))?;
+    let absolute = std::path::absolute(path).map_err(|error| {
+        unreadable(path, format!("the path cannot be made absolute: {}", reason(&error)), None)
+    })?;
     let source = Source::new(text);
     let mut tree = structure::read(&source);
     inherit::into_apps(&mut tree.root);
     let root = serde_json::Value::Object(tree.root);
     let raw: raw::File = match serde_json::from_value(root) {
         Ok(raw) => raw,
-        // The schema and the types are made from each other, so this is not reached by a file
-        // that passed the first step; should they ever differ, it is still an answer.
-        Err(error) => return Err(refuse(path, error.to_string(), None)),
+        // The schema is generated from the types, so a file that passed the first step does not
+        // get here; this reports an error instead of panicking should they ever differ.
+        Err(error) => return Err(unreadable(path, error.to_string(), None)),
     };
     let mut context = checked::Context {
         source: &source,
         places: &tree.places,
         disk,
         file: &absolute,
-        folder: absolute.parent().unwrap_or(Path::new("/")),
+        directory: absolute.parent().unwrap_or(Path::new("/")),
         diagnostics: tree.diagnostics,
     };
     let config = checked::file(&raw, &mut context);
@@ -148,12 +151,12 @@ fn read(path: &Path, open: Open<'_>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB, which no configuration is"));
+        return Err(io::Error::other("it is larger than 1 MiB"));
     }
     Ok(bytes)
 }
 
-fn refuse(path: &Path, message: String, hint: Option<String>) -> Diagnostics {
+fn unreadable(path: &Path, message: String, hint: Option<String>) -> Diagnostics {
     let kind = Kind::Unreadable;
     Diagnostics::new(path, vec![Diagnostic { kind, position: None, message, hint }])
 }
@@ -166,7 +169,7 @@ fn not_utf8(path: &Path, bytes: &[u8], at: usize) -> Diagnostics {
         kind: Kind::Unreadable,
         // Up to the first bad byte the lossy text is the text itself.
         position: Some(source.position(at..at + 1)),
-        message: "the file is not UTF-8 from here on".to_owned(),
+        message: "invalid UTF-8".to_owned(),
         hint: Some("save it as UTF-8".to_owned()),
     };
     Diagnostics::new(path, vec![diagnostic])

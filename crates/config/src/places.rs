@@ -1,7 +1,7 @@
-//! Where in the text each key and each value stands.
+//! Positions of keys and values in the text.
 //!
-//! Filled by [`crate::structure`] while it walks the file, asked by the checks that come later
-//! and know a value only by its path, such as `app.blog.pool.min`.
+//! Filled by [`crate::structure`] while it walks the file; used by the later validation steps,
+//! which identify a value by its path, such as `app.blog.pool.min`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,19 +26,19 @@ impl Places {
         self.spans.insert(path.to_vec(), Place { key, value });
     }
 
-    /// Whether this very path was written, in the app or in the section it inherits from.
+    /// Whether exactly this path was written, in the app or in the section it inherits from.
     pub(crate) fn wrote(&self, path: &[&str]) -> bool {
         self.exact(path).is_some()
     }
 
-    /// Where the value is; what an app inherits is where it was written. For something that was
-    /// not written, the nearest table around it. `None` when nothing of it is in a text.
+    /// Position of the value. An inherited value is where it was written; a value that was not
+    /// written is at the nearest table around it. `None` if no part of the path was written.
     pub(crate) fn value(&self, path: &[&str]) -> Option<Span> {
         self.nearest(path)
             .map(|(place, exact)| if exact { place.value.clone() } else { place.key.clone() })
     }
 
-    /// Where the key is, found the same way.
+    /// Position of the key, found the same way.
     pub(crate) fn key(&self, path: &[&str]) -> Option<Span> {
         self.nearest(path).map(|(place, _)| place.key.clone())
     }

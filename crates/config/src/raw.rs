@@ -1,8 +1,8 @@
-//! What a file may say, key by key, with what holds when it says nothing.
+//! The keys of a configuration file and their defaults.
 //!
-//! These types are the schema: their doc comments become its descriptions (and the reference's),
-//! their `Default` its defaults. They hold what was written; [`crate::checked`] turns them into
-//! what is true. Every struct refuses unknown keys.
+//! These types are the schema: their doc comments become its descriptions and the tables of the
+//! reference, and their `Default` implementations its defaults. They hold the values as written;
+//! [`crate::checked`] validates them. Every struct rejects unknown keys.
 
 mod app;
 mod compose;
@@ -42,63 +42,66 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct File {
-    /// What the server is for: `"production"`, or `"development"`, where every change of a file is
-    /// seen at once and errors are shown to the visitor.
+    /// Purpose of the server. In `"development"`, file changes take effect at once and errors are
+    /// shown in the browser.
     #[schemars(extend("x-alias" = ["env", "enviroment", "APP_ENV"]))]
     pub(crate) environment: Environment,
-    /// Where to accept connections: an address, a list of them, or `[[listen]]` tables.
+    /// Addresses to accept connections on: one address, an array of addresses, or `[[listen]]`
+    /// tables.
     pub(crate) listen: OneOrMany<ListenEntry>,
-    /// Peers whose `X-Forwarded-*` headers are believed, for listeners that do not name their own.
+    /// Peers whose `X-Forwarded-*` headers are trusted, for listeners without `trusted_proxies` of
+    /// their own.
     #[schemars(extend("x-alias" = ["set_real_ip_from", "real_ip", "RemoteIPTrustedProxy"]))]
     pub(crate) trusted_proxies: Vec<Peer>,
-    /// Which `X-Forwarded-*` headers are believed from trusted proxies. `"host"` only if the proxy
-    /// sets the header itself: one that hands the client's through lets visitors choose the host
-    /// that links are made with.
+    /// `X-Forwarded-*` headers accepted from trusted proxies. Add `"host"` only if the proxy sets
+    /// that header itself: with a proxy that passes the client's header through, clients choose the
+    /// host name used in generated links.
     #[schemars(extend("x-alias" = ["real_ip_header"]))]
     pub(crate) forwarded_headers: Vec<ForwardedHeader>,
-    /// Whether a refusal says its reason, in the header `X-Outboard-Reason` and on its page; absent:
-    /// in development only. The error log says it in any case.
+    /// Whether an error response states its reason, in the header `X-Outboard-Reason` and on the
+    /// error page. Default: only in development. The error log states it always.
     pub(crate) reason_header: Option<bool>,
-    /// The user that PHP runs as when root starts the server; absent: `www-data`, or `nobody` where
-    /// there is none. `"root"` insists on root, for the gateway as well.
+    /// User that PHP runs as when root starts the server. Default: `www-data`, or `nobody` if that
+    /// does not exist. `"root"` runs both PHP and the gateway as root.
     #[schemars(extend("x-alias" = ["User"]))]
     pub(crate) user: Option<PlainText>,
-    /// The user that the gateway goes on as when root starts the server, once its addresses are
-    /// bound: none that PHP runs as. Absent: `outboard`, or else `nobody`.
+    /// User that the gateway switches to after root has started it and the addresses are bound. It
+    /// must differ from every user that PHP runs as. Default: `outboard`, or `nobody` if that does
+    /// not exist.
     #[schemars(extend("x-alias" = ["server_user"]))]
     pub(crate) gateway_user: Option<PlainText>,
-    /// The group that PHP runs as; absent: the user's own.
+    /// Group that PHP runs as. Default: the primary group of the user.
     #[schemars(extend("x-alias" = ["Group"]))]
     pub(crate) group: Option<PlainText>,
-    /// How long requests may still run after a reload or a stop was asked for.
+    /// Maximum time for running requests to finish after a reload or a stop.
     #[schemars(extend("x-alias" = ["process_control_timeout", "worker_shutdown_timeout", "GracefulShutdownTimeout"]))]
     pub(crate) drain_timeout: Period,
-    /// The applications, each under its name: `[app.NAME]`.
+    /// The applications: one table `[app.NAME]` for each.
     #[schemars(extend(
         "propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME },
         "x-alias" = ["apps", "server", "VirtualHost", "site", "sites"],
         "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
     ))]
     pub(crate) app: BTreeMap<String, App>,
-    /// Limits of connections, and of requests for apps that have none of their own.
+    /// Limits on connections, and default limits on requests.
     pub(crate) limits: Limits,
-    /// The pool of apps that have none of their own.
+    /// Default pool settings for every app.
     pub(crate) pool: Pool,
-    /// The PHP settings of every app; an app adds to them.
+    /// PHP settings of every app; an app adds to them.
     pub(crate) php: Php,
-    /// How every app serves files; an app may differ.
+    /// Default settings for static files.
     #[serde(rename = "static")]
     pub(crate) static_files: StaticFiles,
-    /// Logs of the server and of apps that have none of their own.
+    /// Logs of the server, and default log settings for every app.
     pub(crate) log: Log,
-    /// The gateway's own files and sockets.
+    /// Temporary files and sockets of the gateway.
     pub(crate) io: Io,
-    /// What is special with `environment = "development"`.
+    /// Settings for `environment = "development"`.
     pub(crate) development: Development,
-    /// Requests to other servers.
+    /// Connections to other HTTP servers.
     #[schemars(extend("x-alias" = ["proxy"]))]
     pub(crate) upstream: Upstream,
-    /// The entity store: records under names, over HTTP and for PHP.
+    /// The entity store: key-value records, available over HTTP and to PHP.
     #[schemars(extend("x-former" = ["entities"]))]
     pub(crate) kv: Entities,
     /// Status and metrics.
@@ -132,7 +135,7 @@ impl Default for File {
     }
 }
 
-/// A value, or several in an array.
+/// One value, or an array of values.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -151,19 +154,18 @@ impl<T> OneOrMany<T> {
     }
 }
 
-/// The gateway's own files and sockets.
+/// Temporary files and sockets of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Io {
-    /// Connections that the kernel keeps waiting to be accepted, per listener.
+    /// Length of the kernel's accept queue, per listener.
     #[schemars(range(min = 1, max = 65535), extend("x-alias" = ["ListenBacklog"]))]
     pub(crate) backlog: u32,
-    /// The folder of request bodies, and of answers that slow clients have not taken, that are too
-    /// large for memory.
+    /// Directory for request bodies, and for responses to slow clients, that are too large for memory.
     #[schemars(extend("x-former" = ["spool"], "x-alias" = ["client_body_temp_path", "upload_tmp_dir"]))]
     pub(crate) temp_dir: FilePath,
-    /// What all files there may take together. Beyond it a body is refused with 507 (`spool_full`), and
-    /// scripts and other servers wait for slow clients. One answer may take a sixteenth.
+    /// Maximum total size of all files there. At the limit, request bodies get 507 (`spool_full`), and
+    /// scripts and upstreams have to wait for slow clients. One response can use a sixteenth.
     #[schemars(extend("x-former" = ["spool_size"], "x-alias" = ["proxy_max_temp_file_size"]))]
     pub(crate) max_temp_size: ByteSize,
 }
@@ -182,16 +184,16 @@ impl Default for Io {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Admin {
-    /// The Unix socket that `outboard status` and `outboard reload` talk to; absent: the command
-    /// line chooses one.
+    /// Unix socket for `outboard status`, `outboard reload` and other commands. Default: chosen by
+    /// the command line.
     #[schemars(extend("x-alias" = ["pid", "pm.status_listen"]))]
     pub(crate) socket: Option<FilePath>,
-    /// The group whose members may use the admin socket, beside root and the server's own user.
-    /// Users that an app's PHP runs as are refused all the same.
+    /// Group whose members may use the admin socket, in addition to root and the server's own user.
+    /// Users that an app's PHP runs as are always refused.
     #[schemars(extend("x-alias" = ["listen.group"]))]
     pub(crate) group: Option<PlainText>,
-    /// Where Prometheus metrics are served: a URL path on every listener, or an address of their
-    /// own; absent: nowhere.
+    /// Where Prometheus metrics are served: a URL path on every listener, or a separate address.
+    /// Default: nowhere.
     #[schemars(extend("x-alias" = ["pm.status_path", "stub_status"]))]
     pub(crate) metrics: Option<MetricsAt>,
 }

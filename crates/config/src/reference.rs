@@ -1,7 +1,4 @@
-//! Holds `docs/reference` and the code together; only tests use it.
-//!
-//! The schema file and the tables between `<!-- keys: … -->` and `<!-- end keys -->` are generated.
-//! `OUTBOARD_REGENERATE=1 cargo test -p outboard-config` writes them; without it the test compares.
+//! Tests that `docs/reference` matches the code.
 
 use crate::disk::FullDisk;
 use crate::shape::{Shape, schema};
@@ -20,25 +17,25 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(reference(name)).unwrap_or_default()
 }
 
-fn hold(name: &str, generated: &str) {
+fn assert_generated(name: &str, generated: &str) {
     if std::env::var_os("OUTBOARD_REGENERATE").is_some() {
         std::fs::write(reference(name), generated).unwrap();
     }
     assert!(
         read(name) == generated,
-        "docs/reference/{name} is not what the code says; run \
+        "docs/reference/{name} is out of date; run \
          OUTBOARD_REGENERATE=1 cargo test -p outboard-config"
     );
 }
 
 #[test]
-fn the_schema_file_is_what_the_code_says() {
-    hold("outboard.schema.json", &format!("{:#}\n", schema()));
+fn the_schema_file_is_up_to_date() {
+    assert_generated("outboard.schema.json", &format!("{:#}\n", schema()));
 }
 
 #[test]
-fn the_reference_tables_are_what_the_code_says() {
-    hold("configuration.md", &with_tables(&read("configuration.md")));
+fn the_reference_tables_are_up_to_date() {
+    assert_generated("configuration.md", &with_tables(&read("configuration.md")));
 }
 
 #[test]
@@ -60,8 +57,8 @@ fn every_example_of_the_reference_is_valid() {
     for block in blocks {
         let app = if block.contains("[app.") { "" } else { "\n[app.site]\nroot = \"public\"\n" };
         let path = std::path::Path::new("/etc/outboard/outboard.toml");
-        if let Err(mistakes) = crate::parse_on(&FullDisk, &format!("{block}{app}"), path) {
-            panic!("{mistakes}\nin\n{block}");
+        if let Err(errors) = crate::parse_on(&FullDisk, &format!("{block}{app}"), path) {
+            panic!("{errors}\nin\n{block}");
         }
         count += 1;
     }
@@ -81,9 +78,8 @@ fn every_default_can_be_written_down() {
             let Some(default) = inner.keyword("default") else { continue };
             let header = if section.is_empty() { String::new() } else { format!("[{section}]") };
             let text = format!("{header}\n{key} = {default}\n[app.site]\nroot = \"public\"\n");
-            if let Err(mistakes) = crate::parse_on(&FullDisk, &text, "/srv/outboard.toml".as_ref())
-            {
-                panic!("{mistakes}");
+            if let Err(errors) = crate::parse_on(&FullDisk, &text, "/srv/outboard.toml".as_ref()) {
+                panic!("{errors}");
             }
             count += 1;
         }
@@ -91,7 +87,7 @@ fn every_default_can_be_written_down() {
     assert!(count > 40, "{count} defaults");
 }
 
-/// The names of all tables, `app.NAME.rewrite` and the like. What an app inherits whole is
+/// The names of all tables, such as `app.NAME.rewrite`. A section that an app inherits whole is
 /// described once, at the top.
 fn collect(shape: Shape, section: &str, found: &mut Vec<String>) {
     for (key, inner) in shape.keys() {
@@ -117,11 +113,11 @@ fn same_keys(one: Shape, other: Shape) -> bool {
 
 struct Table {
     shape: Shape,
-    /// The key is followed by a name of the user's choice.
+    /// The key is followed by a user-defined name.
     free: bool,
 }
 
-/// The table with known keys that is behind a key, if there is one.
+/// The table with known keys under a key, if there is one.
 fn table_of(shape: Shape) -> Option<Table> {
     for variant in shape.variants() {
         if variant.keys().next().is_some() {
@@ -145,7 +141,7 @@ fn find(section: &str) -> Shape {
         "NAME" => shape,
         key => {
             let inner = shape.key(key).unwrap_or_else(|| panic!("no key {key} in {section}"));
-            table_of(inner).unwrap_or_else(|| panic!("{key} in {section} is no table")).shape
+            table_of(inner).unwrap_or_else(|| panic!("{key} in {section} is not a table")).shape
         }
     })
 }

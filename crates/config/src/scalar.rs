@@ -1,9 +1,8 @@
-//! Values as people write them: a size, a duration, an address, a pattern.
+//! Values as users write them: a size, a duration, an address, a pattern.
 //!
-//! Each kind of value is one type that implements [`Scalar`]. The same implementation answers
-//! three questions: what the JSON schema says about it, whether a written value is right (asked
-//! by [`crate::structure`], which knows a kind by its schema `format`), and what it means (asked
-//! by serde once everything is known to be right).
+//! Each kind of value is one type that implements [`Scalar`]. The same implementation provides the
+//! JSON schema, the validation of a value (used by [`crate::structure`], which knows a kind by its
+//! schema `format`), and the conversion (used by serde after validation).
 
 mod address;
 mod expression;
@@ -32,7 +31,7 @@ pub use schedule::Schedule;
 pub use share::{Count, MemoryBudget};
 pub use template::UrlTemplate;
 
-/// A value as it stands in the file.
+/// A value as written in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Written<'t> {
     Text(&'t str),
@@ -41,7 +40,7 @@ pub(crate) enum Written<'t> {
     Boolean(bool),
 }
 
-/// Why a written value is not what it should be.
+/// Why a value is invalid.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) message: String,
@@ -79,17 +78,17 @@ pub(crate) trait Scalar: Sized {
         None
     }
 
-    /// What [`Scalar::read`] says to a value of a type it does not take.
+    /// The error of [`Scalar::read`] for a value of another type.
     fn unexpected() -> Fault {
         Fault::new(format!("expected {}", Self::EXPECTED))
     }
 }
 
-/// Looks at a written value without knowing its Rust type.
+/// Validates a value without knowing its Rust type.
 pub(crate) struct Format {
     pub(crate) name: &'static str,
     pub(crate) expected: &'static str,
-    /// The value's magnitude, or what is wrong with it.
+    /// Returns the value's magnitude, or the error.
     pub(crate) inspect: fn(Written<'_>) -> Result<Option<u64>, Fault>,
 }
 

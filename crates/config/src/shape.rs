@@ -6,7 +6,7 @@
 //!
 //! * `format`: the name of a [`crate::scalar`] kind,
 //! * `x-minimum`, `x-maximum`: bounds of such a kind, as people write them,
-//! * `x-hint`: what to tell someone who got the value wrong,
+//! * `x-hint`: the hint for an invalid value,
 //! * `x-alias`: what other servers call the key,
 //! * `x-former`: what the key was called before.
 
@@ -155,17 +155,17 @@ impl Shape {
         properties.into_iter().flatten().map(|(key, node)| (key.as_str(), Shape { node }))
     }
 
-    /// What stands under `key`.
+    /// The shape of `key`.
     pub(crate) fn key(self, key: &str) -> Option<Shape> {
         self.keyword("properties")?.get(key).map(|node| Shape { node })
     }
 
-    /// What stands under the free keys of a map.
+    /// The shape of the values of a map with free keys.
     pub(crate) fn free_value(self) -> Option<Shape> {
         self.child("additionalProperties").filter(|shape| shape.node.is_object())
     }
 
-    /// What the free keys of a map look like.
+    /// The shape of the keys of such a map.
     pub(crate) fn free_key(self) -> Option<Shape> {
         self.child("propertyNames")
     }
@@ -186,22 +186,22 @@ impl Shape {
         crate::scalar::FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// What it is, in prose.
+    /// Its description.
     pub(crate) fn description(self) -> Option<&'static str> {
         self.text("description")
     }
 
-    /// What to tell someone who got it wrong.
+    /// The hint for an invalid value.
     pub(crate) fn hint(self) -> Option<&'static str> {
         self.text("x-hint")
     }
 
-    /// What other servers call the key.
+    /// Names of the key in other servers.
     pub(crate) fn aliases(self) -> impl Iterator<Item = &'static str> {
         self.list("x-alias").iter().filter_map(Value::as_str)
     }
 
-    /// What the key was called before.
+    /// Former names of the key.
     pub(crate) fn former_names(self) -> impl Iterator<Item = &'static str> {
         self.list("x-former").iter().filter_map(Value::as_str)
     }

@@ -1,11 +1,11 @@
-//! The text of one configuration file and the way from a byte offset to a line and a column.
+//! The text of one configuration file, and the conversion of a byte offset to a line and a column.
 //!
 //! Built once per parse; every diagnostic takes its position and its line of text from here.
 
 use crate::diagnostic::Position;
 use crate::places::Span;
 
-/// The file as it was read.
+/// The text of the file.
 #[derive(Debug)]
 pub(crate) struct Source<'t> {
     pub(crate) text: &'t str,

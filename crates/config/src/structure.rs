@@ -1,9 +1,9 @@
-//! Holds the parsed TOML against the schema: unknown keys, missing keys, wrong types, values that
-//! cannot be understood or are out of bounds.
+//! Validates the parsed TOML against the schema: unknown keys, missing keys, wrong types, values
+//! that are invalid or out of range.
 //!
-//! What is right comes out as a clean tree for serde and its [`Places`]; what is wrong is left out
-//! and becomes a diagnostic, so that one mistake does not hide the others. Recursion is as deep as
-//! the schema, never as deep as the file.
+//! Valid parts result in a clean tree for serde and its [`Places`]; invalid parts are left out and
+//! become diagnostics, so that one error does not hide the others. Recursion is bounded by the
+//! depth of the schema, not of the file.
 
 mod neighbour;
 #[cfg(test)]
@@ -18,10 +18,10 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
 
-/// Nobody reads more, and a large file that is something else would produce millions.
-const MISTAKES_MAX: usize = 100;
+/// Bounds the output for a large file that is not a configuration.
+const ERRORS_MAX: usize = 100;
 
-/// What is left of a file when its mistakes are taken out.
+/// The valid part of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) root: Map<String, Value>,
@@ -34,7 +34,7 @@ pub(crate) fn read(source: &Source<'_>) -> Tree {
     let (table, errors) = DeTable::parse_recoverable(source.text);
     let mut walk = Walk { source, path: Vec::new(), tree: Tree::default() };
     walk.syntax(errors);
-    // After a syntax error the rest of the tree is a guess; its mistakes might not be the user's.
+    // After a syntax error the rest of the tree is a guess, and errors in it may be spurious.
     if walk.tree.diagnostics.is_empty()
         && let Some(root) = walk.table(Shape::file(), table.get_ref(), &(0..0))
     {
@@ -51,12 +51,12 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// The first mistake of each line: what the parser stumbles over later follows from it.
+    /// Reports the first error of each line; later ones are usually consequences.
     fn syntax(&mut self, mut errors: Vec<toml::de::Error>) {
         let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
         errors.sort_by_key(start);
         errors.dedup_by_key(|error| self.source.line(start(error)));
-        for error in errors.iter().take(MISTAKES_MAX) {
+        for error in errors.iter().take(ERRORS_MAX) {
             let fault = Fault::new(sentence(error.message()));
             self.report(Kind::Syntax, &error.span().unwrap_or(0..0), fault);
         }
@@ -71,7 +71,7 @@ impl Walk<'_> {
         });
     }
 
-    /// The clean table, or `None` when a key that it needs is missing or wrong.
+    /// The clean table, or `None` if a required key is missing or invalid.
     fn table(
         &mut self,
         shape: Shape,
@@ -80,7 +80,7 @@ impl Walk<'_> {
     ) -> Option<Map<String, Value>> {
         let mut clean = Map::new();
         for (key, value) in table {
-            if self.tree.diagnostics.len() >= MISTAKES_MAX {
+            if self.tree.diagnostics.len() >= ERRORS_MAX {
                 return None;
             }
             if let Some(value) = self.entry(shape, key, value) {
@@ -170,7 +170,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Elements that are wrong are left out; the others move up, and so do their places.
+    /// Invalid elements are left out; the others move up, and so do their places.
     fn array(&mut self, shape: Shape, array: &DeArray<'_>, key: &Span) -> Value {
         let mut clean = Vec::new();
         let Some(items) = shape.items() else { return Value::Array(clean) };
@@ -233,7 +233,7 @@ impl Walk<'_> {
     }
 }
 
-/// The keywords that bind a scalar: those beside the key, and those of the variant it takes.
+/// The keywords that constrain a scalar: those of the key, and those of the matching variant.
 #[derive(Clone, Copy)]
 struct Rules {
     outer: Shape,
@@ -263,10 +263,10 @@ impl Rules {
             return Ok(());
         }
         let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        let fault = Fault::new(format!("\"{text}\" is not a choice here"));
+        let fault = Fault::new(format!("\"{text}\" is not a valid value"));
         let hint = match neighbour::nearest(text, choices.iter().map(|(word, _)| *word)) {
             Some(word) => format!("did you mean \"{word}\"?"),
-            None => format!("choose {}", words.join(", ")),
+            None => format!("valid values: {}", words.join(", ")),
         };
         Err((Kind::OutOfRange, fault.hint(hint)))
     }

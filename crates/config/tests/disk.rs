@@ -1,20 +1,20 @@
-//! What the configuration says about the files and folders of a real disk.
+//! Validation of files and directories on a real disk.
 
 use outboard_config::{Config, Diagnostics, Kind};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// A fresh folder for one test.
-fn folder(name: &str) -> PathBuf {
+/// A fresh directory for one test.
+fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
     path
 }
 
-fn load(folder: &Path, text: &str) -> Result<Config, Diagnostics> {
-    let file = folder.join("outboard.toml");
+fn load(directory: &Path, text: &str) -> Result<Config, Diagnostics> {
+    let file = directory.join("outboard.toml");
     fs::write(&file, text).unwrap();
     Config::load(&file)
 }
@@ -32,43 +32,49 @@ fn only(result: Result<Config, Diagnostics>) -> (Kind, String) {
 }
 
 #[test]
-fn a_folder_that_is_missing_is_told_with_where_it_was_looked_for() {
-    let here = folder("missing-root");
+fn a_missing_directory_is_reported_with_its_path() {
+    let here = directory("missing-root");
     let (kind, words) = only(load(&here, "[app.a]\nroot = \"public\"\n"));
     assert_eq!(kind, Kind::Path);
-    assert!(words.contains(&format!("no folder `{}`", here.join("public").display())), "{words}");
-    assert!(words.contains("relative paths start from"), "{words}");
+    assert!(
+        words.contains(&format!("no directory `{}`", here.join("public").display())),
+        "{words}"
+    );
+    assert!(words.contains("relative paths are resolved"), "{words}");
 }
 
 #[test]
-fn a_file_is_no_folder_and_a_folder_no_file() {
-    let here = folder("wrong-kind");
+fn files_and_directories_are_distinguished() {
+    let here = directory("wrong-kind");
     touch(&here.join("public/index.php"));
     let (_, words) = only(load(&here, "[app.a]\nroot = \"public/index.php\"\n"));
-    assert!(words.contains("is not a folder"), "{words}");
+    assert!(words.contains("is not a directory"), "{words}");
     let (_, words) = only(load(&here, "[php]\nini_file = \".\"\n[app.a]\nroot = \"public\"\n"));
     assert!(words.contains("is not a file"), "{words}");
     let (_, words) =
         only(load(&here, "[log.access]\npath = \"public\"\n[app.a]\nroot = \"public\"\n"));
-    assert!(words.contains("is a folder, not a file"), "{words}");
+    assert!(words.contains("is a directory, not a file"), "{words}");
 }
 
 #[test]
-fn a_folder_that_links_may_lead_into_has_to_exist() {
-    let here = folder("link-targets");
+fn a_symlink_target_must_exist() {
+    let here = directory("link-targets");
     touch(&here.join("public/index.php"));
     let text = "[app.a]\nroot = \"public\"\nstatic.symlink_targets = [\"public\", \"nowhere\"]\n";
-    let mistakes = load(&here, text).unwrap_err();
-    let position = mistakes.iter().next().unwrap().position.clone().unwrap();
+    let errors = load(&here, text).unwrap_err();
+    let position = errors.iter().next().unwrap().position.clone().unwrap();
     assert_eq!((position.line, position.column), (3, 37));
     let (kind, words) = only(load(&here, text));
     assert_eq!(kind, Kind::Path);
-    assert!(words.contains(&format!("no folder `{}`", here.join("nowhere").display())), "{words}");
+    assert!(
+        words.contains(&format!("no directory `{}`", here.join("nowhere").display())),
+        "{words}"
+    );
 }
 
 #[test]
-fn a_host_that_cannot_be_started_is_told() {
-    let here = folder("host");
+fn a_host_that_is_not_executable_is_reported() {
+    let here = directory("host");
     touch(&here.join("public/index.php"));
     let text = "[app.a]\nroot = \"public\"\nphp.host_binary = \"public/index.php\"\n";
     let (kind, words) = only(load(&here, text));
@@ -77,8 +83,8 @@ fn a_host_that_cannot_be_started_is_told() {
 }
 
 #[test]
-fn the_front_controller_is_found_by_itself_or_looked_for_by_name() {
-    let here = folder("front");
+fn the_front_controller_is_detected_or_configured() {
+    let here = directory("front");
     touch(&here.join("with/index.php"));
     touch(&here.join("without/a.php"));
     let front = |root: &str| {
@@ -93,8 +99,8 @@ fn the_front_controller_is_found_by_itself_or_looked_for_by_name() {
 }
 
 #[test]
-fn a_root_that_is_a_link_stays_one_and_dots_go_where_the_disk_says() {
-    let here = folder("links");
+fn a_root_link_is_preserved_and_dots_are_resolved() {
+    let here = directory("links");
     touch(&here.join("releases/1/public/index.php"));
     touch(&here.join("releases/shared/index.php"));
     symlink(here.join("releases/1"), here.join("current")).unwrap();
@@ -105,8 +111,8 @@ fn a_root_that_is_a_link_stays_one_and_dots_go_where_the_disk_says() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
-    let here = folder("unreadable");
+fn an_unreadable_file_is_reported() {
+    let here = directory("unreadable");
     assert!(only(Config::load(&here.join("none.toml"))).1.contains("No such file"));
     assert!(only(Config::load(&here)).1.contains("cannot be read"));
     assert!(only(Config::load(Path::new("/dev/zero"))).1.contains("larger than"));
@@ -118,7 +124,7 @@ fn a_file_that_cannot_be_read_is_told() {
 
 #[test]
 fn a_directory_needs_no_configuration() {
-    let here = folder("directory");
+    let here = directory("directory");
     let root = |app: &str| {
         Config::for_directory(&here.join(app), "127.0.0.1:0").unwrap().apps[0].root.clone()
     };
@@ -135,26 +141,26 @@ fn a_directory_needs_no_configuration() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_served_is_told_without_a_line() {
-    let here = folder("no-directory");
+fn a_bad_directory_is_reported_without_a_line() {
+    let here = directory("no-directory");
     let all = Config::for_directory(&here.join("none"), "80").unwrap_err();
-    assert!(all.iter().all(|mistake| mistake.position.is_none()), "{all}");
+    assert!(all.iter().all(|error| error.position.is_none()), "{all}");
     let text = all.to_string();
-    assert!(text.contains("no folder") && text.contains("not an address"), "{text}");
+    assert!(text.contains("no directory") && text.contains("not an address"), "{text}");
 }
 
 #[test]
-fn a_worker_script_that_is_missing_is_told_with_where_it_could_be() {
-    let here = folder("worker-script");
+fn a_missing_worker_script_is_reported_with_a_hint() {
+    let here = directory("worker-script");
     touch(&here.join("public/worker.php"));
     let text = "[app.a]\nroot = \"public\"\nmode = \"worker\"\n";
     let (kind, words) = only(load(&here, text));
     assert_eq!(kind, Kind::Path);
-    assert!(words.contains("worker mode has no script"), "{words}");
+    assert!(words.contains("worker mode needs a script"), "{words}");
     assert!(words.contains("worker.script = \"worker.php\""), "{words}");
     let text = format!("{text}worker.script = \"worker.php\"\n");
-    let mistakes = load(&here, &text).unwrap_err();
-    let position = mistakes.iter().next().unwrap().position.clone().unwrap();
+    let errors = load(&here, &text).unwrap_err();
+    let position = errors.iter().next().unwrap().position.clone().unwrap();
     assert_eq!((position.line, position.column), (4, 17));
     let (_, words) = only(load(&here, &text));
     assert!(words.contains("write \"public/worker.php\""), "{words}");

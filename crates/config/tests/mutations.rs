@@ -1,4 +1,4 @@
-//! No input makes the crate panic, and every answer points into the text it was given.
+//! No input makes the crate panic, and every error points into the given text.
 //!
 //! Valid files are broken in every small way: deterministic, so a failure repeats.
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 const REFERENCE: &str = include_str!("../../../docs/reference/configuration.md");
 
-/// Pieces that parsers stumble over, put in at random places.
+/// Tokens that are hard to parse, inserted at random positions.
 const PIECES: &[&str] = &[
     "\"",
     "'",
@@ -101,26 +101,26 @@ fn mutate(text: &mut String, corpus: &[&str], dice: &mut Dice) {
 }
 
 fn check(text: &str) {
-    let Err(mistakes) = Config::parse(text, Path::new("/nowhere/outboard.toml")) else { return };
-    assert!(mistakes.iter().count() >= 1);
+    let Err(errors) = Config::parse(text, Path::new("/nowhere/outboard.toml")) else { return };
+    assert!(errors.iter().count() >= 1);
     let lines: Vec<&str> = text.split('\n').collect();
-    for mistake in &mistakes {
-        assert!(!mistake.message.is_empty());
-        assert_ne!(mistake.kind, Kind::Unreadable, "schema and types differ: {mistakes}");
-        let Some(position) = &mistake.position else { continue };
+    for error in &errors {
+        assert!(!error.message.is_empty());
+        assert_ne!(error.kind, Kind::Unreadable, "schema and types differ: {errors}");
+        let Some(position) = &error.position else { continue };
         let line = lines[position.line - 1].trim_end_matches('\r');
-        assert_eq!(position.text, line, "{mistakes}\nin\n{text}");
+        assert_eq!(position.text, line, "{errors}\nin\n{text}");
         assert!(
             (1..=lines[position.line - 1].chars().count() + 2).contains(&position.column),
-            "{mistakes}"
+            "{errors}"
         );
     }
-    assert!(!mistakes.render(true).is_empty());
-    serde_json::to_string(&mistakes).unwrap();
+    assert!(!errors.render(true).is_empty());
+    serde_json::to_string(&errors).unwrap();
 }
 
 #[test]
-fn broken_files_get_an_answer_that_points_into_them() {
+fn errors_in_broken_files_point_into_them() {
     let corpus = corpus();
     for seed in 1..=4000 {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
@@ -133,7 +133,7 @@ fn broken_files_get_an_answer_that_points_into_them() {
 }
 
 #[test]
-fn noise_gets_an_answer() {
+fn random_input_gets_an_error() {
     for seed in 1..=500 {
         let mut dice = Dice(0x2545_f491_4f6c_dd1d_u64.wrapping_mul(seed));
         let text: String = (0..dice.below(60)).map(|_| PIECES[dice.below(PIECES.len())]).collect();

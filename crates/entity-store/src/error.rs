@@ -84,7 +84,7 @@ pub enum StoreError {
     },
     /// The value to increment is not an integer, or the sum overflows.
     NotANumber,
-    /// The disk, or the memory of a namespace in memory, is full. Nothing was changed.
+    /// The disk, or the memory of an in-memory namespace, is full. Nothing was changed.
     Full,
     /// Fewer nodes than requested have confirmed the record. It was written.
     TooFewCopies {

@@ -233,7 +233,9 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
                     return askers.iter().for_each(|asker| asker.tell(outcome.clone()));
                 };
                 match &outcome {
-                    Ok(number) => gateway.note(Level::Info, &format!("generation {number} serves")),
+                    Ok(number) => {
+                        gateway.note(Level::Info, &format!("generation {number} is active"))
+                    }
                     Err(error) => gateway.note(
                         Level::Error,
                         &format!("reload given up, everything stays as it was: {error}"),

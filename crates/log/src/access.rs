@@ -1,4 +1,4 @@
-//! The access log: one line a request, in the combined format or as JSON.
+//! The access log: one line per request, in the combined format or as JSON.
 
 use crate::sink::{Sink, push_escaped};
 use crate::timestamp::{Wall, civil, rfc3339};
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
 
-/// What is known of an answered request.
+/// The facts of a request and its response.
 #[derive(Debug, Clone, Copy)]
 pub struct AccessEntry<'a> {
     /// The client's address, or `unix:`.
@@ -18,11 +18,11 @@ pub struct AccessEntry<'a> {
     pub target: &'a [u8],
     /// `HTTP/1.1`.
     pub protocol: &'a str,
-    /// Answered status.
+    /// Status of the response.
     pub status: u16,
     /// Body bytes sent.
     pub body_bytes: u64,
-    /// From the first byte of the request to the last of the answer.
+    /// From the first byte of the request to the last of the response.
     pub duration_us: u64,
     /// `Referer`.
     pub referer: &'a [u8],
@@ -39,7 +39,7 @@ pub struct AccessEntry<'a> {
 pub struct AccessLog {
     sink: Rc<Sink>,
     json: bool,
-    /// The spelled second, since thousands of entries share it.
+    /// The formatted second, which thousands of entries share.
     stamp: RefCell<(u64, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The error log: what went wrong, whose fault it is, and which request it was.
+//! The error log: events with their app, worker, request and reason.
 
 use crate::reason::Reason;
 use crate::sink::{Sink, push_escaped};
@@ -6,14 +6,14 @@ use crate::timestamp::{Wall, rfc3339};
 use std::io::Write;
 use std::rc::Rc;
 
-/// How grave an event is.
+/// Severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For people who watch closely.
+    /// Details for diagnosis.
     Debug,
-    /// Life of the server: started, reloaded, recycled.
+    /// State changes of the server: started, reloaded, worker replaced.
     Info,
-    /// Somebody should look when there is time.
+    /// A condition that looks wrong.
     Warn,
     /// A request or a worker failed.
     Error,
@@ -51,7 +51,7 @@ pub struct Event<'a> {
     pub request: Option<u64>,
     /// The reason of a refused or failed request.
     pub reason: Option<Reason>,
-    /// What happened, in words.
+    /// The message.
     pub text: &'a str,
 }
 
@@ -79,7 +79,7 @@ impl ErrorLog {
         level >= self.level && self.sink.is_on()
     }
 
-    /// Adds one event to those that the next [`Self::flush`] writes together.
+    /// Adds an event to the batch that the next [`Self::flush`] writes.
     pub fn add(&self, level: Level, event: Event<'_>) {
         if !self.takes(level) {
             return;

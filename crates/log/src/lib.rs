@@ -1,7 +1,7 @@
-//! The error log, the access log, and the reasons for which requests are refused.
+//! The error log, the access log, and the reasons of refused requests.
 //!
 //! Every part of the gateway writes to them. Lines are buffered; the housekeeping task flushes them
-//! once a turn, errors are written at once. Invariant: one event is one line, whatever it contains
+//! once per turn, errors are written at once. Invariant: one event is one line, whatever it contains
 //! (control characters are escaped), so a request cannot forge a log entry.
 
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! Opening what the configuration names: by the gateway itself, or by its spawner, as root would.
+//! Opens files that the configuration names: in the gateway, or through its spawner as root.
 //!
-//! Called at start, at a reload, and when logs are opened anew. Invariant: a log leads nowhere by a
-//! link that an app could have put there.
+//! Called at start, at a reload, and when logs are reopened. Invariant: a log is never opened through a
+//! link that an app could have created.
 
 use outboard_spawner::{Spawner, open_log};
 use std::fs::File;
@@ -9,12 +9,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whoever can open a file. Without a spawner: this process alone.
+/// Opens files. Without a spawner: with the permissions of this process.
 #[derive(Debug, Clone, Default)]
 pub struct Opener(Option<Arc<Spawner>>);
 
 impl Opener {
-    /// Opens by itself, and what is denied by `spawner` if there is one.
+    /// Opens in this process, and through `spawner`, if there is one, when permission is denied.
     pub fn new(spawner: Option<Arc<Spawner>>) -> Self {
         Self(spawner)
     }
@@ -42,7 +42,7 @@ impl Opener {
     ) -> io::Result<File> {
         match (opened, &self.0) {
             (Err(error), Some(spawner)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                // What was not granted is refused for want of rights.
+                // A file that was not granted is reported as a lack of permission.
                 by(spawner).map_err(|why| match why.kind() {
                     io::ErrorKind::Unsupported => error,
                     _ => why,

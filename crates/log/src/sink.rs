@@ -1,8 +1,8 @@
-//! Where log lines go: a standard stream or a file that can be reopened after rotation.
+//! Destinations of log lines: a standard stream or a file that can be reopened after rotation.
 //!
 //! Written by the two logs, flushed by them and by the server's housekeeping. Invariants: a reader
-//! that takes nothing (a stopped terminal, a stuck collector behind a pipe) never holds the loop: the
-//! lines wait, and those that find too many before them are counted and lost.
+//! that does not read (a stopped terminal, a stuck collector behind a pipe) never blocks the event loop:
+//! lines are buffered up to a limit, and further lines are dropped and counted.
 
 use crate::opener::Opener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,11 +29,11 @@ pub enum Target {
 
 /// Lines collected beyond this are written at once.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Lines that come while so much waits for a reader are lost, unless [`Sink::set_room`] says less.
+/// Above this many buffered bytes, further lines are dropped; [`Sink::set_room`] can lower it.
 const MOST_WAITING_BYTES: usize = 256 * 1024;
-/// A pipe that poll(2) calls writable has room for so much (`PIPE_BUF`, pipe(7)), a socket as well.
+/// A pipe or socket that poll(2) reports as writable has room for this many bytes (`PIPE_BUF`, pipe(7)).
 const PIECE_BYTES: usize = 4096;
-/// So long a reader is waited for at the very end.
+/// Maximum time to wait for a reader at the end.
 const LAST_WAIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -43,7 +43,7 @@ pub struct Sink {
     target: Target,
     opener: Opener,
     file: RefCell<Option<File>>,
-    /// Whether somebody reads at the other end, who may stop to.
+    /// Whether a process reads the other end, which can stop reading.
     has_reader: Cell<bool>,
     buffer: RefCell<Vec<u8>>,
     room_bytes: Cell<usize>,
@@ -87,7 +87,7 @@ impl Sink {
         }
     }
 
-    /// Opens the file anew, after it was moved away by log rotation.
+    /// Reopens the file after log rotation.
     ///
     /// # Errors
     /// What opening the file reports; the old one stays in use.
@@ -150,17 +150,17 @@ impl Sink {
         }
     }
 
-    /// What waits to be written.
+    /// Number of buffered bytes.
     pub fn waiting_bytes(&self) -> usize {
         self.buffer.borrow().len()
     }
 
-    /// Has lines be lost while so much waits, within what is collected in any case and the most.
+    /// Sets the number of buffered bytes above which lines are dropped, within fixed bounds.
     pub fn set_room(&self, bytes: usize) {
         self.room_bytes.set(bytes.clamp(FLUSH_BYTES, MOST_WAITING_BYTES));
     }
 
-    /// Writes what was collected, and waits a little for a reader: the server ends.
+    /// Writes buffered lines when the server ends, and waits a little for a reader.
     pub fn finish(&self) {
         self.flush_within(LAST_WAIT);
     }
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn a_rotated_file_is_reopened_and_every_line_is_in_one_of_both() {
-        let folder = std::env::temp_dir().join(format!("outboard-sink-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (path, old) = (folder.join("log"), folder.join("log.1"));
+        let directory = std::env::temp_dir().join(format!("outboard-sink-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (path, old) = (directory.join("log"), directory.join("log.1"));
         let sink = Sink::open(Target::File(path.clone()), Opener::default()).unwrap();
         sink.line(|out| out.extend_from_slice(b"before"));
         std::fs::rename(&path, &old).unwrap();
@@ -250,14 +250,14 @@ mod tests {
         sink.flush();
         assert_eq!(std::fs::read(&old).unwrap(), b"before\n");
         assert_eq!(std::fs::read(&path).unwrap(), b"after\n");
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn a_reader_that_takes_nothing_holds_nobody() {
-        let folder = std::env::temp_dir().join(format!("outboard-fifo-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("log");
+        let directory = std::env::temp_dir().join(format!("outboard-fifo-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("log");
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());
         let mut reader = File::options().read(true).write(true).open(&path).unwrap();
@@ -290,8 +290,8 @@ mod tests {
         }
         let lines = read.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         assert_eq!(lines.clone().count() as u64, 1000 - lost_lines);
-        assert!(lines.clone().all(|kept| kept == line));
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(lines.clone().all(|line_read| line_read == line));
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

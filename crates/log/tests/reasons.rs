@@ -1,6 +1,6 @@
-//! Holds the table of reasons in `docs/guide/operating.md` and the gateway's own together.
+//! Tests that the table of reasons in `docs/guide/operating.md` matches the code.
 //!
-//! `OUTBOARD_REGENERATE=1 cargo test -p outboard-gateway --test reasons` writes the table; without
+//! `OUTBOARD_REGENERATE=1 cargo test -p outboard-log --test reasons` writes the table; without
 //! it the test compares.
 
 use outboard_log::Reason;
@@ -33,8 +33,8 @@ fn the_guide_s_reasons_are_those_of_the_gateway() {
     } else {
         assert!(
             written == generated,
-            "the reasons in docs/guide/operating.md are not what the code says; run \
-             OUTBOARD_REGENERATE=1 cargo test -p outboard-gateway --test reasons"
+            "the reasons in docs/guide/operating.md are out of date; run \
+             OUTBOARD_REGENERATE=1 cargo test -p outboard-log --test reasons"
         );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Used by `status`, `reload`, `stop`, `opcache` and `cache`. Invariant: with `--json` the output is
 //! the server's reply, also when it refuses; without, a refusal is one sentence on stderr. The exit
-//! code is 0 when the server did what it was asked to.
+//! code is 0 if the server has carried out the request.
 
 use crate::admin_client::{CallError, call, default_socket};
 use crate::cli::AdminArguments;

@@ -21,13 +21,13 @@ pub(crate) fn default_socket() -> PathBuf {
     }
 }
 
-/// How long a server may take to answer a GET.
+/// Maximum time for the response to a GET.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a call of the admin API has no reply.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// No Outboard server answers at the socket.
+    /// No Outboard server responds at the socket.
     Unreachable(String),
     /// The server refuses, for this reason.
     Refused(String),
@@ -45,13 +45,13 @@ impl fmt::Display for CallError {
 pub(crate) fn call<E: Endpoint>(socket: &Path, endpoint: &E) -> Result<E::Reply, CallError> {
     let mut client = AdminClient::connect(socket).map_err(CallError::Unreachable)?;
     if E::METHOD == ApiMethod::Get {
-        // A GET only reads state, so a server that does not answer is stuck. A reload takes its
+        // A GET only reads state, so a server that does not respond is stuck. A reload takes its
         // time.
         let limited = client.client.stream().set_read_timeout(Some(LOOK_TIMEOUT));
         limited.map_err(|error| CallError::Unreachable(failed(socket, &error)))?;
     }
-    let sent = client.ask(E::METHOD.as_str(), &endpoint.target(), &[]);
-    let Answer { status, body } = sent.map_err(CallError::Unreachable)?;
+    let sent = client.request(E::METHOD.as_str(), &endpoint.target(), &[]);
+    let Response { status, body } = sent.map_err(CallError::Unreachable)?;
     let foreign = || CallError::Unreachable(foreign(socket));
     if status >= 300 {
         let failure: Failure = serde_json::from_slice(&body).map_err(|_| foreign())?;
@@ -67,7 +67,7 @@ pub(crate) struct AdminClient {
 }
 
 /// A response with any body.
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
@@ -86,14 +86,19 @@ impl AdminClient {
     }
 
     /// Sends a request and reads the whole response.
-    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer, String> {
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Response, String> {
         let socket = self.socket.clone();
         let (status, mut incoming) = self.open(method, path, body)?;
         let mut body = Vec::new();
         incoming.read_to_end(&mut body).map_err(|error| {
-            format!("the server at {} broke off its response: {error}", socket.display())
+            format!("the server at {} sent an incomplete response: {error}", socket.display())
         })?;
-        Ok(Answer { status, body })
+        Ok(Response { status, body })
     }
 
     /// Sends a request and gives the status and the body of the response as a stream.
@@ -118,11 +123,11 @@ fn failed(socket: &Path, error: &io::Error) -> String {
         return foreign(socket);
     }
     format!(
-        "no server answers at {}: {error}; is it running, and is this its --admin socket?",
+        "no server responds at {}: {error}; check that it is running and that this is its --admin socket",
         socket.display()
     )
 }
 
 fn foreign(socket: &Path) -> String {
-    format!("what answers at {} is not an Outboard server", socket.display())
+    format!("the process at {} is not an Outboard server", socket.display())
 }

@@ -1,4 +1,4 @@
-//! `outboard cache`: what the page caches of a running server hold, and purging them.
+//! `outboard cache`: shows and purges the page caches of a running server.
 
 use crate::admin;
 use crate::cli::{CacheAction, PurgeArguments};

@@ -19,18 +19,18 @@ pub(crate) fn run(arguments: &CheckArguments, terminal: &Terminal) -> ExitCode {
                 let listeners: Vec<_> =
                     config.listeners.iter().map(|listener| listener.address.to_string()).collect();
                 say!(
-                    "{} is fine: {} on {}",
+                    "{} is valid: {} on {}",
                     arguments.file.display(),
                     apps.join(", "),
                     listeners.join(", ")
                 );
-                config.apps.iter().for_each(tell_of_htaccess);
+                config.apps.iter().for_each(report_htaccess);
             }
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let mistake = Diagnostics::unusable(&arguments.file, error.to_string());
-            refuse(&mistake, arguments.json, terminal)
+            let error = Diagnostics::unusable(&arguments.file, error.to_string());
+            refuse(&error, arguments.json, terminal)
         }
     }
 }
@@ -45,8 +45,8 @@ fn refuse(diagnostics: &Diagnostics, json: bool, terminal: &Terminal) -> ExitCod
     ExitCode::from(2)
 }
 
-/// What Apache would have kept shut.
-fn tell_of_htaccess(app: &App) {
+/// Reports access restrictions in `.htaccess` files.
+fn report_htaccess(app: &App) {
     let Some(found) = Htaccess::below(&app.root) else { return };
     let lines = found.lines_beside(&app.deny);
     if lines.is_empty() && found.look_at.is_empty() {
@@ -54,12 +54,12 @@ fn tell_of_htaccess(app: &App) {
     }
     say!("[app.{}]: {} ({})", app.name, found.summary(), app.root.display());
     if !lines.is_empty() {
-        say!("  what they deny, for this file:");
+        say!("  their restrictions, for this file:");
         lines.iter().for_each(|line| say!("    {line}"));
     }
     if !found.look_at.is_empty() {
         let files: Vec<&str> = found.look_at.iter().map(String::as_str).collect();
-        say!("  to be looked at by hand: {}", files.join(", "));
+        say!("  to be reviewed manually: {}", files.join(", "));
     }
 }
 

@@ -1,15 +1,15 @@
-//! The arguments, and the help that teaches them.
+//! The command line: arguments and help texts.
 
 use crate::bench::BenchArguments;
 use clap::{Args, ColorChoice, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// An application server for PHP: PHP computes, everything that waits lives outside PHP.
+/// An application server for PHP.
 ///
-/// Serve a folder:            outboard serve ./my-site
+/// Serve a directory:         outboard serve ./my-site
 /// Serve a configuration:     outboard serve --config outboard.toml
-/// See what it is doing:      outboard status
-/// Servers with names:        outboard init shop; outboard start shop; outboard list
+/// Show its status:           outboard status
+/// Named servers:             outboard init shop; outboard start shop; outboard list
 #[derive(Debug, Parser)]
 #[command(name = "outboard", version, verbatim_doc_comment)]
 pub(crate) struct Outboard {
@@ -24,121 +24,120 @@ pub(crate) struct Outboard {
 pub(crate) enum Command {
     /// Serve a PHP application.
     ///
-    /// A folder is served as it is: files, index.php of folders, and index.php of the root for
-    /// everything else; a `public` folder in it is recognised. A file that ends in .toml is the
-    /// configuration. Without either, `outboard.toml` of the present folder is used, or else the
-    /// folder itself.
+    /// DIR is served with its files, the index.php of directories, and the index.php of the root for
+    /// all other requests; a `public` directory in it is used as the root. FILE.toml is a
+    /// configuration. The default is `outboard.toml` of the current directory, or else the current
+    /// directory itself.
     ///
-    /// While you write code: outboard serve --dev ./my-site
+    /// For development: outboard serve --dev ./my-site
     Serve(ServeArguments),
-    /// Check a configuration file and say what is wrong with it, in place.
+    /// Validate a configuration file, and print errors with their positions.
     Check(CheckArguments),
-    /// Start named servers, each from its file NAME.toml, and return when they answer.
+    /// Start named servers, each from its file NAME.toml, and return when they are ready.
     ///
-    /// A server that does not start says why, and the exit code is not 0.
-    Start(Pick),
-    /// Stop named servers and start them again.
+    /// If a server does not start, the error is printed and the exit code is not 0.
+    Start(InstanceSelector),
+    /// Restart named servers.
     ///
-    /// A server whose configuration is wrong is left running.
-    Restart(Pick),
-    /// Write a new named server: its file, with comments, and an application that runs.
+    /// A server whose configuration has errors continues to run.
+    Restart(InstanceSelector),
+    /// Create a named server: a commented configuration file and an application.
     Init(InitArguments),
     /// List the named servers.
     List(ListArguments),
-    /// Stop every named server of this user, of whatever configuration folder.
+    /// Stop all named servers of this user, of every configuration directory.
     Shutdown(ShutdownArguments),
-    /// Show what a running server is doing.
+    /// Show the status of a running server.
     ///
     /// Exit codes for named servers: 0 running, 1 dead with a pid file left behind, 3 stopped, 4
     /// unknown.
     Status(ServerArguments),
-    /// Start a new generation from the configuration and swap it in without losing a request.
+    /// Reload the configuration and restart PHP, without losing a request.
     ///
-    /// If it does not start, the present one stays and the reason is printed. SIGHUP does the
-    /// same.
+    /// If that fails, nothing changes and the error is printed. SIGHUP does the same.
     Reload(ServerArguments),
-    /// Finish what has begun and stop. SIGTERM does the same.
+    /// Finish running requests and stop. SIGTERM does the same.
     Stop(ServerArguments),
-    /// Look into the page cache, or purge it.
+    /// Inspect or purge the page cache.
     Cache {
         #[command(subcommand)]
         action: CacheAction,
     },
-    /// See how full the opcode caches of the apps are, or begin with empty ones.
+    /// Show OPcache usage, or reset it.
     Opcache {
         #[command(subcommand)]
         action: OpcacheAction,
     },
-    /// Read, write and look after the entity store.
+    /// Read, write and maintain the entity store.
     Kv {
         #[command(subcommand)]
         action: KvAction,
     },
-    /// Find what is wrong with an application.
+    /// Diagnose an application.
     Doctor(DoctorArguments),
-    /// Measure a server: send requests and say how fast and how well they were answered.
+    /// Benchmark a server: send requests and report throughput, latency and errors.
     Bench(Box<BenchArguments>),
-    /// Show where the time of a running server's PHP goes: a flame graph of its functions.
+    /// Profile PHP in a running server: a flame graph of its functions.
     ///
-    /// Workers are looked at from outside, many times a second; they need no extension and notice
-    /// nothing. Reading another process needs its user's rights, or root's (ptrace(2)).
+    /// Workers are sampled from outside, without an extension. Reading another process requires the
+    /// permissions of its user, or of root (ptrace(2)).
     Profile(crate::profile::ProfileArguments),
-    /// Measure Outboard and other ways of serving PHP side by side on this machine.
+    /// Compare Outboard with other PHP servers on this machine.
     ///
-    /// Runs outboard-lab, a program of its own; `outboard lab --help` shows its commands.
+    /// Runs outboard-lab, a separate program; `outboard lab --help` shows its commands.
     Lab(crate::lab::LabArguments),
-    /// Start PHP for a gateway that has given up root. What `outboard serve` uses.
+    /// Start PHP for a gateway that has dropped root's privileges. Used by `outboard serve`.
     #[command(hide = true)]
     Spawner,
     /// Print the JSON schema of the configuration file.
     Schema,
-    /// Print what a shell needs to complete commands and options.
+    /// Print the completion script of a shell.
     ///
     /// For bash: outboard completions bash > ~/.local/share/bash-completion/completions/outboard
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages, one for each command.
+    /// Write the manual pages, one per command.
     Man {
-        /// The folder; it is made if it is not there.
+        /// The directory; it is created if missing.
         dir: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// The folder of the application, or a configuration file.
+    /// The directory of the application, or a configuration file.
     #[arg(value_name = "DIR|FILE.toml")]
     pub(crate) dir: Option<PathBuf>,
     /// The configuration file.
     #[arg(long, short, value_name = "FILE", conflicts_with = "dir")]
     pub(crate) config: Option<PathBuf>,
-    /// Serve the folder for development: changes are in the next answer, pages reload by
-    /// themselves, errors are shown with their source.
+    /// Serve the directory in development mode: changes take effect at once, pages reload, and errors
+    /// are shown with their source code.
     #[arg(long, conflicts_with = "name")]
     pub(crate) dev: bool,
-    /// Serve a named server here in the foreground, as a service manager wants it.
+    /// Serve a named server in the foreground, for a service manager.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["dir", "config", "admin"])]
     pub(crate) name: Option<String>,
-    /// With --name: go on in the background once it serves. What `outboard start` uses.
+    /// With --name: continue in the background once it is ready. Used by `outboard start`.
     #[arg(long, hide = true, requires = "name")]
     pub(crate) detach: bool,
     #[command(flatten)]
-    pub(crate) places: Places,
-    /// Where to listen when a folder is served: ADDRESS:PORT or unix:PATH [default: 127.0.0.1:8080].
+    pub(crate) dirs: InstanceDirs,
+    /// Address for a directory: ADDRESS:PORT or unix:PATH [default: 127.0.0.1:8080].
     ///
-    /// Port 0 takes any. A configuration file says `listen` itself.
+    /// Port 0 selects a free port. A configuration file has `listen` instead.
     #[arg(long, short, value_name = "ADDRESS", conflicts_with = "name")]
     pub(crate) listen: Option<String>,
-    /// The user that PHP runs as when root starts the server, instead of the configured one; `root`
-    /// insists on root.
+    /// User that PHP runs as if root starts the server, instead of the configured one; `root` runs
+    /// everything as root.
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// The admin socket, for `outboard status`.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) admin: Option<PathBuf>,
-    /// The PHP host to use instead of the one beside this program.
+    /// The PHP host to use instead of the one in the directory of this program.
     #[arg(long, value_name = "FILE")]
     pub(crate) php_host: Option<PathBuf>,
 }
@@ -148,7 +147,7 @@ pub(crate) struct CheckArguments {
     /// The configuration file.
     #[arg(default_value = "outboard.toml")]
     pub(crate) file: PathBuf,
-    /// Print mistakes as JSON.
+    /// Print errors as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -156,23 +155,23 @@ pub(crate) struct CheckArguments {
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     #[command(subcommand)]
-    pub(crate) examination: Examination,
+    pub(crate) command: DoctorCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Examination {
-    /// Name what requests leave behind in a worker, by file and line.
+pub(crate) enum DoctorCommand {
+    /// Find state that requests leave in a worker, with file and line.
     ///
-    /// Boots the application in worker mode, sends the requests twice, and compares what each
-    /// round finds: globals, static properties and variables, what closures have captured,
-    /// constants, handlers, ini values, environment, open resources. Exit code 0: nothing was
-    /// left, 1: something was, or a request failed, 2: a mistake in arguments or configuration.
+    /// Boots the application in worker mode, sends the requests twice, and compares the state after
+    /// each round: globals, static properties and variables, variables captured by closures,
+    /// constants, handlers, ini values, environment, open resources. Exit code 0: no state was
+    /// left, 1: state was left, or a request failed, 2: an error in arguments or configuration.
     State(StateArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArguments {
-    /// The folder of the application: with outboard.toml, worker.php or a front controller.
+    /// The directory of the application, with outboard.toml, worker.php or a front controller.
     #[arg(required_unless_present = "config", conflicts_with = "config")]
     pub(crate) dir: Option<PathBuf>,
     /// The configuration file; its first app in worker mode is examined.
@@ -181,102 +180,104 @@ pub(crate) struct StateArguments {
     /// A request to send, by method and path. May be given more than once.
     #[arg(long, short, value_name = "METHOD PATH", default_value = "GET /")]
     pub(crate) request: Vec<String>,
-    /// Pass over what begins with this, such as `App\Cache::$`. May be given more than once.
+    /// Ignore findings whose names start with this, such as `App\Cache::$`. May be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(crate) ignore: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The PHP host to use instead of the one beside this program.
+    /// The PHP host to use instead of the one in the directory of this program.
     #[arg(long, value_name = "FILE")]
     pub(crate) php_host: Option<PathBuf>,
 }
 
-/// Where named servers are described, and where they leave their traces.
+/// The directories of named servers.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Places {
-    /// The folder of the named servers' files; else ./outboard.d, else /etc/outboard.
+pub(crate) struct InstanceDirs {
+    /// The configuration directory [default: ./outboard.d, else /etc/outboard].
     #[arg(long, value_name = "DIR")]
     pub(crate) conf_dir: Option<PathBuf>,
-    /// The folder of their pid files and admin sockets.
+    /// The directory of pid files and admin sockets.
     #[arg(long, value_name = "DIR")]
     pub(crate) run_dir: Option<PathBuf>,
 }
 
 /// Named servers.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Pick {
-    /// The named servers; all of them otherwise.
+pub(crate) struct InstanceSelector {
+    /// The named servers [default: all].
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) places: Places,
+    pub(crate) dirs: InstanceDirs,
 }
 
-/// Named servers, or the one behind an admin socket.
+/// Named servers, or the server of an admin socket.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
     #[command(flatten)]
-    pick: Pick,
+    pick: InstanceSelector,
     #[command(flatten)]
     pub(crate) admin: AdminArguments,
 }
 
-/// The servers that a command is for.
-pub(crate) enum Meant<'a> {
-    Named(&'a Pick),
-    /// The one behind an admin socket.
+/// The servers that a command applies to.
+pub(crate) enum Target<'a> {
+    Named(&'a InstanceSelector),
+    /// The server of an admin socket.
     Served(&'a AdminArguments),
 }
 
 impl ServerArguments {
-    /// Without a name, and without a folder of named servers, it is the server that
+    /// Without names and without a configuration directory, this is the server that
     /// `outboard serve` runs.
     ///
     /// # Errors
     /// Names and a socket at the same time.
-    pub(crate) fn meant(&self) -> Result<Meant<'_>, String> {
+    pub(crate) fn target(&self) -> Result<Target<'_>, String> {
         let pick = &self.pick;
-        let says_named = !pick.names.is_empty() || pick.places.conf_dir.is_some();
+        let says_named = !pick.names.is_empty() || pick.dirs.conf_dir.is_some();
         match &self.admin.admin {
             Some(_) if !pick.names.is_empty() => {
                 let names = pick.names.join(", ");
-                Err(format!("--admin names one server and {names} another: leave one out"))
+                Err(format!("--admin selects one server and {names} another: remove one of them"))
             }
-            None if says_named || crate::named::places::found().is_some() => Ok(Meant::Named(pick)),
-            _ => Ok(Meant::Served(&self.admin)),
+            None if says_named || crate::named::directories::found().is_some() => {
+                Ok(Target::Named(pick))
+            }
+            _ => Ok(Target::Served(&self.admin)),
         }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArguments {
-    /// What the server is to be called.
+    /// The name of the server.
     pub(crate) name: String,
-    /// What the application is like.
+    /// The kind of application.
     #[arg(long, value_enum, default_value = "classic")]
     pub(crate) template: Template,
-    /// The folder of the application; ./NAME otherwise.
+    /// The directory of the application [default: ./NAME].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// The configuration folder; ./outboard.d otherwise.
+    /// The configuration directory [default: ./outboard.d].
     #[arg(long, value_name = "DIR")]
     pub(crate) conf_dir: Option<PathBuf>,
-    /// The folder of the PHP package `outboard/runtime`, for controllers and views; the one that
-    /// came with this program otherwise.
+    /// The directory of the PHP package `outboard/runtime`, for controllers and views [default: the
+    /// one installed with this program].
     #[arg(long, value_name = "DIR")]
     pub(crate) package: Option<PathBuf>,
-    /// Where it listens; the first free port from 8080 on otherwise.
+    /// Its address [default: the first free port from 8080].
     #[arg(long, short, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
 }
 
-/// What `outboard init` writes.
+/// Templates of `outboard init`.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Template {
     /// A script that runs once per request.
     Classic,
-    /// A script that stays.
+    /// A worker script.
     Worker,
     /// Controllers and views.
     Mvc,
@@ -285,7 +286,7 @@ pub(crate) enum Template {
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     #[command(flatten)]
-    pub(crate) places: Places,
+    pub(crate) dirs: InstanceDirs,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -293,7 +294,7 @@ pub(crate) struct ListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShutdownArguments {
-    /// Only those whose pid files are in this folder.
+    /// Only servers with pid files in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) run_dir: Option<PathBuf>,
 }
@@ -310,48 +311,48 @@ pub(crate) struct AdminArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheAction {
-    /// How much is answered from the cache, and what that takes of memory.
-    Stats(CachePick),
-    /// The pages that are kept, 1000 at the most.
+    /// Hit rate and memory of the cache.
+    Stats(CacheSelector),
+    /// Cached pages, at most 1000.
     List {
         #[command(flatten)]
-        pick: CachePick,
-        /// Only URLs, or paths, that begin so.
+        pick: CacheSelector,
+        /// Only URLs or paths with this prefix.
         #[arg(long)]
         prefix: Option<String>,
     },
-    /// One page in all of its variants, with its headers.
+    /// All variants of a page, with their headers.
     Get {
         #[command(flatten)]
-        pick: CachePick,
+        pick: CacheSelector,
         /// The URL, or its path with the query.
         url: String,
     },
-    /// Make pages of recent hits again and report those that are not the same for everybody.
+    /// Render pages of recent hits again, and report those that depend on the visitor.
     ///
-    /// Exit code 0: none was found, 1: some were, or the server could not be asked.
+    /// Exit code 0: none was found, 1: some were found, or the request failed.
     Audit {
         #[command(flatten)]
-        pick: CachePick,
-        /// How many pages at the most.
+        pick: CacheSelector,
+        /// Maximum number of pages.
         #[arg(long, value_name = "COUNT", default_value_t = 16)]
         sample: usize,
     },
-    /// Throw pages away; when this returns, none of them is served any more.
+    /// Purge pages; when this returns, none of them is served any more.
     Purge(PurgeArguments),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpcacheAction {
-    /// Memory, scripts and restarts of each app's opcode cache.
+    /// Memory, scripts and restarts of each app's OPcache.
     Status(AdminArguments),
-    /// Start PHP anew with an empty opcode cache and swap it in; no request is lost.
+    /// Restart PHP with an empty OPcache; no request is lost.
     Reset(AdminArguments),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CachePick {
-    /// The app; every app with a cache otherwise.
+pub(crate) struct CacheSelector {
+    /// The app [default: every app with a cache].
     #[arg(long, value_name = "NAME")]
     pub(crate) app: Option<String>,
     #[command(flatten)]
@@ -360,10 +361,10 @@ pub(crate) struct CachePick {
 
 #[derive(Debug, Args)]
 pub(crate) struct PurgeArguments {
-    /// A URL, or a path with its query for every host.
+    /// A URL, or a path with its query string for every host.
     #[arg(required_unless_present_any = ["prefix", "tag", "all"])]
     pub(crate) url: Option<String>,
-    /// All URLs, or paths, that begin so.
+    /// All URLs or paths with this prefix.
     #[arg(long)]
     pub(crate) prefix: Option<String>,
     /// All pages with this tag. May be given more than once.
@@ -372,85 +373,84 @@ pub(crate) struct PurgeArguments {
     /// All pages.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Keep them in use while new ones are made.
+    /// Serve the old pages while new ones are rendered.
     #[arg(long)]
     pub(crate) soft: bool,
     #[command(flatten)]
-    pub(crate) pick: CachePick,
+    pub(crate) pick: CacheSelector,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KvAction {
-    /// Print a value. Exit code 3: there is no such record.
+    /// Print a value. Exit code 3: the record does not exist.
     Get {
         #[command(flatten)]
-        pick: KvPick,
-        /// The record's name.
+        pick: KvSelector,
+        /// The record's key.
         id: String,
     },
     /// Write a record.
     Put {
         #[command(flatten)]
-        pick: KvPick,
-        /// The record's name.
+        pick: KvSelector,
+        /// The record's key.
         id: String,
-        /// Its value; what comes on standard input otherwise.
+        /// Its value [default: read from standard input].
         value: Option<String>,
-        /// For how many milliseconds it is kept.
+        /// Its lifetime in milliseconds.
         #[arg(long, value_name = "MS")]
         ttl_ms: Option<u64>,
     },
-    /// Delete a record; none being there is fine.
+    /// Delete a record, if it exists.
     Delete {
         #[command(flatten)]
-        pick: KvPick,
-        /// The record's name.
+        pick: KvSelector,
+        /// The record's key.
         id: String,
     },
-    /// Print records in the order of their names, one a line: name, tab, value, with \xNN for
-    /// bytes that are no printable ASCII.
+    /// Print records in the order of their keys, one per line: key, tab, value, with \xNN for bytes
+    /// that are not printable ASCII.
     Scan {
         #[command(flatten)]
-        pick: KvPick,
-        /// The first name; the very first if it is empty.
+        pick: KvSelector,
+        /// The first key; empty: from the start.
         #[arg(default_value = "")]
         start: String,
-        /// The name to end before.
+        /// The key to end before.
         end: Option<String>,
     },
-    /// What the store has and does.
+    /// Contents and activity of the store.
     Stats {
         #[command(flatten)]
-        pick: KvPick,
+        pick: KvSelector,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Write all records of a namespace to a file, as they are at one moment, while the server
-    /// goes on.
+    /// Write a consistent copy of all records of a namespace to a file, while the server runs.
     Backup {
         #[command(flatten)]
-        pick: KvPick,
-        /// The file; it is there only once it is whole.
+        pick: KvSelector,
+        /// The file; it appears only when it is complete.
         file: PathBuf,
     },
-    /// Write all records of a backup; records that are in none of it stay.
+    /// Restore all records of a backup; records that are not in it remain.
     Restore {
         #[command(flatten)]
-        pick: KvPick,
+        pick: KvSelector,
         /// The file.
         file: PathBuf,
     },
-    /// Merge all files of a namespace, so that deleted records take no room.
+    /// Merge all files of a namespace, to free the space of deleted records.
     Compact {
         #[command(flatten)]
-        pick: KvPick,
+        pick: KvSelector,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct KvPick {
-    /// The namespace; `default` otherwise.
+pub(crate) struct KvSelector {
+    /// The namespace [default: `default`].
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
     /// The admin socket of the server.

@@ -1,14 +1,14 @@
-//! `outboard doctor state`: runs an application's requests twice and says what they left behind.
+//! `outboard doctor state`: runs an application's requests twice and reports the state they left.
 //!
-//! The PHP host writes down the state that each request finds (`sapi/doctor.c`); [`findings`]
-//! compares. Invariants: one worker answers everything, in order; nothing of the server stays
+//! The PHP host records the state that each request finds (`sapi/doctor.c`); [`findings`]
+//! compares. Invariants: one worker handles all requests, in order; nothing of the server stays
 //! when the command ends.
 
 mod app;
 mod findings;
 mod report;
 
-use crate::cli::{DoctorArguments, Examination, StateArguments};
+use crate::cli::{DoctorArguments, DoctorCommand, StateArguments};
 use crate::serve::host_beside_us;
 use crate::terminal::{Terminal, say};
 use app::{Examined, Failure};
@@ -16,10 +16,10 @@ use findings::Finding;
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &DoctorArguments, terminal: &Terminal) -> ExitCode {
-    let Examination::State(state) = &arguments.examination;
+    let DoctorCommand::State(state) = &arguments.command;
     match examine(state) {
-        Ok(examined) => tell(state, &examined, terminal),
-        Err(Failure::Mistake(message)) => terminal.fail(&message, 2),
+        Ok(examined) => report(state, &examined, terminal),
+        Err(Failure::User(message)) => terminal.fail(&message, 2),
         Err(Failure::Config(diagnostics)) => {
             eprint!("{}", diagnostics.render(terminal.color_err));
             ExitCode::from(2)
@@ -28,12 +28,12 @@ pub(crate) fn run(arguments: &DoctorArguments, terminal: &Terminal) -> ExitCode 
     }
 }
 
-/// What came of it.
+/// The result.
 struct Outcome {
     findings: Vec<Finding>,
-    /// Requests that were answered with 500 or above, with the status.
+    /// Requests with a status of 500 or above, with the status.
     failed: Vec<(String, u16)>,
-    /// What the server said meanwhile, when some have failed.
+    /// The output of the server, if some have failed.
     log: String,
 }
 
@@ -45,7 +45,7 @@ fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
     let Examined { report, log, statuses } = app::examine(config, host, &requests)?;
     let snapshots = report::snapshots(&report);
     let found = findings::compare(&snapshots, requests.len()).ok_or_else(|| {
-        Failure::Server("the worker has not told of its state: it did not answer".into())
+        Failure::Server("the worker did not report its state: it did not respond".into())
     })?;
     let is_wanted = |finding: &Finding| {
         !arguments.ignore.iter().any(|ignored| finding.name.starts_with(ignored.as_str()))
@@ -59,7 +59,7 @@ fn examine(arguments: &StateArguments) -> Result<Outcome, Failure> {
     })
 }
 
-fn tell(arguments: &StateArguments, outcome: &Outcome, terminal: &Terminal) -> ExitCode {
+fn report(arguments: &StateArguments, outcome: &Outcome, terminal: &Terminal) -> ExitCode {
     if arguments.json {
         let failed: Vec<_> = outcome
             .failed
@@ -71,15 +71,15 @@ fn tell(arguments: &StateArguments, outcome: &Outcome, terminal: &Terminal) -> E
     } else {
         eprint!("{}", outcome.log);
         for (request, status) in &outcome.failed {
-            say!("{request} was answered with {status}");
+            say!("{request} got status {status}");
         }
         for finding in &outcome.findings {
             say!("{}", finding.text(terminal));
         }
         match outcome.findings.len() {
-            0 => say!("clean: the requests left nothing behind"),
-            1 => say!("1 thing survived the requests"),
-            count => say!("{count} things survived the requests"),
+            0 => say!("clean: the requests left no state"),
+            1 => say!("1 finding"),
+            count => say!("{count} findings"),
         }
     }
     ExitCode::from(u8::from(!outcome.findings.is_empty() || !outcome.failed.is_empty()))

@@ -1,10 +1,10 @@
-//! `outboard init`: a configuration file with comments, and an application that runs.
+//! `outboard init`: creates a commented configuration file and an application.
 //!
-//! Called by the command line. Invariant: nothing that is there is written over; either every file
-//! is written or the first that could not be is told.
+//! Called by the command line. Invariant: existing files are never overwritten; the first file that
+//! cannot be written is reported.
 
 use crate::cli::{InitArguments, Template};
-use crate::named::places::check_name;
+use crate::named::directories::check_name;
 use crate::terminal::{Terminal, say};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,12 +14,12 @@ use std::process::ExitCode;
 
 const SERVER: &str = include_str!("../templates/server.toml");
 const STYLE: &str = include_str!("../templates/style.css");
-/// Where the project's servers are described when nothing else is said.
+/// The default configuration directory.
 const PROJECT: &str = "outboard.d";
-/// Addresses that are tried for the new server.
+/// Ports to try for the new server.
 const PORTS: std::ops::Range<u16> = 8080..8180;
 
-/// Files of an application, by their paths in its folder.
+/// Files of an application, by path in its directory.
 type Files = &'static [(&'static str, &'static str)];
 
 const CLASSIC: Files = &[
@@ -48,84 +48,82 @@ const MVC: Files = &[
 ];
 
 pub(crate) fn run(arguments: &InitArguments, terminal: &Terminal) -> ExitCode {
-    match make(arguments) {
+    match create(arguments) {
         Err(message) => terminal.fail(&message, 2),
-        Ok(made) => {
-            for path in &made.files {
+        Ok(created) => {
+            for path in &created.files {
                 say!("wrote {}", path.display());
             }
             let name = terminal.bold(&format!("outboard start {}", arguments.name));
-            if let Some(folder) = &made.needs_package {
+            if let Some(directory) = &created.needs_package {
                 say!(
-                    "\nthe PHP package is not beside this server: `composer require outboard/runtime` in {},",
-                    folder.display()
+                    "\nthe PHP package is not installed with this server: run `composer require outboard/runtime` in {},",
+                    directory.display()
                 );
-                say!("or make it anew with --package FOLDER; then");
+                say!("or run init again with --package DIR; then");
             }
-            say!("\n{name}, then open http://{}/", made.listen);
+            say!("\n{name}, then open http://{}/", created.listen);
             ExitCode::SUCCESS
         }
     }
 }
 
-struct Made {
+struct Created {
     files: Vec<PathBuf>,
     listen: String,
-    /// The application's folder, when its package was not found.
+    /// The application's directory, if the PHP package was not found.
     needs_package: Option<PathBuf>,
 }
 
-fn make(arguments: &InitArguments) -> Result<Made, String> {
+fn create(arguments: &InitArguments) -> Result<Created, String> {
     let name = &arguments.name;
     check_name(name)?;
     let conf_dir = arguments.conf_dir.clone().unwrap_or_else(|| PathBuf::from(PROJECT));
-    let folder = arguments.dir.clone().unwrap_or_else(|| PathBuf::from(name));
+    let directory = arguments.dir.clone().unwrap_or_else(|| PathBuf::from(name));
     let absolute = |path: &Path| {
         std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
     };
     let config = conf_dir.join(format!("{name}.toml"));
     let files = files(arguments.template);
-    for path in files.iter().map(|(path, _)| folder.join(path)).chain([config.clone()]) {
+    for path in files.iter().map(|(path, _)| directory.join(path)).chain([config.clone()]) {
         if path.exists() {
-            return Err(format!("{} is there already; nothing was written", path.display()));
+            return Err(format!("{} exists already; nothing was written", path.display()));
         }
     }
     let listen = arguments.listen.clone().unwrap_or_else(|| free_address(&conf_dir));
     let package = match &arguments.package {
-        Some(folder) => Some(absolute(folder)?),
+        Some(directory) => Some(absolute(directory)?),
         None => package(),
     };
     let is_missing = package.is_none() && matches!(arguments.template, Template::Mvc);
     let package = package.unwrap_or_else(|| PathBuf::from("vendor/outboard/runtime"));
     let mode = match arguments.template {
-        Template::Classic => {
-            "# mode = \"worker\"   # a script that stays, see docs/guide/worker-mode.md\n"
-        }
+        Template::Classic => "# mode = \"worker\"   # see docs/guide/worker-mode.md\n",
         Template::Worker | Template::Mvc => {
-            "mode = \"worker\"\nworker.script = \"{{folder}}/worker.php\"\n\n# Requests that a worker \
-             has at a time, each in a coroutine.\n# worker.concurrency = 100\n"
+            "mode = \"worker\"\nworker.script = \"{{folder}}/worker.php\"\n\n# Maximum concurrent requests per worker, \
+             each in a coroutine.\n# worker.concurrency = 100\n"
         }
     };
     let facts = [
         ("{{mode}}", mode.to_owned()),
         ("{{name}}", name.clone()),
         ("{{app}}", name.replace('.', "-")),
-        ("{{folder}}", seen_from(&absolute(&conf_dir)?, &absolute(&folder)?)),
+        ("{{folder}}", seen_from(&absolute(&conf_dir)?, &absolute(&directory)?)),
         ("{{listen}}", listen.clone()),
         ("{{package}}", package.display().to_string()),
     ];
     let fill = |text: &str| {
         facts.iter().fold(text.to_owned(), |text, (mark, fact)| text.replace(mark, fact))
     };
-    let needs_package = is_missing.then(|| folder.clone());
-    let mut made = Made { files: Vec::new(), listen, needs_package };
-    for (path, text) in files.iter().map(|(path, text)| (folder.join(path), *text)) {
+    let needs_package = is_missing.then(|| directory.clone());
+    let mut created = Created { files: Vec::new(), listen, needs_package };
+    for (path, text) in files.iter().map(|(path, text)| (directory.join(path), *text)) {
         write_new(&path, &fill(text))?;
-        made.files.push(path);
+        created.files.push(path);
     }
     write_new(&config, &fill(SERVER))?;
-    made.files.push(config);
-    Ok(made)
+    created.files.push(config);
+    Ok(created)
 }
 
 fn files(template: Template) -> Files {
@@ -138,22 +136,22 @@ fn files(template: Template) -> Files {
 
 fn write_new(path: &Path, text: &str) -> Result<(), String> {
     let cannot = |error: io::Error| format!("{} cannot be written: {error}", path.display());
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(cannot)?;
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(cannot)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
     file.write_all(text.as_bytes()).map_err(cannot)
 }
 
-/// The application's folder, from beside it if that is where the configuration is.
-fn seen_from(conf_dir: &Path, folder: &Path) -> String {
-    match conf_dir.parent().and_then(|beside| folder.strip_prefix(beside).ok()) {
+/// The application's directory, relative to the configuration if they have the same parent.
+fn seen_from(conf_dir: &Path, directory: &Path) -> String {
+    match conf_dir.parent().and_then(|beside| directory.strip_prefix(beside).ok()) {
         Some(inner) => format!("../{}", inner.display()),
-        None => folder.display().to_string(),
+        None => directory.display().to_string(),
     }
 }
 
-/// One that nobody listens on, and that no other server of the folder names.
+/// A free address that no other server of the configuration directory uses.
 fn free_address(conf_dir: &Path) -> String {
     let others = fs::read_dir(conf_dir).into_iter().flatten().flatten();
     let others: Vec<String> =
@@ -166,12 +164,13 @@ fn free_address(conf_dir: &Path) -> String {
     free.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned())
 }
 
-/// The package of classes that came with this program.
+/// The PHP package installed with this program.
 fn package() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let around = own.ancestors().skip(1).take(4);
-    let found = around.flat_map(|folder| [folder.join("php"), folder.join("share/outboard/php")]);
-    let mut found = found.filter(|folder| folder.join("src/Mvc/Application.php").is_file());
+    let found =
+        around.flat_map(|directory| [directory.join("php"), directory.join("share/outboard/php")]);
+    let mut found = found.filter(|directory| directory.join("src/Mvc/Application.php").is_file());
     found.next()
 }
 
@@ -180,8 +179,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_written_as_it_is_seen_from_the_configuration() {
-        let seen = |conf: &str, folder: &str| seen_from(Path::new(conf), Path::new(folder));
+    fn the_directory_is_relative_to_the_configuration() {
+        let seen = |conf: &str, directory: &str| seen_from(Path::new(conf), Path::new(directory));
         assert_eq!(seen("/p/outboard.d", "/p/shop"), "../shop");
         assert_eq!(seen("/etc/outboard", "/srv/shop"), "/srv/shop");
     }

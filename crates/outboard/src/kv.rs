@@ -1,11 +1,11 @@
 //! `outboard kv`: the records of a running server's entity store.
 //!
-//! Speaks to the admin socket. A backup is written under another name first and takes its own only
-//! when it is whole and on the disk; a restore reads all of a backup before it writes any of it.
+//! Uses the admin socket. A backup is written under a temporary name and renamed when it is complete
+//! and on disk; a restore reads all of a backup before it writes any of it.
 
 use crate::admin;
 use crate::admin_client::{AdminClient, Incoming, default_socket};
-use crate::cli::{AdminArguments, KvAction, KvPick};
+use crate::cli::{AdminArguments, KvAction, KvSelector};
 use crate::terminal::{Terminal, say};
 use outboard_admin_api::{Endpoint, kv};
 use outboard_entity_store::{
@@ -20,9 +20,9 @@ use std::process::ExitCode;
 
 /// How much of a backup is restored at once, bytes.
 const PART_BYTES: usize = 1 << 20;
-/// The longest value that a backup is believed to have: that of `kv.max_value`.
+/// Maximum size of a value in a backup: that of `kv.max_value`.
 const VALUE_MAX_BYTES: usize = 64 << 20;
-/// Exit code when there is no such record.
+/// Exit code if the record does not exist.
 const MISSING: u8 = 3;
 
 pub(crate) fn run(action: &KvAction, terminal: &Terminal) -> ExitCode {
@@ -41,12 +41,12 @@ pub(crate) fn run(action: &KvAction, terminal: &Terminal) -> ExitCode {
 
 type Done = Result<ExitCode, String>;
 
-fn client(pick: &KvPick) -> Result<AdminClient, String> {
+fn client(pick: &KvSelector) -> Result<AdminClient, String> {
     AdminClient::connect(&pick.admin.clone().unwrap_or_else(default_socket))
 }
 
 /// The path of a request, with its parameters and the namespace.
-fn path(pick: &KvPick, of: &str, parameters: &[(&str, &str)]) -> String {
+fn path(pick: &KvSelector, of: &str, parameters: &[(&str, &str)]) -> String {
     let mut path = format!("{of}?");
     let namespace = pick.namespace.iter().map(|name| ("namespace", name.as_str()));
     for (name, value) in parameters.iter().copied().chain(namespace) {
@@ -59,26 +59,26 @@ fn path(pick: &KvPick, of: &str, parameters: &[(&str, &str)]) -> String {
     path
 }
 
-/// What a server says that did not do as it was told.
+/// The message for a failed request.
 fn refusal(status: u16, body: &[u8]) -> String {
-    let said: Option<Value> = serde_json::from_slice(body).ok();
-    let said = said.and_then(|body| body["error"].as_str().map(str::to_owned));
-    match (status, said) {
-        (_, Some(said)) => said,
-        (400, None) => "the server cannot read that; does the namespace exist?".to_owned(),
-        (413, None) => "the value is longer than kv.max_value".to_owned(),
-        (503, None) => "the store has too much to do; try again".to_owned(),
-        (507, None) => "there is no room left for it".to_owned(),
-        (status, None) => format!("the server answers {status}; its error log says why"),
+    let message: Option<Value> = serde_json::from_slice(body).ok();
+    let message = message.and_then(|body| body["error"].as_str().map(str::to_owned));
+    match (status, message) {
+        (_, Some(message)) => message,
+        (400, None) => "invalid request; check that the namespace exists".to_owned(),
+        (413, None) => "the value is larger than kv.max_value".to_owned(),
+        (503, None) => "the store is overloaded; try again".to_owned(),
+        (507, None) => "there is no space left".to_owned(),
+        (status, None) => format!("the server responded with {status}; see its error log"),
     }
 }
 
-fn get(pick: &KvPick, id: &str) -> Done {
-    let answer = client(pick)?.ask("GET", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
-    match answer.status {
-        200 => print(&answer.body),
+fn get(pick: &KvSelector, id: &str) -> Done {
+    let response = client(pick)?.request("GET", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
+    match response.status {
+        200 => print(&response.body),
         404 => Ok(ExitCode::from(MISSING)),
-        status => Err(refusal(status, &answer.body)),
+        status => Err(refusal(status, &response.body)),
     }
 }
 
@@ -88,7 +88,7 @@ fn print(bytes: &[u8]) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn put(pick: &KvPick, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Done {
+fn put(pick: &KvSelector, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Done {
     let mut read = Vec::new();
     let value = match value {
         Some(value) => value.as_bytes(),
@@ -101,20 +101,21 @@ fn put(pick: &KvPick, id: &str, value: Option<&str>, ttl_ms: Option<u64>) -> Don
     let ttl = ttl_ms.map(|ms| ms.to_string());
     let mut parameters = vec![("id", id)];
     parameters.extend(ttl.as_deref().map(|ms| ("ttl", ms)));
-    let answer = client(pick)?.ask("PUT", &path(pick, "/v0/entity", &parameters), value)?;
-    expect(answer.status, 201, &answer.body)
+    let response = client(pick)?.request("PUT", &path(pick, "/v0/entity", &parameters), value)?;
+    expect(response.status, 201, &response.body)
 }
 
-fn delete(pick: &KvPick, id: &str) -> Done {
-    let answer = client(pick)?.ask("DELETE", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
-    expect(answer.status, 202, &answer.body)
+fn delete(pick: &KvSelector, id: &str) -> Done {
+    let response =
+        client(pick)?.request("DELETE", &path(pick, "/v0/entity", &[("id", id)]), &[])?;
+    expect(response.status, 202, &response.body)
 }
 
 fn expect(status: u16, wanted: u16, body: &[u8]) -> Done {
     if status == wanted { Ok(ExitCode::SUCCESS) } else { Err(refusal(status, body)) }
 }
 
-fn scan(pick: &KvPick, start: &str, end: Option<&str>) -> Done {
+fn scan(pick: &KvSelector, start: &str, end: Option<&str>) -> Done {
     let mut parameters = vec![("start", start)];
     parameters.extend(end.map(|end| ("end", end)));
     let path = path(pick, kv::BACKUP_PATH, &parameters);
@@ -135,12 +136,12 @@ fn scan(pick: &KvPick, start: &str, end: Option<&str>) -> Done {
 
 fn rest_of(status: u16, mut incoming: Incoming<'_>) -> String {
     let mut body = Vec::new();
-    // What came of it says more than that there should be more.
+    // The status of the response is more specific than an incomplete body.
     let _ = incoming.read_to_end(&mut body);
     refusal(status, &body)
 }
 
-fn stats(pick: &KvPick, json: bool, terminal: &Terminal) -> ExitCode {
+fn stats(pick: &KvSelector, json: bool, terminal: &Terminal) -> ExitCode {
     let stats = kv::Stats { namespace: pick.namespace.clone() };
     let arguments = AdminArguments { admin: pick.admin.clone(), json };
     admin::run(&arguments, terminal, &stats, |page, reply| {
@@ -152,7 +153,7 @@ fn write_stats(page: &mut String, stats: &kv::NamespaceStats) -> std::fmt::Resul
     writeln!(page, "namespace {}: durability {}", stats.namespace, stats.durability)?;
     writeln!(
         page,
-        "  on disk    about {} records, {} files, {} KiB; {} KiB not yet in one",
+        "  on disk    about {} records, {} files, {} KiB; {} KiB not yet in a file",
         stats.records,
         stats.files,
         stats.file_bytes / 1024,
@@ -180,13 +181,13 @@ fn write_stats(page: &mut String, stats: &kv::NamespaceStats) -> std::fmt::Resul
     Ok(())
 }
 
-fn backup(pick: &KvPick, file: &Path) -> Done {
+fn backup(pick: &KvSelector, file: &Path) -> Done {
     let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
     let partial = file.with_extension("part");
     let written = fetch(pick, &partial);
     let checked = written.and_then(|()| whole(&partial));
     let records = checked.inspect_err(|_| {
-        // It is worth nothing; what is said of the failure is.
+        // The incomplete file is useless; the error of the transfer is reported.
         let _ = std::fs::remove_file(&partial);
     })?;
     std::fs::rename(&partial, file).map_err(at)?;
@@ -194,8 +195,8 @@ fn backup(pick: &KvPick, file: &Path) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a backup to a file, and waits until the disk has it.
-fn fetch(pick: &KvPick, file: &Path) -> Result<(), String> {
+/// Writes a backup to a file, and syncs it to disk.
+fn fetch(pick: &KvSelector, file: &Path) -> Result<(), String> {
     let at = |error: io::Error| format!("cannot write {}: {error}", file.display());
     let mut out = File::create(file).map_err(at)?;
     let mut client = client(pick)?;
@@ -215,7 +216,7 @@ fn records(
     Ok(read_backup(BufReader::with_capacity(1 << 16, opened), VALUE_MAX_BYTES))
 }
 
-/// How many records a backup has, if it is whole.
+/// The number of records of a backup, if it is complete.
 fn whole(file: &Path) -> Result<u64, String> {
     let mut count = 0;
     for record in records(file)? {
@@ -225,7 +226,7 @@ fn whole(file: &Path) -> Result<u64, String> {
     Ok(count)
 }
 
-fn restore(pick: &KvPick, file: &Path) -> Done {
+fn restore(pick: &KvSelector, file: &Path) -> Done {
     let count = whole(file)?;
     let mut client = client(pick)?;
     let mut part = Part::new();
@@ -240,7 +241,7 @@ fn restore(pick: &KvPick, file: &Path) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A part of a backup, which is a small one by itself.
+/// A part of a backup, in the same format.
 struct Part {
     bytes: Vec<u8>,
     records: u64,
@@ -255,27 +256,27 @@ impl Part {
 
     fn push(&mut self, record: &Restored) {
         let (expires_ms, value) = (record.expires_ms, record.value.as_slice().into());
-        let kept = Record { version: 0, expires_ms, value };
-        write_backup_record(&mut self.bytes, Ok((&record.id, &kept)));
+        let record_with_ttl = Record { version: 0, expires_ms, value };
+        write_backup_record(&mut self.bytes, Ok((&record.id, &record_with_ttl)));
         self.records += 1;
     }
 
-    fn send(mut self, client: &mut AdminClient, pick: &KvPick) -> Result<(), String> {
+    fn send(mut self, client: &mut AdminClient, pick: &KvSelector) -> Result<(), String> {
         write_backup_record(&mut self.bytes, Err(self.records));
         let path = path(pick, kv::Restore::PATH, &[]);
         loop {
-            let answer = client.ask("POST", &path, &self.bytes)?;
-            match answer.status {
+            let response = client.request("POST", &path, &self.bytes)?;
+            match response.status {
                 200 => return Ok(()),
-                // Writing the same again changes nothing.
+                // Repeating a write has no effect.
                 503 => std::thread::sleep(std::time::Duration::from_millis(100)),
-                status => return Err(refusal(status, &answer.body)),
+                status => return Err(refusal(status, &response.body)),
             }
         }
     }
 }
 
-fn compact(pick: &KvPick, terminal: &Terminal) -> ExitCode {
+fn compact(pick: &KvSelector, terminal: &Terminal) -> ExitCode {
     let compact = kv::Compact { namespace: pick.namespace.clone() };
     let arguments = AdminArguments { admin: pick.admin.clone(), json: false };
     admin::run(&arguments, terminal, &compact, |_, _| Ok(()))

@@ -1,7 +1,7 @@
-//! `outboard`: the command line. It reads arguments, calls the crates, and says what came of it.
+//! `outboard`: the command line. It parses arguments, calls the crates, and prints the result.
 //!
-//! Exit codes: 0 done, 1 it failed, 2 the operator's mistake (arguments, configuration, a taken
-//! address). `status` of a named server has those of the Linux Standard Base.
+//! Exit codes: 0 success, 1 failure, 2 user error (arguments, configuration, an address in
+//! use). `status` of a named server has those of the Linux Standard Base.
 
 #![forbid(unsafe_code)]
 // `println!` panics when its reader has gone; `terminal::say!` does not.
@@ -28,7 +28,7 @@ mod status;
 mod terminal;
 
 use clap::Parser;
-use cli::{Command, Meant, Outboard};
+use cli::{Command, Outboard, Target};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -42,19 +42,19 @@ fn main() -> ExitCode {
         Command::Shutdown(arguments) => named::stop::shutdown(&arguments, &terminal),
         Command::Init(arguments) => init::run(&arguments, &terminal),
         Command::List(arguments) => named::show::list(&arguments, &terminal),
-        Command::Status(arguments) => match arguments.meant() {
-            Ok(Meant::Named(pick)) => named::show::status(pick, arguments.admin.json, &terminal),
-            Ok(Meant::Served(admin)) => status::run(admin, &terminal),
+        Command::Status(arguments) => match arguments.target() {
+            Ok(Target::Named(pick)) => named::show::status(pick, arguments.admin.json, &terminal),
+            Ok(Target::Served(admin)) => status::run(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
-        Command::Reload(arguments) => match arguments.meant() {
-            Ok(Meant::Named(pick)) => named::stop::reload(pick, &terminal),
-            Ok(Meant::Served(admin)) => reload::run(admin, &terminal),
+        Command::Reload(arguments) => match arguments.target() {
+            Ok(Target::Named(pick)) => named::stop::reload(pick, &terminal),
+            Ok(Target::Served(admin)) => reload::run(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
-        Command::Stop(arguments) => match arguments.meant() {
-            Ok(Meant::Named(pick)) => named::stop::run(pick, &terminal),
-            Ok(Meant::Served(admin)) => reload::stop(admin, &terminal),
+        Command::Stop(arguments) => match arguments.target() {
+            Ok(Target::Named(pick)) => named::stop::run(pick, &terminal),
+            Ok(Target::Served(admin)) => reload::stop(admin, &terminal),
             Err(message) => terminal.fail(&message, 2),
         },
         Command::Cache { action } => cache::run(&action, &terminal),

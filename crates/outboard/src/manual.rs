@@ -1,6 +1,6 @@
-//! `outboard completions` and `outboard man`: the command line told to shells and to man(1).
+//! `outboard completions` and `outboard man`: shell completions and manual pages.
 //!
-//! Both are made from the arguments themselves ([`crate::cli`]), so they cannot differ from them.
+//! Both are generated from the arguments ([`crate::cli`]), so they cannot differ from them.
 
 use crate::cli::Outboard;
 use crate::terminal::{Terminal, say, show};

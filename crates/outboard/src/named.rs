@@ -1,21 +1,20 @@
-//! Named servers: one file each, `NAME.toml`, in a configuration folder.
+//! Named servers: one file each, `NAME.toml`, in a configuration directory.
 //!
 //! Called by the command line. A server is a process of its own, `outboard serve --name NAME`,
-//! whether the service manager started it or `outboard start`; nothing stands above the servers.
-//! What the commands know of a running one they know from its pid file ([`pid_file`]) and its
-//! admin socket.
+//! whether the service manager started it or `outboard start`; there is no parent process.
+//! The commands find a running server by its pid file ([`pid_file`]) and its admin socket.
 
+pub(crate) mod directories;
 pub(crate) mod pid_file;
-pub(crate) mod places;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod stop;
 
-use crate::cli::Pick;
+use crate::cli::InstanceSelector;
 use crate::terminal::Terminal;
+use directories::Directories;
 use pid_file::Presence;
-use places::Folders;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,9 +27,9 @@ pub(crate) struct Named {
     pub(crate) name: String,
     /// Absolute.
     pub(crate) config: PathBuf,
-    /// Where it is while it runs.
+    /// Directory of its pid file and admin socket.
     pub(crate) run_dir: PathBuf,
-    /// Where it logs to when its configuration says "stdout" and nobody looks.
+    /// Its log file, for "stdout" in its configuration when it runs in the background.
     pub(crate) log: PathBuf,
 }
 
@@ -43,7 +42,7 @@ impl Named {
         self.run_dir.join(format!("{}.sock", self.name))
     }
 
-    /// Held by the command that starts it, so that two do not at a time.
+    /// Locked by the command that starts it, so that only one does at a time.
     fn start_lock(&self) -> PathBuf {
         self.run_dir.join(format!("{}.start", self.name))
     }
@@ -53,16 +52,16 @@ impl Named {
     }
 }
 
-/// What became of an order to one server.
+/// The result of a command for one server.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandOutcome {
     /// For the terminal; without a line break at its end.
     text: String,
     /// 0 is success.
     code: u8,
 }
 
-impl Told {
+impl CommandOutcome {
     fn done(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: 0 }
     }
@@ -72,67 +71,71 @@ impl Told {
     }
 }
 
-/// Gives an order to each of the picked servers and says what became of it.
-fn order_each(pick: &Pick, terminal: &Terminal, order: impl Fn(&Named) -> Told + Sync) -> ExitCode {
-    match picked(pick) {
-        Ok(servers) => tell_each(&servers, terminal, order),
+/// Runs a command for each selected server and prints the results.
+fn run_selected(
+    pick: &InstanceSelector,
+    terminal: &Terminal,
+    command: impl Fn(&Named) -> CommandOutcome + Sync,
+) -> ExitCode {
+    match selected(pick) {
+        Ok(servers) => run_each(&servers, terminal, command),
         Err(message) => terminal.fail(&message, 2),
     }
 }
 
-/// The servers that are meant.
+/// The selected servers.
 ///
 /// # Errors
-/// A sentence for the person who asked.
-fn picked(pick: &Pick) -> Result<Vec<Named>, String> {
-    let folders = Folders::of(&pick.places)?;
+/// A sentence for the user.
+fn selected(pick: &InstanceSelector) -> Result<Vec<Named>, String> {
+    let directories = Directories::of(&pick.dirs)?;
     if pick.names.is_empty() {
-        let all = folders.servers()?;
+        let all = directories.servers()?;
         if all.is_empty() {
             return Err(format!(
-                "no server is described in {}; `outboard init NAME` makes a first one",
-                folders.conf_dir.display()
+                "there is no server in {}; `outboard init NAME` creates one",
+                directories.conf_dir.display()
             ));
         }
         return Ok(all);
     }
-    pick.names.iter().map(|name| folders.server(name)).collect()
+    pick.names.iter().map(|name| directories.server(name)).collect()
 }
 
-/// At most this many are started or stopped at a time.
+/// Maximum number of concurrent commands.
 const AT_A_TIME: usize = 4;
 
-/// Gives an order to servers, several at a time, and prints what became of each.
-fn tell_each(
+/// Runs a command for servers, several at a time, and prints the results.
+fn run_each(
     servers: &[Named],
     terminal: &Terminal,
-    order: impl Fn(&Named) -> Told + Sync,
+    command: impl Fn(&Named) -> CommandOutcome + Sync,
 ) -> ExitCode {
     let next = AtomicUsize::new(0);
-    let (tell, told) = mpsc::channel();
+    let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..AT_A_TIME.min(servers.len()) {
-            let (next, order, tell) = (&next, &order, tell.clone());
+            let (next, command, sender) = (&next, &command, sender.clone());
             scope.spawn(move || {
                 while let Some(server) = servers.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Nobody listens any more when the terminal is gone.
-                    let _ = tell.send((server, order(server)));
+                    // The receiver is gone if the terminal is.
+                    let _ = sender.send((server, command(server)));
                 }
             });
         }
-        drop(tell);
-        told.iter().fold(ExitCode::SUCCESS, |code, (server, told)| {
-            print(&server.name, &told, terminal);
-            if told.code == 0 { code } else { ExitCode::from(told.code) }
+        drop(sender);
+        results.iter().fold(ExitCode::SUCCESS, |code, (server, outcome)| {
+            print(&server.name, &outcome, terminal);
+            if outcome.code == 0 { code } else { ExitCode::from(outcome.code) }
         })
     })
 }
 
-/// A reader that has seen enough (`| head`) is no mistake.
-fn print(name: &str, told: &Told, terminal: &Terminal) {
-    if told.code == 0 {
-        let _ = writeln!(std::io::stdout(), "{}: {}", terminal.bold(name), told.text);
+/// A closed pipe (`| head`) is not an error.
+fn print(name: &str, outcome: &CommandOutcome, terminal: &Terminal) {
+    if outcome.code == 0 {
+        let _ = writeln!(std::io::stdout(), "{}: {}", terminal.bold(name), outcome.text);
     } else {
-        terminal.fail(&format!("{name}: {}", told.text), told.code);
+        terminal.fail(&format!("{name}: {}", outcome.text), outcome.code);
     }
 }

@@ -1,9 +1,8 @@
-//! What the system's service manager is told (sd_notify(3)) and what it hands over
+//! Notifications to the service manager (sd_notify(3)) and sockets that it passes
 //! (sd_listen_fds(3)).
 //!
-//! Used by `outboard serve`. Without `NOTIFY_SOCKET` or `LISTEN_FDS` in the environment nobody is
-//! told and nothing was handed over. What cannot be told is not an error: the manager has time-outs
-//! of its own.
+//! Used by `outboard serve`. Without `NOTIFY_SOCKET` or `LISTEN_FDS` in the environment there are no
+//! notifications and no sockets. A failed notification is not an error: the manager has time-outs.
 
 use outboard_gateway::life::Life;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
@@ -13,24 +12,24 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The service manager's ear.
+/// The notification socket of the service manager.
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
-    /// Connected; `None`: nobody listens.
+    /// Connected; `None`: no service manager.
     socket: Option<UnixDatagram>,
 }
 
-/// The first descriptor that is handed over.
+/// The first descriptor that the service manager passes.
 const FIRST_SOCKET: i32 = 3;
 
 impl ServiceManager {
-    /// The one that started this process, if any did.
+    /// The service manager that started this process, if there is one.
     pub(crate) fn of_environment() -> Self {
         let path = std::env::var("NOTIFY_SOCKET").ok();
         Self { socket: path.and_then(|path| connect(&path).ok()) }
     }
 
-    /// Passes a moment on in the manager's words.
+    /// Sends a lifecycle event in the format of sd_notify(3).
     pub(crate) fn hear(&self, life: &Life) {
         match life {
             Life::Ready(ready) => {
@@ -44,15 +43,15 @@ impl ServiceManager {
                 self.say(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reloading"));
             }
             Life::Reloaded(Ok(number)) => {
-                self.say(&format!("READY=1\nSTATUS=generation {number} serves"));
+                self.say(&format!("READY=1\nSTATUS=generation {number} is active"));
             }
-            // Nothing has changed; a manager that hears no READY would take it for hung.
+            // Nothing has changed, but without READY the manager would assume that the reload hangs.
             Life::Reloaded(Err(why)) => {
                 let why = why.lines().next().unwrap_or_default();
-                self.say(&format!("READY=1\nSTATUS=reload given up: {why}"));
+                self.say(&format!("READY=1\nSTATUS=reload failed: {why}"));
             }
             Life::Alive => self.say("WATCHDOG=1"),
-            Life::Stopping => self.say("STOPPING=1\nSTATUS=finishing what has begun"),
+            Life::Stopping => self.say("STOPPING=1\nSTATUS=finishing running requests"),
         }
     }
 
@@ -74,8 +73,7 @@ fn connect(path: &str) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// How often the manager wants to hear that the server is alive: half of its patience
-/// (sd_watchdog_enabled(3)).
+/// The interval of watchdog notifications: half of the manager's time-out (sd_watchdog_enabled(3)).
 pub(crate) fn alive_every_ms() -> Option<u64> {
     let patience_us: u64 = std::env::var("WATCHDOG_USEC").ok()?.parse().ok()?;
     let whose = std::env::var("WATCHDOG_PID").ok();
@@ -86,13 +84,13 @@ pub(crate) fn alive_every_ms() -> Option<u64> {
 /// The sockets that the manager has bound for this process.
 ///
 /// # Errors
-/// A sentence about what was announced and cannot be taken.
+/// A sentence about sockets that were announced and cannot be used.
 pub(crate) fn handed_over() -> Result<Vec<OwnedFd>, String> {
     let is_ours =
         std::env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
     let count: Option<i32> = std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok());
     let Some(count) = count.filter(|_| is_ours) else { return Ok(Vec::new()) };
-    // A duplicate, by way of the process's own pidfd: whose a bare number is cannot be known.
+    // Duplicates through the process's own pidfd, because the owner of a bare number is unknown.
     let ourselves = pidfd_open(getpid(), PidfdFlags::empty());
     let take = |number: i32| {
         let process = ourselves.as_ref().map_err(|error| *error)?;
@@ -100,5 +98,5 @@ pub(crate) fn handed_over() -> Result<Vec<OwnedFd>, String> {
     };
     let sockets: Result<_, _> =
         (FIRST_SOCKET..FIRST_SOCKET.saturating_add(count)).map(take).collect();
-    sockets.map_err(|error| format!("the sockets of LISTEN_FDS cannot be taken: {error}"))
+    sockets.map_err(|error| format!("the sockets of LISTEN_FDS cannot be used: {error}"))
 }

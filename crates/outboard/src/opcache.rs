@@ -1,7 +1,7 @@
-//! `outboard opcache`: the opcode caches of a running server.
+//! `outboard opcache`: status and reset of OPcache in a running server.
 //!
-//! A reset is a reload: PHP is started anew beside the present one and swapped in, so that no request
-//! is lost, and none finds a cache that is being emptied.
+//! A reset is a reload: a new PHP is started and replaces the current one, so that no request is lost,
+//! and none meets a cache that is being emptied.
 
 use crate::admin;
 use crate::cli::OpcacheAction;

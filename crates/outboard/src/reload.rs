@@ -9,12 +9,12 @@ use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
     admin::run(arguments, terminal, &Reload {}, |page, reloaded| {
-        writeln!(page, "generation {} serves", reloaded.generation)
+        writeln!(page, "generation {} is active", reloaded.generation)
     })
 }
 
 pub(crate) fn stop(arguments: &AdminArguments, terminal: &Terminal) -> ExitCode {
     admin::run(arguments, terminal, &Stop {}, |page, _| {
-        writeln!(page, "stopping: requests in progress are finished")
+        writeln!(page, "stopping after running requests have finished")
     })
 }

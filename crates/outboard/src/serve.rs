@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The configuration that is used when nothing is named.
+/// The default configuration file.
 const IN_FOLDER: &str = "outboard.toml";
 
 pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         Ok(sockets) => sockets,
         Err(message) => return terminal.fail(&message, 1),
     };
-    let (told, manager) = (*terminal, ServiceManager::of_environment());
+    let (console, manager) = (*terminal, ServiceManager::of_environment());
     let admin_socket = arguments.admin.clone().unwrap_or_else(default_socket);
     let options = Options {
         load: with_user(source.loader(), arguments.user.clone()),
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
         sockets,
         tell: Rc::new(move |life| {
             if let Life::Ready(ready) = life {
-                announce(ready, &told);
+                announce(ready, &console);
             }
             manager.hear(life);
         }),
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
     run_until_stopped(options, terminal)
 }
 
-/// Serves until it is told to stop; what does not start says why.
+/// Serves until it is stopped, or reports why it does not start.
 pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCode {
     raise_descriptor_limit();
     let served = match (options.load)(&|path| File::open(path)) {
@@ -72,20 +72,20 @@ pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCo
     }
 }
 
-/// The one that was named, or the one that was built with this gateway.
+/// The given PHP host, or the one built with this gateway.
 pub(crate) fn host_binary(arguments: &ServeArguments) -> PathBuf {
     arguments.php_host.clone().unwrap_or_else(host_beside_us)
 }
 
-/// What is served.
+/// The source of the configuration.
 enum Source {
     File(PathBuf),
-    Folder { dir: PathBuf, listen: String, is_development: bool },
+    Directory { dir: PathBuf, listen: String, is_development: bool },
 }
 
 impl Source {
     /// # Errors
-    /// Options that the configuration file answers already.
+    /// Options that conflict with a configuration file.
     fn of(arguments: &ServeArguments) -> Result<Self, String> {
         let named = arguments.config.clone();
         let given = || arguments.dir.clone().filter(|path| is_configuration(path));
@@ -95,16 +95,16 @@ impl Source {
             return match (&arguments.listen, arguments.dev) {
                 (None, false) => Ok(Self::File(file)),
                 (Some(address), _) => Err(format!(
-                    "--listen {address} is for a folder: {0} says `listen` itself. Change it in {0}",
+                    "--listen {address} is for a directory: {0} has `listen`. Change it in {0}",
                     file.display()
                 )),
                 (None, true) => Err(format!(
-                    "--dev is for a folder: write `environment = \"development\"` in {}",
+                    "--dev is for a directory: write `environment = \"development\"` in {}",
                     file.display()
                 )),
             };
         }
-        Ok(Self::Folder {
+        Ok(Self::Directory {
             dir: arguments.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             listen: arguments.listen.clone().unwrap_or_else(|| "127.0.0.1:8080".to_owned()),
             is_development: arguments.dev,
@@ -115,22 +115,22 @@ impl Source {
     fn loader(self) -> Load {
         Arc::new(move |open| match &self {
             Self::File(file) => Config::load_by(file, open),
-            Self::Folder { dir, listen, is_development: true } => {
+            Self::Directory { dir, listen, is_development: true } => {
                 Config::for_development(dir, listen)
             }
-            Self::Folder { dir, listen, is_development: false } => {
+            Self::Directory { dir, listen, is_development: false } => {
                 Config::for_directory(dir, listen)
             }
         })
     }
 }
 
-/// A file by its name, also one that is missing: the error is about the file then.
+/// Recognises a file by its name, even if it is missing, so that the error is about the file.
 fn is_configuration(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "toml") && !path.is_dir()
 }
 
-/// The same, with another user for the apps that have none of their own.
+/// Replaces the default user of the apps.
 pub(crate) fn with_user(load: Load, user: Option<String>) -> Load {
     let Some(user) = user else { return load };
     Arc::new(move |open| {
@@ -152,7 +152,7 @@ pub(crate) fn host_beside_us() -> PathBuf {
 /// Each connection and worker needs descriptors; the soft limit of a shell is 1,024.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // A lower limit is served as well, with fewer connections.
+    // A lower limit only means fewer connections.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 

@@ -1,4 +1,4 @@
-//! `outboard status`: one screen about a running server.
+//! `outboard status`: prints the status of a running server.
 
 use crate::admin;
 use crate::cli::AdminArguments;
@@ -47,7 +47,7 @@ fn write_server(page: &mut String, status: &Status, terminal: &Terminal) -> fmt:
     Ok(())
 }
 
-/// What is held in memory; an app's accounts when there is something to say of them.
+/// The memory accounts; those of an app only if they were used.
 fn write_memory(page: &mut String, accounts: &[MemoryAccount]) -> fmt::Result {
     for account in accounts {
         let of_app = account.app.as_deref();
@@ -197,7 +197,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// `RUNNING`, or what the server is about to be.
+/// `RUNNING`, or the next state of the server.
 pub(crate) fn state(status: &Status) -> &'static str {
     match (status.draining, status.ready) {
         (true, _) => "STOPPING",

@@ -1,4 +1,4 @@
-//! What the person at the terminal sees: colour where wanted, plain text otherwise.
+//! Terminal output, with colour if enabled.
 
 use clap::ColorChoice;
 use std::io::{IsTerminal, Write};
@@ -32,7 +32,7 @@ impl Terminal {
         if self.color_out { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// Says what failed; the exit code is for the shell.
+    /// Prints an error and returns the exit code.
     pub(crate) fn fail(&self, message: &str, code: u8) -> ExitCode {
         let error = if self.color_err { "\x1b[1;31merror\x1b[0m" } else { "error" };
         eprintln!("{error}: {}", message.trim_end());
@@ -48,7 +48,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Prints it; a reader that has seen enough (`| head`) is no mistake.
+/// Prints a page; a closed pipe (`| head`) is not an error.
 pub(crate) fn show(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

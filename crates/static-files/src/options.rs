@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Which symbolic links are followed. The names and descriptions are those of the configuration
+/// Symbolic links to follow. The names and descriptions are those of the configuration
 /// key, whose reference is generated from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum Symlinks {
-    /// None that leads out of the root and `symlink_targets`.
+    /// Only links with a target inside the root or `symlink_targets`.
     #[default]
     #[serde(rename = "never")]
     InsideRoot,
-    /// Those whose target has the link's own owner.
+    /// Only links whose target has the same owner as the link.
     #[serde(rename = "owner")]
     SameOwner,
     /// All.
@@ -27,7 +27,7 @@ pub enum Symlinks {
 /// How a [`crate::Root`] opens, classifies and caches files.
 #[derive(Debug, Clone)]
 pub struct RootOptions {
-    /// Which symbolic links are followed.
+    /// Symbolic links to follow.
     pub symlinks: Symlinks,
     /// With [`Symlinks::InsideRoot`]: directories outside of the root that links may lead into.
     /// Debian's WordPress and phpMyAdmin need this (`/usr/share/javascript`, `/var/lib/wordpress`).

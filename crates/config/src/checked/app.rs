@@ -1,4 +1,4 @@
-//! An application and how requests find its files.
+//! An application and how requests map to its files.
 
 use super::Rewrite;
 use super::{
@@ -19,75 +19,74 @@ use std::path::{Path, PathBuf};
 pub struct App {
     /// Its name in logs and metrics.
     pub name: String,
-    /// The host names it answers to; empty: every host.
+    /// Its host names; empty: every host.
     pub hosts: Vec<HostPattern>,
-    /// The beginning of its URL paths: `/`, or a path without a slash at its end, such as `/blog`.
+    /// URL path prefix: `/`, or a path without a trailing slash, such as `/blog`.
     pub path_prefix: String,
-    /// The folder its URLs lead to; absolute, exists. Links in it are not resolved, so that a
-    /// link that is moved to a new release takes effect.
+    /// Document root; absolute, exists. Symbolic links in it are not resolved, so that a link to a
+    /// new release takes effect.
     pub root: PathBuf,
-    /// How its requests are answered.
+    /// How PHP handles its requests.
     pub mode: Mode,
-    /// Who does what no request waits for; `None`: nobody.
+    /// Background tasks; `None`: disabled.
     pub tasks: Option<Tasks>,
-    /// The namespaces of the entity store that its PHP may use; `None`: all.
+    /// Namespaces of the entity store that its PHP may use; `None`: all.
     pub kv_namespaces: Option<Vec<String>>,
-    /// What is served for a folder: the first of these that is in it.
+    /// Index files of a directory; the first that exists is served.
     pub index: Vec<String>,
-    /// The URL path below the prefix of the script that gets what no file answers.
+    /// URL path, below the prefix, of the script for requests that match no file.
     pub front_controller: Option<String>,
-    /// Rules that change paths before files are looked for.
+    /// Rules that change paths before the file lookup.
     pub rewrites: Vec<Rewrite>,
     /// Rules that change the headers of responses.
     pub headers: Vec<HeaderRule>,
-    /// Pages that are put together from parts; the first whose path matches answers.
+    /// Composed pages; the first whose path matches is used.
     pub compose: Vec<Compose>,
-    /// What is fetched before a script runs.
+    /// Upstream requests sent before a script runs.
     pub prefetch: Vec<Prefetch>,
-    /// Routes that another server answers; the first whose path matches counts.
+    /// Proxied routes; the first whose path matches is used.
     pub proxies: Vec<Proxy>,
-    /// How its answers are kept; `None`: not at all.
+    /// The page cache; `None`: disabled.
     pub page_cache: Option<PageCache>,
-    /// What no client gets, and where nothing is run.
+    /// Denied paths, and directories in which no script runs.
     pub deny: Deny,
-    /// Files to send for errors that the server itself answers, by status.
+    /// Pages for errors of the server itself, by status.
     pub error_pages: BTreeMap<u16, PathBuf>,
-    /// How files are served.
+    /// Static files.
     pub static_files: RootOptions,
-    /// Files that are served although their names are private ones.
+    /// Files that are served although they have private names.
     pub allow_private: Vec<PathPattern>,
-    /// Files that PHP may have the server send.
+    /// Files that PHP can let the server send.
     pub sendfile: Sendfile,
-    /// Whether texts that PHP makes are compressed.
+    /// Whether text responses of PHP are compressed.
     pub compress: bool,
-    /// Limits of its requests, with those of connections.
+    /// Limits on its requests and on connections.
     pub limits: Limits,
     /// Its workers.
     pub pool: Pool,
-    /// Its PHP.
+    /// Its PHP settings.
     pub php: Php,
     /// Its logs.
     pub log: Log,
-    /// The user that PHP runs as; `None`: the server's own.
+    /// User that PHP runs as; `None`: the server's own.
     pub user: Option<String>,
-    /// The group that PHP runs as; `None`: the user's own.
+    /// Group that PHP runs as; `None`: the primary group of the user.
     pub group: Option<String>,
 }
 
-/// Files that PHP may have the server send.
+/// Files that PHP can let the server send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sendfile {
-    /// Folders, besides the root, whose files `X-Sendfile` may name; absolute.
+    /// Directories, in addition to the root, that `X-Sendfile` can refer to; absolute.
     pub roots: Vec<PathBuf>,
-    /// Folders behind the URL prefixes that `X-Accel-Redirect` may name. A prefix starts and ends
-    /// with a slash.
+    /// Directories by URL prefix of `X-Accel-Redirect`. A prefix starts and ends with a slash.
     pub accel: BTreeMap<String, PathBuf>,
 }
 
 pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
     if raw.app.is_empty() && context.diagnostics.is_empty() {
         let fault = Fault::new("there is no app to serve")
-            .hint("add one: a line [app.site] and below it root = \"public\"");
+            .hint("add a line [app.site] and below it root = \"public\"");
         context.key(&["app"], Kind::MissingKey, fault);
     }
     let mut apps: Vec<App> = Vec::new();
@@ -102,7 +101,7 @@ pub(super) fn apps(raw: &raw::File, context: &mut Context<'_>) -> Vec<App> {
 fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) -> App {
     let base = ["app", name];
     let at = |key: &'static str| [&base[..], &[key]].concat();
-    let root = context.folder(&at("root"), &raw.root);
+    let root = context.directory(&at("root"), &raw.root);
     let php = php::php(&raw.php, &at("php"), context);
     let mode = worker::mode(raw, &root, &php, &base, context);
     let text = |own: &Option<crate::scalar::PlainText>, general: &Option<_>| {
@@ -139,14 +138,14 @@ fn app(file: &raw::File, name: &str, raw: &raw::App, context: &mut Context<'_>) 
     }
 }
 
-/// What one of several apps keeps is its own business until it is said that another may see it.
+/// With several apps, each has no namespaces unless it names them.
 fn namespaces(file: &raw::File, raw: &raw::App) -> Option<Vec<String>> {
     let named = raw.kv_namespaces.as_ref();
     let named = named.map(|names| names.iter().map(|name| name.0.clone()).collect());
     named.or_else(|| (file.app.len() > 1).then(Vec::new))
 }
 
-/// Without the slash at its end, unless it is all there is.
+/// Without the trailing slash, unless it is `/`.
 fn prefix(written: &str) -> String {
     match written.trim_end_matches('/') {
         "" => "/".to_owned(),
@@ -198,7 +197,7 @@ fn rewrites(raw: &raw::App, place: &[&str], context: &mut Context<'_>) -> Vec<Re
     raw.rewrite.iter().enumerate().filter_map(one).collect()
 }
 
-/// A class (`5xx`) stands for those of its statuses that have no page of their own.
+/// A class (`5xx`) applies to those of its statuses without a page of their own.
 fn error_pages(
     raw: &raw::App,
     root: &Path,
@@ -209,7 +208,7 @@ fn error_pages(
     let mut classes = Vec::new();
     for (status, written) in &raw.error_pages {
         let page = root.join(written.0.trim_start_matches('/'));
-        // Of a root that is missing that alone is told.
+        // If the root is missing, report only that.
         if context.disk.look(root).is_ok() {
             let place = [place, &[status.as_str()]].concat();
             context.look_for_file(&place, &FilePath(format!("/{}", written.0)), &page);
@@ -239,7 +238,7 @@ fn static_files(
     let headers = [("Cache-Control", &raw.cache_control)];
     RootOptions {
         symlinks: raw.symlinks,
-        symlink_targets: folders(
+        symlink_targets: directories(
             &raw.symlink_targets,
             &[place, &["symlink_targets"]].concat(),
             context,
@@ -257,24 +256,24 @@ fn static_files(
 }
 
 fn sendfile(raw: &raw::Sendfile, place: &[&str], context: &mut Context<'_>) -> Sendfile {
-    let roots = folders(&raw.roots, &[place, &["roots"]].concat(), context);
+    let roots = directories(&raw.roots, &[place, &["roots"]].concat(), context);
     let mut accel = BTreeMap::new();
-    for (url, folder) in &raw.accel {
-        let folder = context.folder(&[place, &["accel", url.as_str()]].concat(), folder);
-        accel.insert(format!("{}/", url.trim_end_matches('/')), folder);
+    for (url, directory) in &raw.accel {
+        let directory = context.directory(&[place, &["accel", url.as_str()]].concat(), directory);
+        accel.insert(format!("{}/", url.trim_end_matches('/')), directory);
     }
     Sendfile { roots, accel }
 }
 
-fn folders(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
-    let mut one = |(index, folder): (usize, &FilePath)| {
+fn directories(written: &[FilePath], place: &[&str], context: &mut Context<'_>) -> Vec<PathBuf> {
+    let mut one = |(index, directory): (usize, &FilePath)| {
         let step = index.to_string();
-        context.folder(&[place, &[step.as_str()]].concat(), folder)
+        context.directory(&[place, &[step.as_str()]].concat(), directory)
     };
     written.iter().enumerate().map(&mut one).collect()
 }
 
-/// Two apps must not claim the same host and path; which one would win is anyone's guess.
+/// Two apps must not claim the same host and path: which one wins would be undefined.
 fn report_duplicates(earlier: &[App], app: &App, context: &mut Context<'_>) {
     let claims = |app: &App| match app.hosts.as_slice() {
         [] => vec![None],
@@ -291,14 +290,11 @@ fn report_duplicates(earlier: &[App], app: &App, context: &mut Context<'_>) {
             Some(HostPattern::Wildcard(parent)) => format!("`*.{parent}`"),
         };
         let message = format!(
-            "the apps `{}` and `{}` both answer to {host} at `{}`",
+            "the apps `{}` and `{}` both serve {host} at `{}`",
             other.name, app.name, app.path_prefix
         );
         let line = context.line_of(&["app", &other.name]);
-        let hint = format!(
-            "give one of them other `hosts` or another `path`; `{}`{line} is the other",
-            other.name
-        );
+        let hint = format!("change `hosts` or `path` of one; the other is `{}`{line}", other.name);
         context.key(&["app", &app.name], Kind::Duplicate, Fault::new(message).hint(hint));
     }
 }

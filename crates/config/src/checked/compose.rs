@@ -1,4 +1,4 @@
-//! Pages that are put together from parts, and what is fetched before a script runs.
+//! Composed pages, and upstream requests sent before a script runs.
 
 use super::{Context, Mode};
 use crate::diagnostic::Kind;
@@ -7,10 +7,10 @@ use crate::scalar::{Fault, FilePath, HeaderValue, PathPattern, UrlTemplate};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A page that is put together from parts.
+/// A page composed of parts.
 #[derive(Clone, Debug)]
 pub struct Compose {
-    /// The paths that are answered so.
+    /// Paths of the composed pages.
     pub path: PathPattern,
     /// The parts, in the order in which they are sent; at least one.
     pub parts: Vec<Part>,
@@ -19,17 +19,17 @@ pub struct Compose {
 /// A part of a page.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// What it is made of.
+    /// Its source.
     pub source: PartSource,
-    /// How long it may take.
+    /// Maximum time for the part.
     pub timeout_ms: u64,
-    /// What happens when it fails.
+    /// Behaviour if it fails.
     pub on_error: OnError,
-    /// Whether it begins only when all before it have been sent.
+    /// Whether it starts only after all parts before it have been sent.
     pub sequential: bool,
 }
 
-/// What a part is made of.
+/// The source of a part.
 #[derive(Clone, Debug)]
 pub enum PartSource {
     /// A script of the app.
@@ -39,67 +39,67 @@ pub enum PartSource {
         /// A query instead of the request's.
         query: Option<String>,
     },
-    /// An upstream's answer.
+    /// An upstream response.
     Fetch(FetchSource),
     /// A file: its URL path below the app's prefix.
     File(String),
-    /// Text as it is.
+    /// Literal text.
     Text(String),
 }
 
-/// What to fetch.
+/// An upstream request.
 #[derive(Clone, Debug)]
 pub struct FetchSource {
-    /// From where.
+    /// Its URL.
     pub url: UrlTemplate,
-    /// Headers that are sent.
+    /// Its headers.
     pub headers: Vec<(String, String)>,
-    /// The largest body.
+    /// Maximum size of the response body.
     pub max_body_bytes: u64,
 }
 
-/// What happens when a part fails.
+/// Behaviour if a part fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// This is sent instead; nothing, when it is to be skipped.
+    /// Sends this text instead; empty to leave the part out.
     Replace(String),
-    /// The answer fails.
+    /// Fails the response.
     Fail,
 }
 
-/// Something that is fetched before a script runs.
+/// An upstream request that is sent before a script runs.
 #[derive(Clone, Debug)]
 pub struct Prefetch {
-    /// The paths whose scripts get it.
+    /// Paths whose scripts receive the result.
     pub path: PathPattern,
-    /// The name of its body among the request's parameters: `OUTBOARD_PREFETCH_…`.
+    /// Name of the entry in `$_SERVER` with the body: `OUTBOARD_PREFETCH_…`.
     pub param: String,
-    /// What to fetch.
+    /// The request.
     pub source: FetchSource,
-    /// How long it may take.
+    /// Maximum time for the request.
     pub timeout_ms: u64,
 }
 
 /// Requests to other servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Requests that may be under way to one host.
+    /// Maximum concurrent requests per host.
     pub requests: u32,
-    /// Answers of one host that may be coming beside these.
+    /// Maximum responses per host that are being received in addition to these.
     pub responses: u32,
-    /// Requests that may wait for one of these to end.
+    /// Maximum number of requests waiting per host.
     pub queue_length: u32,
-    /// How long they wait.
+    /// Maximum time a request waits in this queue.
     pub queue_timeout_ms: u64,
-    /// Requests of one app that may be under way or wait.
+    /// Maximum concurrent and waiting requests of one app.
     pub requests_per_app: u32,
-    /// Connections to all hosts.
+    /// Maximum connections to all hosts.
     pub connections: u32,
-    /// Idle connections that are kept to one host.
+    /// Maximum idle connections per host.
     pub idle_connections: u32,
-    /// How long they are kept.
+    /// Maximum idle time of a connection.
     pub idle_timeout_ms: u64,
-    /// Certificate authorities that are trusted beside the system's; absolute, exists.
+    /// Certificate authorities to trust in addition to those of the system; absolute, exists.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -142,12 +142,12 @@ pub(super) fn compose(
     pages
 }
 
-/// The first script has the page's status and headers, so nothing can be sent before it answers.
+/// The first script sets the page's status and headers, so nothing can be sent before it responds.
 fn check_first_script(parts: &[raw::Part], place: &[&str], context: &mut Context<'_>) {
     let Some(first) = parts.iter().position(|part| part.script.is_some()) else { return };
     if let Some(at) = parts[..=first].iter().position(|part| part.sequential) {
-        let fault = Fault::new("the first script cannot wait for what is sent before it")
-            .hint("it has the page's status and headers; take `sequential` out");
+        let fault = Fault::new("the first script cannot be sequential")
+            .hint("it sets the page's status and headers; remove `sequential`");
         context.value(
             &[place, &[at.to_string().as_str(), "sequential"]].concat(),
             Kind::Conflict,
@@ -156,7 +156,7 @@ fn check_first_script(parts: &[raw::Part], place: &[&str], context: &mut Context
     }
 }
 
-/// What a part can lead to.
+/// What validating a part needs to know about its app.
 struct Surroundings<'a> {
     root: &'a Path,
     mode: &'a Mode,
@@ -171,7 +171,7 @@ fn part(
     let source = source(raw, app, place, context)?;
     let is_fetch = matches!(source, PartSource::Fetch(_));
     if !is_fetch && !raw.headers.is_empty() {
-        let fault = Fault::new("`headers` are those of a `fetch`").hint("take them out");
+        let fault = Fault::new("`headers` needs a `fetch`").hint("remove it");
         context.key(&[place, &["headers"]].concat(), Kind::Conflict, fault);
     }
     Some(Part {
@@ -195,7 +195,7 @@ fn source(
                 Some((path, query)) => (path, Some(query.to_owned())),
                 None => (script.0.as_str(), None),
             };
-            // In worker mode the script that stays makes of the path what it wants.
+            // In worker mode the worker script interprets the path.
             let exists = *app.mode == Mode::Classic;
             check_below_root(path, app.root, exists, &at("script"), context);
             PartSource::Script { path: path.to_owned(), query }
@@ -209,14 +209,14 @@ fn source(
         }
         (None, None, None, Some(text)) => PartSource::Text(text.0.clone()),
         (None, None, None, None) => {
-            let fault = Fault::new("the part is made of nothing")
-                .hint("it is one of `script`, `fetch`, `file` and `text`");
+            let fault = Fault::new("the part has no source")
+                .hint("add one of `script`, `fetch`, `file` and `text`");
             context.key(place, Kind::MissingKey, fault);
             return None;
         }
         _ => {
-            let fault = Fault::new("the part is made of several things")
-                .hint("one of `script`, `fetch`, `file` and `text`; make a part of each");
+            let fault = Fault::new("the part has several sources")
+                .hint("write a part for each of `script`, `fetch`, `file` and `text`");
             context.key(place, Kind::Conflict, fault);
             return None;
         }
@@ -232,11 +232,11 @@ fn check_below_root(
     context: &mut Context<'_>,
 ) {
     if !path.starts_with('/') || path.split('/').any(|segment| segment == "..") {
-        let fault = Fault::new(format!("`{path}` is no path below the root"))
-            .hint("it starts with a slash, as in a URL, and has no `..`");
+        let fault = Fault::new(format!("`{path}` is not a path below the root"))
+            .hint("it must start with a slash and must not contain `..`");
         return context.value(place, Kind::BadValue, fault);
     }
-    // Of a root that is missing that alone is told.
+    // If the root is missing, report only that.
     if exists && context.disk.look(root).is_ok() {
         let file = root.join(path.trim_start_matches('/'));
         context.look_for_file(place, &FilePath(path.to_owned()), &file);
@@ -250,13 +250,13 @@ fn on_error(raw: &raw::Part, place: &[&str], context: &mut Context<'_>) -> OnErr
         (Some(raw::OnError::Skip), None) => OnError::Replace(String::new()),
         (None | Some(raw::OnError::Fail), None) => OnError::Fail,
         (Some(raw::OnError::Fallback), None) => {
-            let fault = Fault::new("there is no `fallback`").hint("fallback = \"<p>…</p>\"");
+            let fault = Fault::new("`fallback` is missing").hint("add fallback = \"<p>…</p>\"");
             context.value(&at("on_error"), Kind::Conflict, fault);
             OnError::Fail
         }
         (Some(raw::OnError::Skip | raw::OnError::Fail), Some(_)) => {
             let fault = Fault::new("the `fallback` would never be sent")
-                .hint("take it out, or write on_error = \"fallback\"");
+                .hint("remove it, or write on_error =  \"fallback\"");
             context.value(&at("on_error"), Kind::Conflict, fault);
             OnError::Fail
         }
@@ -279,7 +279,7 @@ pub(super) fn prefetch(raw: &raw::App, place: &[&str], context: &mut Context<'_>
         let twice =
             |other: &Prefetch| other.param == param && other.path.as_str() == one.path.as_str();
         if all.iter().any(twice) {
-            let fault = Fault::new(format!("there are two of the name `{}`", one.name.0));
+            let fault = Fault::new(format!("two entries are named `{}`", one.name.0));
             let index = index.to_string();
             let place = [place, &["prefetch", &index, "name"]].concat();
             context.value(&place, Kind::Conflict, fault);

@@ -1,4 +1,4 @@
-//! Where the sections hand in their mistakes and ask about paths.
+//! Shared state of validation: the source text, the disk and the collected errors.
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::disk::{Disk, Found, reason};
@@ -7,25 +7,25 @@ use crate::scalar::{Fault, FilePath};
 use crate::source::Source;
 use std::path::{Component, Path, PathBuf};
 
-/// What every section needs beside its own part of the file.
+/// What each section needs in addition to its own part of the file.
 pub(crate) struct Context<'a> {
     pub(crate) source: &'a Source<'a>,
     pub(crate) places: &'a Places,
     pub(crate) disk: &'a dyn Disk,
-    /// The file itself, or what stands for it; absolute.
+    /// The configuration file, or the directory that is served without one; absolute.
     pub(crate) file: &'a Path,
-    /// The folder that relative paths start from; absolute.
-    pub(crate) folder: &'a Path,
+    /// Base directory of relative paths; absolute.
+    pub(crate) directory: &'a Path,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 impl Context<'_> {
-    /// A mistake in the value at `path`.
+    /// Reports an error in the value of `path`.
     pub(crate) fn value(&mut self, path: &[&str], kind: Kind, fault: Fault) {
         self.report(self.places.value(path), kind, fault);
     }
 
-    /// A mistake that the key at `path` stands for.
+    /// Reports an error at the key `path`.
     pub(crate) fn key(&mut self, path: &[&str], kind: Kind, fault: Fault) {
         self.report(self.places.key(path), kind, fault);
     }
@@ -39,17 +39,17 @@ impl Context<'_> {
         });
     }
 
-    /// The line a key stands on, for messages about another place: " (line 3)".
+    /// The line of a key, for messages about another place: " (line 3)".
     pub(crate) fn line_of(&self, path: &[&str]) -> String {
         let span = self.places.key(path);
         span.map_or(String::new(), |span| format!(" (line {})", self.source.position(span).line))
     }
 
-    /// The path from the file's folder, without `.` and `..`.
+    /// The absolute path, without `.` and `..`.
     pub(crate) fn absolute(&self, written: &FilePath) -> PathBuf {
-        let joined = self.folder.join(&written.0);
+        let joined = self.directory.join(&written.0);
         let parts: Vec<Component<'_>> = joined.components().collect();
-        // `a/link/..` is not `a`: what stands before the last `..` has to be asked from the disk.
+        // `a/link/..` is not `a`: the part up to the last `..` is resolved on disk.
         match parts.iter().rposition(|part| *part == Component::ParentDir) {
             None => parts.iter().collect(),
             Some(at) => {
@@ -60,25 +60,25 @@ impl Context<'_> {
         }
     }
 
-    /// A folder that has to exist and to be readable.
-    pub(crate) fn folder(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
+    /// A directory that must exist and be readable.
+    pub(crate) fn directory(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
         let path = self.absolute(written);
         match self.disk.look(&path) {
-            Ok(Found::Folder) => self.readable(place, &path, "folder"),
-            Ok(_) => self.bad_path(place, format!("`{}` is not a folder", path.display()), None),
-            Err(error) => self.missing(place, "folder", written, &path, &error),
+            Ok(Found::Directory) => self.readable(place, &path, "directory"),
+            Ok(_) => self.bad_path(place, format!("`{}` is not a directory", path.display()), None),
+            Err(error) => self.missing(place, "directory", written, &path, &error),
         }
         path
     }
 
-    /// A file that has to exist and to be readable.
+    /// A file that must exist and be readable.
     pub(crate) fn file(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
         let path = self.absolute(written);
         self.look_for_file(place, written, &path);
         path
     }
 
-    /// A file that stands at `path`, however it was written.
+    /// Checks that a file exists at `path`, which was written as `written`.
     pub(crate) fn look_for_file(&mut self, place: &[&str], written: &FilePath, path: &Path) {
         match self.disk.look(path) {
             Ok(Found::File { .. }) => self.readable(place, path, "file"),
@@ -97,19 +97,19 @@ impl Context<'_> {
         path
     }
 
-    /// A file that may be made in a folder that exists.
+    /// A file that may be created in an existing directory.
     pub(crate) fn new_file(&mut self, place: &[&str], written: &FilePath) -> PathBuf {
         let path = self.absolute(written);
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        match self.disk.look(folder) {
-            Ok(Found::Folder) => {}
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        match self.disk.look(directory) {
+            Ok(Found::Directory) => {}
             Ok(_) => {
-                self.bad_path(place, format!("`{}` is not a folder", folder.display()), None);
+                self.bad_path(place, format!("`{}` is not a directory", directory.display()), None);
             }
-            Err(error) => self.missing(place, "folder", written, folder, &error),
+            Err(error) => self.missing(place, "directory", written, directory, &error),
         }
-        if matches!(self.disk.look(&path), Ok(Found::Folder)) {
-            self.bad_path(place, format!("`{}` is a folder, not a file", path.display()), None);
+        if matches!(self.disk.look(&path), Ok(Found::Directory)) {
+            self.bad_path(place, format!("`{}` is a directory, not a file", path.display()), None);
         }
         path
     }
@@ -136,7 +136,10 @@ impl Context<'_> {
             return self.bad_path(place, message, None);
         }
         let hint = (!Path::new(&written.0).is_absolute()).then(|| {
-            format!("relative paths start from the file's folder, `{}`", self.folder.display())
+            format!(
+                "relative paths are resolved against the file's directory, `{}`",
+                self.directory.display()
+            )
         });
         self.bad_path(place, format!("there is no {what} `{shown}`"), hint);
     }

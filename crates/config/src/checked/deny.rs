@@ -1,14 +1,14 @@
-//! What no client gets, and where nothing is run as PHP.
+//! Denied paths, and directories in which no script runs.
 //!
-//! The gateway asks about each path that a request stands for: as the client spelled it, after
-//! rewrites, and as the file or script that it leads to. Invariant: a path is denied with
-//! everything below it, its compressed copies, and in every case of letters, so that no other
-//! spelling of a request leads to the same file.
+//! The gateway checks each path of a request: as the client sent it, after rewrites, and that of
+//! the resulting file or script. Invariant: a path is denied with everything below it, its
+//! compressed copies, and regardless of case, so that no other spelling of a request reaches the
+//! same file.
 
 use crate::scalar::{Fault, PathPattern};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
-/// See the module.
+/// The rules of one app; see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Deny {
     paths: RegexSet,
@@ -24,7 +24,7 @@ impl Deny {
         Ok(Deny { paths: set(covering)?, no_php_in: set(below)? })
     }
 
-    /// Whether the path, decoded and with `/` first, is denied.
+    /// Whether the decoded path, with a leading `/`, is denied.
     pub fn denies(&self, path: &[u8]) -> bool {
         !self.paths.is_empty() && self.paths.is_match(path)
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_path_is_denied_in_every_case_of_letters() {
+    fn a_denied_path_is_denied_in_any_case() {
         denied(
             "/wp-content/uploads/**.php",
             &["/wp-content/uploads/a/x.PhP", "/WP-CONTENT/uploads/x.php"],
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_denied_path_is_denied_with_it() {
+    fn paths_below_a_denied_path_are_denied() {
         denied("/xmlrpc.php", &["/xmlrpc.php", "/xmlrpc.php/", "/xmlrpc.php/a/b"]);
         denied("/uploads/**.php", &["/uploads/x.php/", "/uploads/a/x.php/a.css"]);
         denied("/private", &["/private", "/private/", "/private/a/b"]);
@@ -95,19 +95,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_with_a_slash_at_its_end_is_of_what_is_below() {
+    fn a_pattern_with_a_trailing_slash_means_paths_below() {
         denied("/private/", &["/private/", "/private/a"]);
         open("/private/", &["/private", "/privates/a"]);
     }
 
     #[test]
-    fn compressed_copies_are_denied_with_what_they_are_copies_of() {
+    fn compressed_copies_of_denied_files_are_denied() {
         denied("*.sql", &["/dump.sql.gz", "/dump.sql.BR", "/dump.sql.zst", "/dump.sql.xz/"]);
         open("*.sql", &["/dump.sql.html", "/dumpsql", "/dump.sqlx"]);
     }
 
     #[test]
-    fn bytes_that_are_not_text_and_line_breaks_hide_nothing() {
+    fn invalid_utf8_and_line_breaks_are_matched() {
         let deny = deny(&["/uploads/**.php", "/a/*.txt"], &["/uploads"]);
         for path in
             [&b"/uploads/\xff\xfe.php"[..], b"/uploads/a\nb.php", b"/a/\xc3.txt", b"/a/\n.txt"]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_script_runs_below_a_folder_without_php() {
+    fn no_script_runs_below_no_php_in() {
         let deny = deny(&[], &["/wp-content/uploads", "/sites/*/files/", "cache"]);
         for path in [
             "/wp-content/uploads/x.php",

@@ -8,72 +8,72 @@ use std::path::PathBuf;
 
 pub use crate::raw::{Durability, EntityMode, Overload};
 
-/// The name of the namespace that is always there.
+/// The name of the namespace that always exists.
 const DEFAULT: &str = "default";
 
 /// The entity store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entities {
-    /// How records are kept: a reload cannot change it.
+    /// Storage settings, which a reload cannot change.
     pub storage: EntityStorage,
-    /// The beginning of the paths under which every listener answers for it; `None`: none does.
+    /// URL path prefix of the HTTP API on every listener; `None`: none.
     pub path: Option<String>,
-    /// A listener that answers for it alone.
+    /// Address of a separate listener for the HTTP API.
     pub listen: Option<ListenAddress>,
-    /// Who has it may read and write.
+    /// Bearer token that allows a client to read and write.
     pub token: Option<String>,
-    /// Peers that may read and write without a token.
+    /// Peers that can read and write without a token.
     pub trusted_clients: Forwarding,
-    /// The longest value; longer: 413.
+    /// Maximum size of a value; larger values get 413.
     pub max_value_bytes: u64,
 }
 
-/// How records are kept.
+/// Storage settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityStorage {
-    /// By whom.
+    /// Where records are stored.
     pub engine: EntityEngine,
-    /// How disks are waited for.
+    /// How disk operations run.
     pub mode: EntityMode,
-    /// What is refused when too much waits.
+    /// Which requests are refused under overload.
     pub overload: Overload,
-    /// Memory for records that were read or written lately.
+    /// Memory for recently used records.
     pub cache_bytes: u64,
-    /// Memory of what was written and is not yet in a sorted file, per namespace.
+    /// Memory for writes that are not yet in a sorted file, per namespace.
     pub write_buffer_bytes: u64,
-    /// Reads that may wait for a disk; as many writes.
+    /// Maximum number of reads waiting for the disk, and the same number of writes.
     pub queue_length: u32,
-    /// How long these should wait at most.
+    /// Target queueing delay.
     pub queue_timeout_ms: u64,
     /// The namespaces; the first is `default`.
     pub namespaces: Vec<EntityNamespace>,
 }
 
-/// Who keeps the records.
+/// Where records are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityEngine {
-    /// The server itself, in this folder; made if it is not there.
+    /// In files of this server, in this directory, which is created if missing.
     Disk(PathBuf),
-    /// Redis.
+    /// In Redis or Valkey.
     Redis(EntityRedis),
 }
 
-/// A Redis, or a cluster.
+/// A Redis server or cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityRedis {
     /// Some of the nodes, `host:port`.
     pub nodes: Vec<String>,
-    /// Who we are there.
+    /// User name.
     pub user: Option<String>,
-    /// The password, if one is wanted.
+    /// Password.
     pub password: Option<Secret>,
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub prefix: String,
-    /// How many nodes have a record.
+    /// Number of nodes that hold a record.
     pub replicas: u32,
-    /// How long a write waits for replicas.
+    /// Maximum time a write waits for replicas.
     pub ack_timeout_ms: u64,
-    /// How long something is tried again.
+    /// Maximum time for retries.
     pub timeout_ms: u64,
 }
 
@@ -82,11 +82,11 @@ pub struct EntityRedis {
 pub struct EntityNamespace {
     /// Its name.
     pub name: String,
-    /// What an answer to a write promises.
+    /// When a write is acknowledged.
     pub durability: Durability,
-    /// How often what was written is synced to the disk.
+    /// Time between syncs to disk.
     pub interval_ms: u64,
-    /// In memory: the memory of all records.
+    /// In memory: maximum memory of all records.
     pub max_memory_bytes: u64,
 }
 
@@ -101,9 +101,9 @@ pub(super) fn entities(
     let on_this_machine = [Peer::Unix].into_iter().chain(loopback()).collect();
     let trusted = match (&raw.trusted_clients, &raw.listen) {
         (Some(trusted), _) => trusted.clone(),
-        // Who sets a token wants it to be asked for.
+        // With a token, every client needs it.
         (None, Some(_)) if raw.token.is_some() => Vec::new(),
-        // The PHP of several apps is on this machine, too, and not to see what is another's.
+        // PHP of several apps is local, too, and must not see the records of another app.
         (None, Some(_)) if raw.path.is_none() && apps <= 1 => on_this_machine,
         (None, _) => Vec::new(),
     };
@@ -129,7 +129,7 @@ pub(super) fn entities(
     })
 }
 
-/// An app can use what there is.
+/// Namespaces that apps refer to must exist.
 pub(super) fn check_owners(
     raw: &raw::File,
     entities: Option<&Entities>,
@@ -152,19 +152,19 @@ pub(super) fn check_owners(
     }
 }
 
-/// `None` when there is no store.
+/// `None` if the store is disabled.
 fn engine(raw: &raw::Entities, context: &mut Context<'_>) -> Option<EntityEngine> {
     match (raw.engine, &raw.data_dir) {
         (raw::EntityEngine::Redis, _) => return Some(EntityEngine::Redis(redis(raw, context))),
-        (raw::EntityEngine::Disk, Some(folder)) => {
-            return Some(EntityEngine::Disk(context.absolute(folder)));
+        (raw::EntityEngine::Disk, Some(directory)) => {
+            return Some(EntityEngine::Disk(context.absolute(directory)));
         }
         (raw::EntityEngine::Disk, None) => {}
     }
     for key in ["path", "listen", "namespace"] {
         if context.places.wrote(&["kv", key]) {
-            let fault = Fault::new("the entity store has no folder")
-                .hint("folder = \"/var/lib/outboard/entities\", or engine = \"redis\"");
+            let fault = Fault::new("the entity store has no data directory")
+                .hint("add data_dir = \"/var/lib/outboard/entities\", or engine = \"redis\"");
             context.key(&["kv", key], Kind::MissingKey, fault);
         }
     }
@@ -175,22 +175,22 @@ fn redis(raw: &raw::Entities, context: &mut Context<'_>) -> EntityRedis {
     for key in ["data_dir", "durability", "interval", "cache_size", "write_buffer", "mode"] {
         if context.places.wrote(&["kv", key]) {
             let fault = Fault::new(format!("`{key}` is for the engine `disk`"))
-                .hint("what Redis keeps and how is its own configuration");
+                .hint("configure this in Redis itself");
             context.key(&["kv", key], Kind::BadValue, fault);
         }
     }
     for name in raw.namespace.keys() {
         let place = ["kv", "namespace", name, "durability"];
         if context.places.wrote(&place) {
-            let fault = Fault::new("Redis keeps all namespaces alike")
-                .hint("its own configuration says how: appendonly, appendfsync");
+            let fault = Fault::new("durability cannot be set per namespace in Redis")
+                .hint("configure Redis itself: appendonly, appendfsync");
             context.key(&place, Kind::BadValue, fault);
         }
     }
     let redis = &raw.redis;
     if redis.nodes.is_empty() {
-        let fault =
-            Fault::new("no node of Redis is named").hint("[kv.redis] nodes = [\"127.0.0.1:6379\"]");
+        let fault = Fault::new("no Redis nodes are configured")
+            .hint("add [kv.redis] nodes = [\"127.0.0.1:6379\"]");
         context.value(&["kv", "engine"], Kind::MissingKey, fault);
     }
     for node in &redis.nodes {
@@ -217,25 +217,25 @@ fn loopback() -> impl Iterator<Item = Peer> {
     ["127.0.0.0/8", "::1"].into_iter().filter_map(move |text| read(text).ok())
 }
 
-/// What stands on a listener of the apps is open to everybody that these are open to: whoever
-/// puts it there says who may use it.
+/// The listeners of the apps are reachable by all clients, so a path on them needs a token or
+/// trusted clients.
 fn check_access(raw: &raw::Entities, context: &mut Context<'_>) {
     if raw.path.is_some() && raw.token.is_none() && raw.trusted_clients.is_none() {
-        let fault = Fault::new("nobody is named who may use the entity store under this path")
-            .hint("token = \"…\", or trusted = [\"10.0.0.0/8\"]; behind a proxy every client may look local");
+        let fault = Fault::new("the entity store has a path but no authorised clients")
+            .hint("add token = \"…\" or trusted_clients = [\"10.0.0.0/8\"]; behind a proxy every client can look local");
         context.value(&["kv", "path"], Kind::MissingKey, fault);
     }
     if raw.token.as_ref().is_some_and(|token| token.0.len() < 16) {
-        let fault = Fault::new("the token is short enough to be guessed")
-            .hint("16 characters or more: openssl rand -hex 32");
+        let fault = Fault::new("the token is too short")
+            .hint("use at least 16 characters: openssl rand -hex 32");
         context.value(&["kv", "token"], Kind::BadValue, fault);
     }
 }
 
 fn namespaces(raw: &raw::Entities, context: &mut Context<'_>) -> Vec<EntityNamespace> {
     if raw.namespace.contains_key(DEFAULT) {
-        let fault = Fault::new("the namespace `default` is that of [kv] itself")
-            .hint("write its durability there");
+        let fault =
+            Fault::new("the namespace `default` is configured in [kv]").hint("move its keys there");
         context.key(&["kv", "namespace", DEFAULT], Kind::Duplicate, fault);
     }
     let first = EntityNamespace {

@@ -1,4 +1,4 @@
-//! What the server is for, and what that changes.
+//! Production or development, and the settings that development changes.
 
 use super::{App, Context, Mode};
 use crate::disk::Found;
@@ -7,12 +7,12 @@ use crate::scalar::Count;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a server is for.
+/// Purpose of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// To serve visitors.
+    /// Serves visitors.
     Production,
-    /// To write code against.
+    /// Reloads changed files at once and shows errors.
     Development,
 }
 
@@ -26,51 +26,51 @@ impl fmt::Display for Environment {
     }
 }
 
-/// What is special in development.
+/// Settings of development mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Development {
-    /// Folders whose files are watched; absolute, none within another.
+    /// Directories to watch; absolute, none inside another.
     pub watch: Vec<PathBuf>,
-    /// Names of folders in them that are not looked into, besides those with a leading dot.
+    /// Names of subdirectories that are not watched, in addition to those with a leading dot.
     pub ignore: Vec<String>,
-    /// Whether files are looked at again and again.
+    /// Whether changes are detected by polling.
     pub polling: bool,
-    /// Whether pages in a browser reload themselves after a change.
+    /// Whether pages in a browser reload after a change.
     pub live_reload: bool,
 }
 
 pub(super) fn development(raw: &raw::File, apps: &[App], context: &mut Context<'_>) -> Development {
     let written: Vec<PathBuf> = (raw.development.watch.iter().enumerate())
-        .map(|(index, folder)| {
-            context.folder(&["development", "watch", index.to_string().as_str()], folder)
+        .map(|(index, directory)| {
+            context.directory(&["development", "watch", index.to_string().as_str()], directory)
         })
         .collect();
-    let folders = if written.is_empty() {
+    let directories = if written.is_empty() {
         apps.iter().flat_map(|app| of_app(app, context)).collect()
     } else {
         written
     };
     Development {
-        watch: outermost(folders),
+        watch: outermost(directories),
         ignore: raw.development.ignore.iter().map(|name| name.0.clone()).collect(),
         polling: raw.development.polling,
         live_reload: raw.development.live_reload,
     }
 }
 
-/// Where the files of an app are.
+/// The directories with the files of an app.
 fn of_app(app: &App, context: &Context<'_>) -> Vec<PathBuf> {
-    let mut folders = vec![project_of(&app.root, context)];
+    let mut directories = vec![project_of(&app.root, context)];
     let worker = match &app.mode {
         Mode::Worker(worker) => Some(&worker.script),
         Mode::Classic => None,
     };
     let scripts = worker.into_iter().chain(app.tasks.iter().map(|tasks| &tasks.script));
-    folders.extend(scripts.filter_map(|script| script.parent()).map(Path::to_owned));
-    folders
+    directories.extend(scripts.filter_map(|script| script.parent()).map(Path::to_owned));
+    directories
 }
 
-/// The folder around a root that is a project's public part, as the rest of it shows.
+/// The project directory, if the root is the public part of a project.
 fn project_of(root: &Path, context: &Context<'_>) -> PathBuf {
     let is_public = root.file_name().is_some_and(|name| {
         ["public", "web", "htdocs", "webroot"].iter().any(|usual| name == *usual)
@@ -80,17 +80,17 @@ fn project_of(root: &Path, context: &Context<'_>) -> PathBuf {
         matches!(context.disk.look(&around.join("composer.json")), Ok(Found::File { .. }))
             || ["src", "app"]
                 .iter()
-                .any(|name| matches!(context.disk.look(&around.join(name)), Ok(Found::Folder)));
+                .any(|name| matches!(context.disk.look(&around.join(name)), Ok(Found::Directory)));
     if is_project { around.to_owned() } else { root.to_owned() }
 }
 
-fn outermost(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
-    folders.sort();
-    folders.dedup_by(|later, earlier| later.starts_with(earlier));
-    folders
+fn outermost(mut directories: Vec<PathBuf>) -> Vec<PathBuf> {
+    directories.sort();
+    directories.dedup_by(|later, earlier| later.starts_with(earlier));
+    directories
 }
 
-/// What every app is like in development. What the file says of PHP's settings stays.
+/// Applies the settings of development mode. PHP settings in the file take precedence.
 pub(super) fn develop(app: &mut App) {
     let pool = &mut app.pool;
     (pool.min, pool.max, pool.min_idle) = (Count::Fixed(1), Count::Fixed(1), 0);
@@ -107,8 +107,8 @@ pub(super) fn develop(app: &mut App) {
     env.entry("OUTBOARD_ENV".to_owned()).or_insert_with(|| "development".to_owned());
 }
 
-/// Every file is looked at again for every request; errors go to the log, which the error page is
-/// made from, with the arguments of calls.
+/// Scripts are checked for changes at every request; errors are logged with the arguments of calls,
+/// and the error page is rendered from the log.
 const INI: [(&str, &str); 9] = [
     ("display_errors", "0"),
     ("error_reporting", "32767"),
@@ -126,8 +126,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_within_another_is_watched_with_it() {
-        let folders = ["/a/b", "/a", "/ab", "/a/b/c", "/c"].map(PathBuf::from);
-        assert_eq!(outermost(folders.to_vec()), ["/a", "/ab", "/c"].map(PathBuf::from));
+    fn nested_directories_are_watched_once() {
+        let directories = ["/a/b", "/a", "/ab", "/a/b/c", "/c"].map(PathBuf::from);
+        assert_eq!(outermost(directories.to_vec()), ["/a", "/ab", "/c"].map(PathBuf::from));
     }
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 /// A rule that changes response headers. First `remove`, then `set`, then `add`.
 #[derive(Clone, Debug)]
 pub struct HeaderRule {
-    /// The paths whose responses are meant; `None`: all.
+    /// Paths to which the rule applies; `None`: all.
     pub path: Option<PathPattern>,
-    /// Names and the one value each gets.
+    /// Headers to set, each with its only value.
     pub set: Vec<(String, String)>,
-    /// Names and a value that is added to others.
+    /// Headers to add.
     pub add: Vec<(String, String)>,
-    /// Names that are taken away.
+    /// Headers to remove.
     pub remove: Vec<String>,
 }
 

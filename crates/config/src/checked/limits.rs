@@ -1,49 +1,51 @@
-//! How much of everything.
+//! Limits on connections and requests.
 
 use crate::raw;
 use crate::scalar::MemoryBudget;
 
-/// Limits of connections and of one app's requests.
+/// Limits on connections and on the requests of one app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections of the whole server.
+    /// Maximum open connections of the server.
     pub max_connections: u32,
-    /// Open connections and streams of one address; `None`: as many as come.
+    /// Maximum connections and HTTP/2 streams of one client address; `None`: unlimited.
     pub connections_per_ip: Option<u32>,
-    /// Open streams of HTTP/2 of the whole server.
+    /// Maximum HTTP/2 streams of the server.
     pub max_http2_streams: u32,
-    /// Whether a client that closes its side is given up.
+    /// Whether a client that closes its sending side counts as gone.
     pub aborts_on_close: bool,
-    /// The longest request line; longer: 414.
+    /// Maximum length of the request line; longer lines get 414.
     pub request_line_bytes: u64,
-    /// All header lines together; more: 431.
+    /// Maximum total size of the request headers; larger headers get 431.
     pub header_bytes: u64,
-    /// Header lines; more: 431.
+    /// Maximum number of header lines; more get 431.
     pub header_count: u32,
-    /// From the first byte of a request to the end of its header; longer: 408.
+    /// Maximum time from the first byte of a request to the end of its headers; then 408.
     pub header_timeout_ms: u64,
-    /// Between two requests of a connection.
+    /// Maximum idle time of a keep-alive connection.
     pub idle_timeout_ms: u64,
-    /// Requests on one connection; `None`: as many as come.
+    /// Maximum requests per connection; `None`: unlimited.
     pub keepalive_requests: Option<u32>,
-    /// What the gateway of the whole server holds in memory for clients and workers.
+    /// Maximum memory the gateway uses for clients and workers.
     pub memory: MemoryBudget,
-    /// The largest request body; larger: 413.
+    /// Maximum size of a request body; larger requests get 413.
     pub body_bytes: u64,
-    /// The part of a body kept in memory; beyond it the body goes to disk. At most `body_bytes`.
+    /// Bytes of a request body that are held in memory; the rest goes to disk. At most
+    /// `body_bytes`.
     pub body_memory_bytes: u64,
-    /// Between two pieces of a body; longer: 408.
+    /// Maximum time between two reads of a request body; then 408.
     pub body_timeout_ms: u64,
-    /// Bytes a second of a body, on average, after `body_timeout_ms`; 0: any.
+    /// Minimum average rate of a request body, in bytes per second, checked after
+    /// `body_timeout_ms`; 0: no minimum.
     pub body_min_rate: u64,
-    /// Between two pieces of a response that the client takes; longer: close.
+    /// Maximum time without progress while a response is sent; then the connection is closed.
     pub write_timeout_ms: u64,
-    /// Bytes a second of a response, on average over the time for which the client lets it wait, after
-    /// `write_timeout_ms` of that; 0: any.
+    /// Minimum average rate at which a client reads a response, in bytes per second of time spent
+    /// waiting for it, checked after `write_timeout_ms` of that; 0: no minimum.
     pub write_min_rate: u64,
-    /// Wall-clock time of PHP's work on a request; longer: 504.
+    /// Maximum wall-clock time of PHP for a request; then 504.
     pub request_deadline_ms: u64,
-    /// The part of a response kept for a slow client before the worker has to wait.
+    /// Bytes of a response that are buffered for a slow client before the worker has to wait.
     pub response_buffer_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Where connections are accepted, and whose word about the client is taken there.
+//! Listeners, and the proxies whose headers they trust.
 
 use super::Context;
 use crate::diagnostic::Kind;
@@ -8,25 +8,25 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// One place where connections are accepted.
+/// An address that accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// What logs call it; no two listeners have the same name.
+    /// Its name in logs, unique among the listeners.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: ListenAddress,
-    /// Whose `X-Forwarded-*` headers are believed, and which.
+    /// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
     pub forwarding: Forwarding,
-    /// What it shows; none: it does not speak TLS.
+    /// Its certificates; empty: no TLS.
     pub certificates: Vec<Certificate>,
-    /// Whether clients are sent to a listener with TLS.
+    /// Whether requests are redirected to a TLS listener.
     pub redirects_to_https: bool,
 }
 
 /// A certificate in PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The certificate with those of the authorities between.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
@@ -46,25 +46,25 @@ pub enum ListenAddress {
     },
 }
 
-/// Whose `X-Forwarded-*` headers are believed, and which.
+/// Trusted proxies and the `X-Forwarded-*` headers accepted from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
     /// Networks of trusted proxies.
     pub trusted_proxies: Vec<Network>,
     /// Whether peers on a Unix socket are trusted.
     pub trust_unix_peers: bool,
-    /// `X-Forwarded-For` is believed.
+    /// Whether `X-Forwarded-For` is accepted.
     pub client_address: bool,
-    /// `X-Forwarded-Proto` is believed.
+    /// Whether `X-Forwarded-Proto` is accepted.
     pub scheme: bool,
-    /// `X-Forwarded-Host` is believed.
+    /// Whether `X-Forwarded-Host` is accepted.
     pub host: bool,
 }
 
 pub(super) const DEFAULT_SOCKET_MODE: u32 = 0o660;
 
 impl Forwarding {
-    /// Whether there is anybody to believe.
+    /// Whether any peer is trusted.
     pub fn has_proxies(&self) -> bool {
         !self.trusted_proxies.is_empty() || self.trust_unix_peers
     }
@@ -157,9 +157,9 @@ fn check_redirect(raw: &raw::File, table: &raw::Listen, step: &str, context: &mu
     let is_encrypted =
         |entry: &ListenEntry| matches!(entry, ListenEntry::Table(table) if !table.tls.is_empty());
     let fault = if !table.tls.is_empty() {
-        Fault::new("this listener speaks TLS itself")
+        Fault::new("this listener already uses TLS")
     } else if !raw.listen.as_slice().iter().any(is_encrypted) {
-        Fault::new("no listener speaks TLS").hint("give one a `tls` list")
+        Fault::new("no listener uses TLS").hint("add `tls` to a listener")
     } else {
         return;
     };
@@ -186,8 +186,9 @@ pub(super) fn address(
 pub(super) fn check_socket_path(path: &Path, place: &[&str], context: &mut Context<'_>) {
     let length = path.as_os_str().len();
     if length > UNIX_PATH_MAX_BYTES {
-        let message = format!("the socket's path has {length} bytes; {UNIX_PATH_MAX_BYTES} fit");
-        context.value(place, Kind::BadValue, Fault::new(message).hint("choose a shorter folder"));
+        let message =
+            format!("the socket path has {length} bytes; the limit is {UNIX_PATH_MAX_BYTES}");
+        context.value(place, Kind::BadValue, Fault::new(message).hint("use a shorter path"));
     }
 }
 
@@ -219,8 +220,9 @@ fn report_duplicates(
     let step = index.to_string();
     if let Some(first) = earlier.iter().position(same_place) {
         let line = context.line_of(&["listen", &first.to_string()]);
-        let message = format!("`{}` is listened on twice", one.address);
-        let fault = Fault::new(message).hint(format!("the first listener{line} has it already"));
+        let message = format!("the address `{}` is used twice", one.address);
+        let fault =
+            Fault::new(message).hint(format!("it is already used by the first listener{line}"));
         context.value(&["listen", &step, "address"], Kind::Duplicate, fault);
     } else if !any_port && earlier.iter().any(|other| other.name == one.name) {
         let fault = Fault::new(format!("two listeners are named `{}`", one.name));

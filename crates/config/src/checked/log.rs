@@ -1,4 +1,4 @@
-//! What is written down, and where.
+//! The access, error and slow logs.
 
 use super::Context;
 use crate::raw;
@@ -8,46 +8,46 @@ use std::path::PathBuf;
 /// The logs of the server or of one app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// A line per request.
+    /// The access log.
     pub access: AccessLog,
-    /// What went wrong.
+    /// The error log.
     pub error: ErrorLog,
-    /// Requests that took long.
+    /// The slow log.
     pub slow: SlowLog,
 }
 
-/// A line per request.
+/// The access log: a line per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where lines go.
+    /// Its destination.
     pub path: LogTarget,
-    /// How a line looks.
+    /// Format of a line.
     pub format: AccessFormat,
 }
 
-/// What went wrong.
+/// The error log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorLog {
-    /// Where lines go.
+    /// Its destination.
     pub path: LogTarget,
-    /// The least serious message that is written.
+    /// Minimum severity of logged messages.
     pub level: ErrorLevel,
-    /// Lines that a PHP process may write in a second, on average.
+    /// Maximum average number of lines per second from one PHP process.
     pub lines_per_second: u32,
-    /// The same in bytes.
+    /// The same limit in bytes per second.
     pub bytes_per_second: u64,
 }
 
-/// Requests that took long.
+/// The slow log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowLog {
-    /// Where entries go.
+    /// Its destination.
     pub path: LogTarget,
-    /// Requests that take longer than this are written down.
+    /// Requests that take longer are logged.
     pub threshold_ms: u64,
 }
 
-/// Where a log goes.
+/// Destination of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
     /// Standard output.
@@ -56,27 +56,27 @@ pub enum LogTarget {
     Stderr,
     /// Nowhere.
     Off,
-    /// Appended to this file, which is made when it is missing.
+    /// Appended to this file, which is created if missing.
     File(PathBuf),
 }
 
-/// How a line of the access log looks.
+/// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessFormat {
     /// The combined format of Apache and nginx.
     Combined,
-    /// A JSON object.
+    /// One JSON object per line.
     Json,
 }
 
-/// How serious a message is; `Error` is the least talkative level.
+/// Severity of a message; `Error` logs the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorLevel {
-    /// Something failed.
+    /// Failures.
     Error,
-    /// Something looks wrong.
+    /// Conditions that look wrong.
     Warn,
-    /// Something changed.
+    /// State changes.
     Info,
     /// Everything.
     Debug,

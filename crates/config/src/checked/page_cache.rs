@@ -1,4 +1,4 @@
-//! Answers that are kept.
+//! The page cache of an app.
 
 use super::Context;
 use super::Forwarding;
@@ -9,55 +9,55 @@ use crate::raw::{self, PageCacheEntry, PageCacheMode};
 use crate::scalar::{Fault, PlainText};
 use std::path::PathBuf;
 
-/// How an app's answers are kept.
+/// The page cache of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCache {
-    /// Memory of all that is kept.
+    /// Memory for cached pages, index included.
     pub max_memory_bytes: u64,
-    /// Where it is kept as well; `None`: in memory alone.
+    /// The disk tier; `None`: memory only.
     pub disk: Option<PageCacheDisk>,
-    /// Where it is shared among machines; `None`: each gateway has its own.
+    /// The shared tier; `None`: none.
     pub shared: Option<PageCacheShared>,
-    /// How many of a million hits are examined by themselves.
+    /// Hits per million that are rendered again for verification.
     pub audit_ppm: u32,
-    /// How long an anonymous answer is kept that says nothing; 0 for not at all.
+    /// Lifetime of an anonymous response that sets none; 0: not cached.
     pub default_ttl_s: u32,
-    /// How much longer an answer is used while a new one is made.
+    /// Time for which an expired page is still served while it is rendered again.
     pub stale_while_revalidate_s: u32,
-    /// How much longer an answer is used when a new one cannot be made.
+    /// Time for which an expired page is still served if rendering it fails.
     pub stale_if_error_s: u32,
-    /// How long a request waits for another that asks for the same.
+    /// Maximum time a request waits for another one that renders the same page.
     pub lock_timeout_ms: u64,
-    /// The longest body that is kept.
+    /// Maximum size of a cached body.
     pub max_body_bytes: u64,
-    /// Whether texts are kept in content codings too.
+    /// Whether text is also stored in content codings.
     pub compresses: bool,
-    /// Whether the directives of requests count.
+    /// Whether cache directives of requests are honored.
     pub honors_client_cache_control: bool,
-    /// Which applications are known to be served; `None`: those whose files are there.
+    /// Presets by name; `None`: detected by the files of the root.
     pub presets: Option<Vec<String>>,
-    /// Further patterns of cookies that make a page personal.
+    /// Additional patterns of cookies that mark a response as personal.
     pub login_cookies: Vec<String>,
-    /// Further patterns of cookies that change nothing.
+    /// Additional patterns of cookies that do not affect a page.
     pub ignored_cookies: Vec<String>,
-    /// Patterns of further request fields that change nothing, in lower case.
+    /// Additional patterns of request headers that do not affect a page, in lower case.
     pub ignored_headers: Vec<String>,
-    /// Further patterns of paths that are never kept.
+    /// Additional patterns of paths that are never cached.
     pub bypass_paths: Vec<String>,
-    /// Whose `PURGE` requests are obeyed.
+    /// Peers that may send `PURGE` requests.
     pub purge_from: Forwarding,
 }
 
-/// A folder for what is kept.
+/// The disk tier of the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCacheDisk {
-    /// Absolute; made if it is not there.
+    /// Its directory; absolute, created if missing.
     pub path: PathBuf,
-    /// What it may hold.
+    /// Maximum disk space.
     pub max_bytes: u64,
 }
 
-/// The applications that presets know.
+/// The applications that have presets.
 pub const PRESET_NAMES: [&str; 8] =
     ["wordpress", "woocommerce", "drupal", "mediawiki", "joomla", "laravel", "symfony", "phpbb"];
 
@@ -74,9 +74,9 @@ pub(super) fn page_cache(
     };
     let presets = presets(&table.presets, &[place, &["presets"]].concat(), context);
     check_paths(&table.bypass_paths, &[place, &["bypass_paths"]].concat(), context);
-    let silent_ms = match (table.mode, &table.default_ttl) {
+    let default_ttl_ms = match (table.mode, &table.default_ttl) {
         (PageCacheMode::Off, _) => return None,
-        (_, Some(silent)) => silent.0,
+        (_, Some(ttl)) => ttl.0,
         (PageCacheMode::Auto, None) => 1_000,
         (PageCacheMode::On, None) => 60_000,
     };
@@ -91,9 +91,9 @@ pub(super) fn page_cache(
         disk,
         shared: shared(table.shared.as_ref(), app, place, context),
         audit_ppm: table.audit.0,
-        default_ttl_s: seconds(silent_ms),
+        default_ttl_s: seconds(default_ttl_ms),
         stale_while_revalidate_s: seconds(
-            table.stale_while_revalidate.as_ref().map_or(silent_ms, |period| period.0),
+            table.stale_while_revalidate.as_ref().map_or(default_ttl_ms, |period| period.0),
         ),
         stale_if_error_s: seconds(table.stale_if_error.0),
         lock_timeout_ms: table.lock_timeout.0,
@@ -109,7 +109,7 @@ pub(super) fn page_cache(
     })
 }
 
-/// Whole seconds, as lifetimes are counted in HTTP; a part of one is one.
+/// Whole seconds, rounded up: HTTP lifetimes are in seconds.
 fn seconds(ms: u64) -> u32 {
     u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX).min(1 << 31)
 }
@@ -123,8 +123,8 @@ fn presets(names: &[PlainText], place: &[&str], context: &mut Context<'_>) -> Op
             known if PRESET_NAMES.contains(&known) => chosen.push(known.to_owned()),
             other => {
                 let step = index.to_string();
-                let fault = Fault::new(format!("no preset is called `{other}`"))
-                    .hint(format!("\"auto\" or \"none\" alone, or some of {PRESET_NAMES:?}"));
+                let fault = Fault::new(format!("there is no preset `{other}`"))
+                    .hint(format!("write \"auto\" or \"none\" alone, or some of {PRESET_NAMES:?}"));
                 context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
             }
         }
@@ -136,8 +136,8 @@ fn check_paths(paths: &[PlainText], place: &[&str], context: &mut Context<'_>) {
     for (index, path) in paths.iter().enumerate() {
         if !path.0.starts_with(['/', '*']) {
             let step = index.to_string();
-            let fault = Fault::new(format!("`{}` is no path", path.0))
-                .hint("paths start with a slash: bypass_paths = [\"/account/*\"]");
+            let fault = Fault::new(format!("`{}` is not a path", path.0))
+                .hint("write a path with a leading slash: bypass_paths = [\"/account/*\"]");
             context.value(&[place, &[&step]].concat(), Kind::BadValue, fault);
         }
     }

@@ -1,4 +1,4 @@
-//! Where pages are shared among machines.
+//! The shared tier of the page cache.
 
 use super::Context;
 use crate::diagnostic::Kind;
@@ -6,28 +6,28 @@ use crate::raw;
 use crate::scalar::Fault;
 use std::fmt;
 
-/// A Redis or Valkey that several gateways share pages and purges by.
+/// A Redis or Valkey server with the pages and purges of several gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCacheShared {
-    /// A name or an address.
+    /// Host name or IP address.
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// Whether TLS is spoken, and the certificate checked.
+    /// `None`: no TLS; otherwise whether the certificate is verified.
     pub tls_verified: Option<bool>,
-    /// Who the gateway says it is; empty for the server's default user.
+    /// User name; empty: the server's default user.
     pub user: String,
-    /// Empty for none.
+    /// Password; empty: none.
     pub password: Secret,
     /// The number of the database.
     pub database: u32,
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub name: String,
-    /// How long an answer may take.
+    /// Maximum time to wait for the server.
     pub timeout_ms: u64,
 }
 
-/// What is shown to nobody.
+/// A string that `Debug` output does not reveal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -63,7 +63,7 @@ pub(super) fn shared(
 }
 
 fn read(url: &str) -> Result<PageCacheShared, Fault> {
-    let wrong = |why: &str| Fault::new(why).hint("such as \"redis://127.0.0.1:6379\"");
+    let wrong = |why: &str| Fault::new(why).hint("write a URL such as \"redis://127.0.0.1:6379\"");
     let (scheme, rest) =
         url.split_once("://").ok_or_else(|| wrong("it does not start with redis://"))?;
     let is_tls = match scheme {
@@ -84,15 +84,15 @@ fn read(url: &str) -> Result<PageCacheShared, Fault> {
     };
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
     if host.is_empty() || !host.bytes().all(is_host) {
-        return Err(wrong("there is no host in it"));
+        return Err(wrong("the host is missing"));
     }
     let port = match port.unwrap_or_default() {
         "" => PORT,
-        port => port.parse().map_err(|_| wrong("its port is none"))?,
+        port => port.parse().map_err(|_| wrong("the port is invalid"))?,
     };
     let database = match database {
         "" => 0,
-        number => number.parse().map_err(|_| wrong("its database is no number"))?,
+        number => number.parse().map_err(|_| wrong("the database is not a number"))?,
     };
     Ok(PageCacheShared {
         host: host.to_owned(),
@@ -111,8 +111,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_a_host_with_what_else_is_said() {
-        let told = |url: &str| {
+    fn a_server_url_needs_only_a_host() {
+        let parsed = |url: &str| {
             let server = read(url).unwrap();
             let Secret(password) = server.password;
             (server.user, password, server.host, server.port, server.database)
@@ -120,10 +120,10 @@ mod tests {
         let expected = |user: &str, password: &str, host: &str, port, database| {
             (user.to_owned(), password.to_owned(), host.to_owned(), port, database)
         };
-        assert_eq!(told("redis://a"), expected("", "", "a", 6379, 0));
-        assert_eq!(told("valkey://a.b:1/"), expected("", "", "a.b", 1, 0));
-        assert_eq!(told("redis://:p@ss@a/3"), expected("", "p@ss", "a", 6379, 3));
-        assert_eq!(told("rediss://u:p:q@[::1]:7/1"), expected("u", "p:q", "::1", 7, 1));
+        assert_eq!(parsed("redis://a"), expected("", "", "a", 6379, 0));
+        assert_eq!(parsed("valkey://a.b:1/"), expected("", "", "a.b", 1, 0));
+        assert_eq!(parsed("redis://:p@ss@a/3"), expected("", "p@ss", "a", 6379, 3));
+        assert_eq!(parsed("rediss://u:p:q@[::1]:7/1"), expected("u", "p:q", "::1", 7, 1));
         assert_eq!(read("rediss://a").unwrap().tls_verified, Some(true));
         assert_eq!(read("redis://a").unwrap().tls_verified, None);
         for wrong in ["a:1", "http://a", "redis://", "redis://a:x", "redis://a/x", "redis://a b"] {

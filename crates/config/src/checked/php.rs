@@ -1,4 +1,4 @@
-//! The interpreter and what it is told.
+//! The PHP interpreter and its settings.
 
 use super::Context;
 use crate::raw;
@@ -6,45 +6,45 @@ use crate::scalar::FileExtension;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The PHP of one app.
+/// The PHP settings of one app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Php {
-    /// The PHP host to start; `None`: the one beside the gateway's own binary.
+    /// PHP host binary; `None`: the one in the directory of the gateway's binary.
     pub host_binary: Option<PathBuf>,
-    /// The php.ini to read; `None`: the one that PHP finds by itself.
+    /// Path of php.ini; `None`: the default location.
     pub ini_file: Option<PathBuf>,
-    /// The folder of further ini files; `None`: the one that PHP was built with.
+    /// Directory of additional ini files; `None`: the default directory.
     pub ini_scan_dir: Option<PathBuf>,
     /// php.ini settings by name.
     pub ini: BTreeMap<String, String>,
     /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// Names of variables of the server's own environment that are passed on.
+    /// Names of environment variables of the server that PHP inherits.
     pub pass_env: Vec<String>,
-    /// Further entries of `$_SERVER`.
+    /// Additional entries of `$_SERVER`.
     pub params: BTreeMap<String, String>,
-    /// Ends of names of files that are run as PHP, with the dot: `.php`.
+    /// File extensions that are executed as PHP, with the dot: `.php`.
     pub extensions: Vec<String>,
     /// `opcache.preload`.
     pub preload: Option<PathBuf>,
     /// `opcache.preload_user`.
     pub preload_user: Option<String>,
-    /// Whether programs that PHP starts gain no rights by their file.
+    /// Whether programs started by PHP are prevented from gaining privileges.
     pub no_new_privileges: bool,
-    /// What the kernel lets PHP's processes have.
+    /// Resource limits of PHP processes.
     pub rlimits: Rlimits,
 }
 
-/// What the kernel lets PHP's processes have; `None`: as for the server.
+/// Resource limits of PHP processes; `None`: those of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rlimits {
-    /// Open files and sockets of a process.
+    /// Maximum open files and sockets of a process.
     pub files: Option<u64>,
-    /// The size of a core dump.
+    /// Maximum size of a core dump.
     pub core_bytes: u64,
-    /// Processes and threads of the app's user.
+    /// Maximum processes and threads of the app's user.
     pub processes: Option<u64>,
-    /// The address space of a process.
+    /// Maximum address space of a process.
     pub address_space_bytes: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn php(raw: &raw::Php, place: &[&str], context: &mut Context<'_>) -> 
         ini_scan_dir: raw
             .ini_scan_dir
             .as_ref()
-            .map(|path| context.folder(&at("ini_scan_dir"), path)),
+            .map(|path| context.directory(&at("ini_scan_dir"), path)),
         ini: raw.ini.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect(),
         env: strings(&raw.env),
         pass_env: raw.pass_env.iter().map(|name| name.0.clone()).collect(),

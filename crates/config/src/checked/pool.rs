@@ -1,4 +1,4 @@
-//! The workers of an app and the queue before them.
+//! The workers of an app and its request queue.
 
 use super::Context;
 use crate::diagnostic::Kind;
@@ -8,29 +8,29 @@ use crate::scalar::{Count, Fault, MemoryBudget};
 /// The pool of one app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Workers that are always there.
+    /// Minimum number of workers.
     pub min: Count,
-    /// Workers at the most; at least 1, at least `min`.
+    /// Maximum number of workers; at least 1, at least `min`.
     pub max: Count,
-    /// Idle workers that are kept ready.
+    /// Number of idle workers to hold ready.
     pub min_idle: u32,
-    /// After how long an idle worker beyond `min` and `min_idle` is ended.
+    /// Idle time after which a worker beyond `min` and `min_idle` is stopped.
     pub idle_timeout_ms: u64,
-    /// Memory of all workers together.
+    /// Maximum memory of all workers together.
     pub max_memory: MemoryBudget,
-    /// Requests that may wait for a worker; beyond them: 503.
+    /// Maximum number of requests waiting for a worker; further requests get 503.
     pub queue_length: u32,
-    /// How long a request may wait for a worker; longer: 503.
+    /// Maximum time a request waits for a worker; then it gets 503.
     pub queue_timeout_ms: u64,
-    /// Workers beyond `max` for the app's requests to itself.
+    /// Workers beyond `max` for requests of the app to itself.
     pub loopback_slots: u32,
-    /// Requests a worker serves before it is replaced; `None`: without end.
+    /// Requests after which a worker is replaced; `None`: unlimited.
     pub max_requests: Option<u32>,
-    /// By how much, at most, `max_requests` differs from worker to worker: 0 to 100.
+    /// Random variation of `max_requests` between workers: 0 to 100.
     pub max_requests_jitter_percent: u32,
-    /// Memory of its own a worker may hold between requests; `None`: any.
+    /// Private memory of a worker above which it is replaced after a request; `None`: unlimited.
     pub max_worker_memory_bytes: Option<u64>,
-    /// How long a worker may take to get ready.
+    /// Maximum time for a worker to become ready.
     pub start_timeout_ms: u64,
 }
 

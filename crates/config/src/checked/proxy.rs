@@ -1,33 +1,33 @@
-//! Routes that another server answers.
+//! Routes that are proxied to another server.
 
 use super::Context;
 use crate::diagnostic::Kind;
 use crate::raw;
 use crate::scalar::{Fault, PathPattern};
 
-/// A route that another server answers.
+/// A route that is proxied to another server.
 #[derive(Clone, Debug)]
 pub struct Proxy {
-    /// The paths that it answers, below the app's prefix.
+    /// Paths to proxy, below the app's prefix.
     pub path: PathPattern,
-    /// What goes before the request's path: scheme, host, port and maybe a path, without a slash
-    /// at its end.
+    /// URL that is prepended to the request's path: scheme, host, port and an optional path,
+    /// without a trailing slash.
     pub upstream: String,
-    /// Whether only scripts lead there.
+    /// Whether the route is reachable only through `X-Accel-Redirect`.
     pub is_internal: bool,
-    /// Whether the server is told the client's `Host`.
+    /// Whether the client's `Host` header is sent to the server.
     pub preserves_host: bool,
-    /// How long a connection to it may take.
+    /// Maximum time to connect.
     pub connect_timeout_ms: u64,
-    /// How long it may be silent.
+    /// Maximum time between two reads from the server.
     pub timeout_ms: u64,
-    /// Whether the request's body is taken whole before.
+    /// Whether the request body is read completely before the server is contacted.
     pub buffers_request: bool,
-    /// Whether what a slow client has not taken yet is kept.
+    /// Whether a response is buffered for a slow client.
     pub buffers_response: bool,
-    /// How long both sides of a WebSocket may say nothing.
+    /// Maximum idle time of a WebSocket connection.
     pub tunnel_timeout_ms: u64,
-    /// Whether the certificate of an `https` server is checked.
+    /// Whether the certificate of an `https` server is verified.
     pub verifies: bool,
 }
 
@@ -55,18 +55,18 @@ pub(super) fn proxies(raw: &raw::App, place: &[&str], context: &mut Context<'_>)
 }
 
 fn check(upstream: &str) -> Result<(), Fault> {
-    const HINT: &str = "such as \"http://127.0.0.1:3000\"";
+    const HINT: &str = "write a URL such as \"http://127.0.0.1:3000\"";
     let rest = upstream.strip_prefix("http://").or(upstream.strip_prefix("https://"));
     let Some(rest) = rest else {
         return Err(Fault::new("it starts with neither http:// nor https://").hint(HINT));
     };
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.is_empty() || authority.contains('@') {
-        return Err(Fault::new("there is no host in it, or there are credentials").hint(HINT));
+        return Err(Fault::new("the host is missing, or the URL contains credentials").hint(HINT));
     }
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#{}\\\"<>^`|".contains(&byte);
     if !rest.bytes().all(is_plain) {
-        return Err(Fault::new("it has a query, a fragment or what belongs into no URL").hint(HINT));
+        return Err(Fault::new("it has a query, a fragment or invalid characters").hint(HINT));
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_is_a_scheme_a_host_and_maybe_a_path() {
+    fn an_upstream_is_a_scheme_a_host_and_an_optional_path() {
         for good in
             ["http://a", "https://a.example:8443/", "http://[::1]:80/base/x", "http://a/%20"]
         {

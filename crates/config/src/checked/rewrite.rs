@@ -1,6 +1,6 @@
-//! Rules that change the path of a request, or answer it.
+//! Rules that change the path of a request, or respond to it.
 //!
-//! Patterns see the decoded path, so what a group matched may be any bytes. In a redirect and in a
+//! Patterns match the decoded path, so a capture group can hold any bytes. In a redirect and in a
 //! query it is percent-encoded: it can neither break the response header nor add a parameter.
 
 use super::Context;
@@ -9,34 +9,34 @@ use crate::raw;
 use crate::scalar::Fault;
 use regex::bytes::{Captures, Regex};
 
-/// A rewrite rule. The gateway asks the rules in order.
+/// A rewrite rule. The gateway applies the rules in order.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// Held against the decoded path below the app's prefix, `/` first.
+    /// Matched against the decoded path below the app's prefix, with a leading `/`.
     pub pattern: Regex,
-    /// Which requests the rule is for.
+    /// Requests to which the rule applies.
     pub when: RewriteWhen,
-    /// What happens to those that match.
+    /// What happens to matching requests.
     pub action: RewriteAction,
-    /// Whether later rules are skipped once this one has matched.
+    /// Whether a match skips the remaining rules.
     pub last: bool,
 }
 
-/// Which requests a rule is for.
+/// Requests to which a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewriteWhen {
     /// All.
     Always,
-    /// Those whose path is neither a file nor a folder.
+    /// Those whose path is neither a file nor a directory.
     Missing,
-    /// Those whose path is a file or a folder.
+    /// Those whose path is a file or a directory.
     Exists,
 }
 
-/// What happens to a request that matches.
+/// What happens to a matching request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RewriteAction {
-    /// It goes on inside with this path, which starts with `/`.
+    /// An internal rewrite to this path, which starts with `/`.
     To(Replacement),
     /// It is answered with a redirect.
     Redirect {
@@ -45,29 +45,30 @@ pub enum RewriteAction {
         /// The `Location`.
         to: Replacement,
     },
-    /// It is answered with this error status, 400 to 599.
+    /// An error response with this status, 400 to 599.
     Status(u16),
 }
 
-/// A path or address with places for what the groups matched, and its query.
+/// A path or URL with references to capture groups, and its query string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// The pieces, in order, up to a `?`.
+    /// The parts, in order, up to a `?`.
     pub parts: Vec<ReplacementPart>,
-    /// The pieces after a `?`; `None` without one: the request's own query stays. Empty: no query.
+    /// The parts after a `?`; `None` without one: the request's query string is preserved. Empty:
+    /// no query string.
     pub query: Option<Vec<ReplacementPart>>,
 }
 
-/// A piece of a replacement.
+/// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplacementPart {
-    /// As it stands.
+    /// Literal text.
     Text(String),
-    /// What this group matched, or nothing; 0 is the whole match. The group exists.
+    /// This capture group, or nothing if it did not match; 0 is the whole match. The group exists.
     Group(usize),
 }
 
-/// What a rule makes of a request.
+/// The result of a rule for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewritten {
     /// Go on with this path.
@@ -86,12 +87,12 @@ pub enum Rewritten {
         /// Encoded; `None`: the request's own query goes along.
         query: Option<Vec<u8>>,
     },
-    /// Answer with this error status.
+    /// Respond with this error status.
     Status(u16),
 }
 
 impl Rewrite {
-    /// Holds the rule against a decoded path; `None` when it does not match. The caller has asked
+    /// Applies the rule to a decoded path; `None` if it does not match. The caller has checked
     /// `when` before.
     pub fn apply(&self, path: &[u8]) -> Option<Rewritten> {
         let captures = self.pattern.captures(path)?;
@@ -116,7 +117,7 @@ impl Replacement {
     }
 }
 
-/// How what a group matched is put in.
+/// Percent-encoding of a capture group.
 #[derive(Clone, Copy)]
 enum Encoding {
     None,
@@ -125,9 +126,9 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// RFC 3986: of what a group matched, unreserved characters and those that have no meaning at
-    /// the place; of the rule's own text, all but spaces and what is not ASCII.
-    fn keeps(self, byte: u8, own: bool) -> bool {
+    /// RFC 3986: in a capture group, unreserved characters and those without a special meaning in
+    /// this position are literal; in the rule's own text, all printable ASCII but spaces.
+    fn is_literal(self, byte: u8, own: bool) -> bool {
         let special: &[u8] = match self {
             Encoding::None => return true,
             Encoding::Path => b"-._~/!$'()*,;:@&=+",
@@ -138,7 +139,7 @@ impl Encoding {
 
     fn push(self, out: &mut Vec<u8>, bytes: &[u8], own: bool) {
         for byte in bytes {
-            match self.keeps(*byte, own) {
+            match self.is_literal(*byte, own) {
                 true => out.push(*byte),
                 false => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
             }
@@ -160,7 +161,7 @@ fn fill(parts: &[ReplacementPart], captures: &Captures<'_>, encoding: Encoding) 
     out
 }
 
-/// The rule, or `None` when it is wrong.
+/// The rule, or `None` if it is invalid.
 pub(super) fn rule(
     raw: &raw::Rewrite,
     place: &[&str],
@@ -179,13 +180,15 @@ pub(super) fn rule(
         (Some(status @ 400..=599), None) => RewriteAction::Status(status),
         (status, _) => {
             let fault = match status {
-                None => Fault::new("the rule says neither `to` nor `status`")
-                    .hint("`to` is the new path, `status` an answer"),
+                None => Fault::new("the rule has neither `to` nor `status`")
+                    .hint("`to` is the new path, `status` the status of a response"),
                 Some(301 | 302 | 303 | 307 | 308) => {
-                    Fault::new("a redirect needs `to`").hint("the address to go to")
+                    Fault::new("a redirect needs `to`").hint("add the target URL")
                 }
-                Some(400..=599) => Fault::new("an error status has no `to`").hint("leave `to` out"),
-                Some(status) => Fault::new(format!("{status} is no status for a rule"))
+                Some(400..=599) => {
+                    Fault::new("an error status cannot have `to`").hint("remove `to`")
+                }
+                Some(status) => Fault::new(format!("{status} is not a valid status for a rule"))
                     .hint("a redirect (301, 302, 303, 307, 308) or an error (400 to 599)"),
             };
             let key = if status.is_some() { at("status") } else { place.to_vec() };
@@ -213,7 +216,7 @@ fn starting_with_slash(
     };
     if !fits {
         let fault = Fault::new("the new path does not start with a slash")
-            .hint("to send the client elsewhere, add a `status` such as 302");
+            .hint("for a redirect, add a `status` such as 302");
         context.value(place, Kind::BadValue, fault);
     }
     fits.then_some(to)
@@ -264,7 +267,7 @@ fn parts(mut text: &str, pattern: &Regex) -> Result<Vec<ReplacementPart>, Fault>
     Ok(parts)
 }
 
-/// The group that the text after a `$` names, and what follows it.
+/// The group named by the text after a `$`, and the rest of the text.
 fn group<'t>(text: &'t str, pattern: &Regex) -> Result<(usize, &'t str), Fault> {
     let (name, rest) = match text.strip_prefix('{') {
         Some(inner) => {
@@ -278,9 +281,8 @@ fn group<'t>(text: &'t str, pattern: &Regex) -> Result<(usize, &'t str), Fault> 
     };
     match group {
         Some(group) => Ok((group, rest)),
-        None if name.is_empty() => {
-            Err(Fault::new("a lone `$`").hint("`$1` is a group, `$$` is a dollar"))
-        }
+        None if name.is_empty() => Err(Fault::new("`$` without a group")
+            .hint("write `$1` for a group, `$$` for a dollar sign")),
         None => Err(Fault::new(format!("`match` has no group `{name}`"))
             .hint(format!("it has {} group(s)", pattern.captures_len() - 1))),
     }

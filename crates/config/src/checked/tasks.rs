@@ -1,4 +1,4 @@
-//! The task workers of an app, and the queue before them.
+//! The task workers of an app and their queue.
 
 use super::{App, Context, Durability, Entities, Mode};
 use crate::diagnostic::Kind;
@@ -6,28 +6,28 @@ use crate::raw;
 use crate::scalar::{Fault, Schedule};
 use std::path::PathBuf;
 
-/// Work that no request waits for.
+/// Background tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks {
     /// Processes; at least 1.
     pub workers: u32,
-    /// Tasks that a process may have at a time: 1 to 1000.
+    /// Maximum concurrent tasks per process: 1 to 1000.
     pub concurrency: u32,
     /// The script that handles tasks; absolute, exists.
     pub script: PathBuf,
-    /// Tasks that may wait or run.
+    /// Maximum number of queued and running tasks.
     pub queue_length: u32,
-    /// Memory of all of them together.
+    /// Maximum memory of all queued and running tasks.
     pub max_queue_bytes: u64,
-    /// Further attempts at a task that failed: 0 to 254.
+    /// Maximum retries of a failed task: 0 to 254.
     pub max_retries: u8,
-    /// From the first failed attempt to the next.
+    /// Delay before the first retry.
     pub backoff_ms: u64,
-    /// How long an attempt may take.
+    /// Maximum time of one attempt.
     pub timeout_ms: u64,
-    /// Where tasks are kept; one of the entity store's, on disk.
+    /// Namespace of the entity store that persists queued tasks; on disk.
     pub kv_namespace: Option<String>,
-    /// What is queued by the clock, by the name of the task.
+    /// Scheduled tasks, by name.
     pub cron: Vec<(String, Schedule)>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn tasks(
     let at = |key: &'static str| [place, &["tasks", key]].concat();
     if raw.workers == 0 {
         if !raw.cron.is_empty() {
-            let fault = Fault::new("nobody runs these tasks: `workers` is 0")
+            let fault = Fault::new("these tasks never run: `workers` is 0")
                 .hint("add workers = 1 to the app's [tasks]");
             context.key(&at("cron"), Kind::Conflict, fault);
         }
@@ -52,7 +52,7 @@ pub(super) fn tasks(
         (None, Mode::Worker(worker)) => worker.script.clone(),
         (None, Mode::Classic) => {
             let fault = Fault::new("an app in classic mode has no script for its tasks")
-                .hint("name one that stays: tasks.script = \"tasks.php\"");
+                .hint("add a task script: tasks.script =  \"tasks.php\"");
             context.key(&at("script"), Kind::MissingKey, fault);
             PathBuf::new()
         }
@@ -71,7 +71,7 @@ pub(super) fn tasks(
     })
 }
 
-/// Tasks can be kept only where records outlive the gateway.
+/// Persistent tasks need a namespace that survives a restart.
 pub(super) fn check_namespaces(
     apps: &[App],
     entities: Option<&Entities>,
@@ -85,14 +85,14 @@ pub(super) fn check_namespaces(
             entities.storage.namespaces.iter().find(|namespace| namespace.name == name)
         });
         let fault = match found {
-            None if entities.is_none() => Fault::new("there is no entity store to keep tasks in")
-                .hint("[kv] with data_dir = \"/var/lib/outboard/entities\""),
+            None if entities.is_none() => Fault::new("`kv_namespace` needs the entity store")
+                .hint("add [kv] with data_dir =  \"/var/lib/outboard/entities\""),
             None => Fault::new(format!("the entity store has no namespace `{name}`"))
                 .hint(format!("add [kv.namespace.{name}]")),
-            Some(found) if found.durability == Durability::Memory => {
-                Fault::new(format!("the namespace `{name}` is in memory and ends with the gateway"))
-                    .hint("durability = \"always\" or \"interval\"")
-            }
+            Some(found) if found.durability == Durability::Memory => Fault::new(format!(
+                "the namespace `{name}` is in memory and lost when the gateway stops"
+            ))
+            .hint("set durability = \"always\" or \"interval\""),
             Some(_) => continue,
         };
         context.value(&["app", &app.name, "tasks", "kv_namespace"], Kind::Conflict, fault);

@@ -9,26 +9,26 @@ fn parse(text: &str) -> Result<Config, Diagnostics> {
 }
 
 fn valid(text: &str) -> Config {
-    parse(text).unwrap_or_else(|mistakes| panic!("{mistakes}\nin\n{text}"))
+    parse(text).unwrap_or_else(|errors| panic!("{errors}\nin\n{text}"))
 }
 
 fn site(text: &str) -> App {
     valid(&format!("{APP}{text}")).apps.remove(0)
 }
 
-fn assert_mistake(text: &str, kind: Kind, line: usize, words: &str) {
+fn assert_error(text: &str, kind: Kind, line: usize, words: &str) {
     let all = parse(text).unwrap_err();
-    let found = all.iter().any(|mistake| {
-        let hint = mistake.hint.as_deref().unwrap_or_default();
-        mistake.kind == kind
-            && mistake.position.as_ref().is_some_and(|position| position.line == line)
-            && format!("{} / {hint}", mistake.message).contains(words)
+    let found = all.iter().any(|error| {
+        let hint = error.hint.as_deref().unwrap_or_default();
+        error.kind == kind
+            && error.position.as_ref().is_some_and(|position| position.line == line)
+            && format!("{} / {hint}", error.message).contains(words)
     });
     assert!(found, "no {kind:?} in line {line} with `{words}` in:\n{all}");
 }
 
 #[test]
-fn a_root_is_a_whole_configuration() {
+fn a_root_is_a_complete_configuration() {
     let config = valid(APP);
     assert_eq!(config.listeners.len(), 1);
     assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
@@ -44,7 +44,7 @@ fn a_root_is_a_whole_configuration() {
 }
 
 #[test]
-fn development_is_one_worker_that_sees_every_change_and_what_is_written_stays() {
+fn development_has_one_worker_and_keeps_explicit_settings() {
     let production = valid(&format!("{APP}[app.site.pool]\nmax = 8\n"));
     assert_eq!(production.environment(), Environment::Production);
     assert_eq!(production.apps[0].pool.max, Count::Fixed(8));
@@ -65,7 +65,7 @@ fn development_is_one_worker_that_sees_every_change_and_what_is_written_stays() 
 }
 
 #[test]
-fn a_file_without_an_app_is_refused() {
+fn a_file_without_an_app_is_rejected() {
     for text in ["", "# nothing\n", "[app]\n"] {
         let all = parse(text).unwrap_err();
         assert_eq!(all.len(), 1, "{all}");
@@ -103,26 +103,26 @@ fn an_app_inherits_key_by_key() {
 }
 
 #[test]
-fn a_mistake_in_what_is_inherited_is_told_where_it_was_written() {
+fn an_inherited_error_is_reported_where_it_was_written() {
     let text = "[pool]\nmin = 9\n[app.site]\nroot = \"public\"\npool.max = 2\n";
-    assert_mistake(text, Kind::Conflict, 2, "`min` is 9 and `max` is 2");
+    assert_error(text, Kind::Conflict, 2, "`min` is 9 and `max` is 2");
 }
 
 #[test]
-fn defaults_give_way_to_a_small_pool_but_what_is_written_does_not() {
+fn defaults_adapt_to_a_small_pool_but_explicit_values_do_not() {
     let pool = site("pool.max = 1\n").pool;
     assert_eq!((pool.max, pool.loopback_slots, pool.min_idle), (Count::Fixed(1), 1, 1));
-    assert_mistake(
+    assert_error(
         &format!("{APP}pool = {{ max = 2, min_idle = 3 }}\n"),
         Kind::Conflict,
         3,
         "`min_idle`",
     );
-    assert_mistake(&format!("{APP}pool = {{ max = 2, min = 3 }}\n"), Kind::Conflict, 3, "`min`");
+    assert_error(&format!("{APP}pool = {{ max = 2, min = 3 }}\n"), Kind::Conflict, 3, "`min`");
 }
 
 #[test]
-fn zero_means_without_end_where_the_reference_says_so() {
+fn zero_means_unlimited_where_documented() {
     let app = site("pool = { max_requests = 0, max_worker_memory = 0 }\n");
     assert_eq!((app.pool.max_requests, app.pool.max_worker_memory_bytes), (None, None));
     assert_eq!(app.limits.keepalive_requests, None);
@@ -148,32 +148,32 @@ fn listeners_are_addresses_or_tables() {
 #[test]
 fn two_listeners_cannot_share_an_address_or_a_name() {
     let text = format!("listen = [\"127.0.0.1:80\", \"localhost:80\"]\n{APP}");
-    assert_mistake(&text, Kind::Duplicate, 1, "twice");
+    assert_error(&text, Kind::Duplicate, 1, "twice");
     let text =
         format!("{APP}[[listen]]\naddress = \"unix:a\"\n[[listen]]\naddress = \"unix:./a\"\n");
-    assert_mistake(&text, Kind::Duplicate, 6, "(line 3)");
+    assert_error(&text, Kind::Duplicate, 6, "(line 3)");
     let text = format!(
         "{APP}[[listen]]\naddress = \":1\"\nname = \"x\"\n[[listen]]\naddress = \":2\"\nname = \"x\"\n"
     );
-    assert_mistake(&text, Kind::Duplicate, 8, "named `x`");
-    assert_mistake(&format!("listen = []\n{APP}"), Kind::BadValue, 1, "empty");
+    assert_error(&text, Kind::Duplicate, 8, "named `x`");
+    assert_error(&format!("listen = []\n{APP}"), Kind::BadValue, 1, "empty");
     assert_eq!(valid(&format!("listen = [\":0\", \":0\"]\n{APP}")).listeners.len(), 2);
 }
 
 #[test]
-fn a_socket_path_that_the_kernel_cannot_hold_is_refused() {
+fn a_socket_path_beyond_the_kernel_limit_is_rejected() {
     let text = format!("listen = \"unix:/{}\"\n{APP}", "x".repeat(107));
-    assert_mistake(&text, Kind::BadValue, 1, "107 fit");
+    assert_error(&text, Kind::BadValue, 1, "limit is 107");
     let text = format!("admin.socket = \"/{}\"\n{APP}", "x".repeat(107));
-    assert_mistake(&text, Kind::BadValue, 1, "107 fit");
+    assert_error(&text, Kind::BadValue, 1, "limit is 107");
 }
 
 #[test]
 fn two_apps_cannot_claim_the_same_host_and_path() {
     let second = "[app.two]\nroot = \"two\"\n";
-    assert_mistake(&format!("{APP}{second}"), Kind::Duplicate, 3, "every host at `/`");
+    assert_error(&format!("{APP}{second}"), Kind::Duplicate, 3, "every host at `/`");
     let text = format!("{APP}hosts = [\"a.b\", \"*.c\"]\n{second}hosts = \"*.C\"\n");
-    assert_mistake(&text, Kind::Duplicate, 4, "`*.c`");
+    assert_error(&text, Kind::Duplicate, 4, "`*.c`");
     assert_eq!(valid(&format!("{APP}{second}path = \"/two\"\n")).apps.len(), 2);
     assert_eq!(valid(&format!("{APP}{second}hosts = \"two.org\"\n")).apps.len(), 2);
 }
@@ -185,11 +185,11 @@ fn a_front_controller_is_a_script_below_the_root() {
     assert_eq!(app.front_controller.as_deref(), Some("/app/front.php"));
     for bad in ["index.html", "../x.php", "/"] {
         let text = format!("{APP}front_controller = \"{bad}\"\n");
-        assert_mistake(&text, Kind::BadValue, 3, "not a PHP script");
+        assert_error(&text, Kind::BadValue, 3, "not a PHP script");
     }
 }
 
-/// What the only rule of an app makes of a path.
+/// Applies the only rule of an app to a path.
 fn rewrite(keys: &str, path: &str) -> Option<Rewritten> {
     let app = site(&format!("[[app.site.rewrite]]\n{keys}\n"));
     assert!(app.rewrites[0].last && app.rewrites[0].when == RewriteWhen::Always);
@@ -209,13 +209,13 @@ fn a_rewrite_fills_in_what_its_groups_matched() {
 }
 
 #[test]
-fn a_query_stays_unless_the_rule_has_one() {
+fn a_query_is_preserved_unless_the_rule_has_one() {
     assert_eq!(rewrite("match = '^/a'\nto = '/b'", "/a"), to("/b", None));
     assert_eq!(rewrite("match = '^/a'\nto = '/b?'", "/a"), to("/b", Some("")));
 }
 
 #[test]
-fn a_rewrite_redirects_or_answers() {
+fn a_rewrite_can_redirect_or_respond() {
     let redirect = Rewritten::Redirect {
         status: 308,
         location: b"https://b/x/y".to_vec(),
@@ -238,26 +238,26 @@ fn a_path_cannot_break_a_header_or_add_a_parameter() {
 }
 
 #[test]
-fn a_rewrite_that_makes_no_sense_is_refused() {
+fn an_invalid_rewrite_is_rejected() {
     for (keys, kind, line, words) in [
         ("last = false", Kind::Conflict, 3, "neither"),
         ("status = 301", Kind::Conflict, 5, "needs `to`"),
-        ("status = 404\nto = '/b'", Kind::Conflict, 5, "leave `to` out"),
-        ("status = 304", Kind::Conflict, 5, "304 is no status"),
+        ("status = 404\nto = '/b'", Kind::Conflict, 5, "remove `to`"),
+        ("status = 304", Kind::Conflict, 5, "304 is not a valid status"),
         ("to = 'b'", Kind::BadValue, 5, "slash"),
         ("to = '/$2'", Kind::BadValue, 5, "no group `2`"),
         ("to = '/${x}'", Kind::BadValue, 5, "no group `x`"),
         ("to = '/${x'", Kind::BadValue, 5, "not closed"),
-        ("to = '/$'", Kind::BadValue, 5, "lone"),
+        ("to = '/$'", Kind::BadValue, 5, "without a group"),
         ("to = \"/a\\r\\nb\"", Kind::BadValue, 5, "control"),
     ] {
         let text = format!("{APP}[[app.site.rewrite]]\nmatch = '^/(a)'\n{keys}\n");
-        assert_mistake(&text, kind, line, words);
+        assert_error(&text, kind, line, words);
     }
 }
 
 #[test]
-fn an_error_page_of_a_status_goes_before_that_of_its_class() {
+fn an_error_page_of_a_status_precedes_its_class() {
     let pages = site("error_pages = { 404 = \"/a.html\", 4xx = \"b.html\" }\n").error_pages;
     assert_eq!(pages[&404], Path::new("/srv/www/public/a.html"));
     assert_eq!(pages[&400], Path::new("/srv/www/public/b.html"));
@@ -278,7 +278,7 @@ fn metrics_are_a_path_or_an_address() {
 }
 
 #[test]
-fn folders_that_links_may_lead_into_are_inherited_and_absolute() {
+fn symlink_targets_are_inherited_and_absolute() {
     let config = valid(
         "[static]\nsymlink_targets = [\"/usr/share/javascript\", \"shared\"]\n\
          [app.one]\nroot = \"one\"\n\
@@ -290,7 +290,7 @@ fn folders_that_links_may_lead_into_are_inherited_and_absolute() {
 }
 
 #[test]
-fn an_internal_folder_has_slashes_at_both_ends() {
+fn an_accel_prefix_has_slashes_at_both_ends() {
     let accel =
         site("sendfile.accel = { \"/a\" = \"/files\", \"/b/\" = \"more\" }\n").sendfile.accel;
     assert_eq!(accel["/a/"], Path::new("/files"));
@@ -298,7 +298,7 @@ fn an_internal_folder_has_slashes_at_both_ends() {
 }
 
 #[test]
-fn worker_mode_has_a_script_and_what_it_is_run_with() {
+fn worker_mode_has_a_script_and_its_settings() {
     assert_eq!(site("").mode, Mode::Classic);
     let Mode::Worker(worker) = site("mode = \"worker\"\n").mode else { panic!("classic") };
     assert_eq!(worker.script, Path::new("/srv/www/public/index.php"));
@@ -312,11 +312,11 @@ fn worker_mode_has_a_script_and_what_it_is_run_with() {
 }
 
 #[test]
-fn a_fork_answers_one_request_alone() {
+fn a_fork_handles_only_one_request() {
     let text =
         format!("{APP}mode = \"worker\"\nworker = {{ isolation = \"fork\", concurrency = 8 }}\n");
-    assert_mistake(&text, Kind::Conflict, 4, "`concurrency` is 8");
-    assert_mistake(
+    assert_error(&text, Kind::Conflict, 4, "`concurrency` is 8");
+    assert_error(
         &format!("{APP}mode = \"worker\"\nworker.concurrency = 1001\n"),
         Kind::OutOfRange,
         4,
@@ -325,28 +325,28 @@ fn a_fork_answers_one_request_alone() {
 }
 
 #[test]
-fn a_worker_without_the_mode_or_a_front_controller_with_it_is_a_mistake() {
+fn worker_settings_must_match_the_mode() {
     let text = format!("{APP}[app.site.worker]\nscript = \"worker.php\"\n");
-    assert_mistake(&text, Kind::Conflict, 3, "mode = \"worker\"");
+    assert_error(&text, Kind::Conflict, 3, "mode = \"worker\"");
     assert_eq!(
         site("mode = \"classic\"\n[app.site.worker]\nconcurrency = 2\n").mode,
         Mode::Classic
     );
     let text = format!("{APP}mode = \"worker\"\nfront_controller = \"/app.php\"\n");
-    assert_mistake(&text, Kind::Conflict, 4, "no front controller in worker mode");
+    assert_error(&text, Kind::Conflict, 4, "no effect in worker mode");
 }
 
 #[test]
-fn a_worker_script_that_would_be_served_as_a_file_is_a_mistake() {
+fn a_worker_script_served_as_a_file_is_an_error() {
     let text = format!("{APP}mode = \"worker\"\nworker.script = \"public/app.worker\"\n");
-    assert_mistake(&text, Kind::Conflict, 4, "would be served as a file");
+    assert_error(&text, Kind::Conflict, 4, "would be served as a file");
     for fine in ["public/app.php", "app.worker"] {
         site(&format!("mode = \"worker\"\nworker.script = \"{fine}\"\n"));
     }
 }
 
 #[test]
-fn tasks_have_workers_and_a_script_that_stays() {
+fn tasks_have_workers_and_a_script() {
     assert_eq!(site("").tasks, None);
     let tasks = site("mode = \"worker\"\ntasks.workers = 2\n").tasks.unwrap();
     assert_eq!((tasks.workers, tasks.concurrency, tasks.max_retries), (2, 1, 3));
@@ -359,13 +359,13 @@ fn tasks_have_workers_and_a_script_that_stays() {
 }
 
 #[test]
-fn tasks_that_nobody_would_run_are_a_mistake() {
+fn tasks_without_workers_are_an_error() {
     let text = format!("{APP}tasks.workers = 1\n");
-    assert_mistake(&text, Kind::MissingKey, 3, "classic mode has no script for its tasks");
+    assert_error(&text, Kind::MissingKey, 3, "classic mode has no script for its tasks");
     let text = format!("{APP}tasks.cron = {{ tidy = \"0 3 * * *\" }}\n");
-    assert_mistake(&text, Kind::Conflict, 3, "`workers` is 0");
+    assert_error(&text, Kind::Conflict, 3, "`workers` is 0");
     let text = format!("{APP}tasks.cron = {{ tidy = \"0 25 * * *\" }}\n");
-    assert_mistake(&text, Kind::BadValue, 3, "`25` is no hour");
+    assert_error(&text, Kind::BadValue, 3, "`25` is not a valid hour");
 }
 
 #[test]
@@ -386,20 +386,20 @@ fn a_page_cache_is_a_mode_or_a_table() {
 }
 
 #[test]
-fn a_preset_that_is_not_there_and_a_path_that_is_none_are_mistakes() {
+fn unknown_presets_and_invalid_paths_are_errors() {
     for (key, words) in [
-        ("presets = [\"typo\"]", "no preset is called `typo`"),
+        ("presets = [\"typo\"]", "no preset `typo`"),
         ("presets = [\"drupal\", \"auto\"]", "alone"),
-        ("bypass_paths = [\"account\"]", "paths start with a slash"),
+        ("bypass_paths = [\"account\"]", "leading slash"),
     ] {
         let text = format!("{APP}[app.site.page_cache]\n{key}\n");
-        assert_mistake(&text, Kind::BadValue, 4, words);
+        assert_error(&text, Kind::BadValue, 4, words);
     }
-    assert_mistake(&format!("{APP}page_cache = \"full\"\n"), Kind::OutOfRange, 3, "auto");
+    assert_error(&format!("{APP}page_cache = \"full\"\n"), Kind::OutOfRange, 3, "auto");
 }
 
 #[test]
-fn an_entity_store_is_a_folder_or_a_redis() {
+fn an_entity_store_is_a_directory_or_redis() {
     let entities = |text: &str| valid(&format!("{APP}[kv]\n{text}")).entities;
     assert_eq!(entities(""), None);
     let disk = entities("data_dir = \"kv\"").unwrap().storage.engine;
@@ -410,20 +410,20 @@ fn an_entity_store_is_a_folder_or_a_redis() {
 }
 
 #[test]
-fn what_the_engine_of_the_entity_store_does_not_do_is_a_mistake() {
-    let mistake = |text: &str, kind: Kind, line: usize, words: &str| {
-        assert_mistake(&format!("{APP}[kv]\n{text}"), kind, line, words);
+fn settings_of_the_other_engine_are_an_error() {
+    let error = |text: &str, kind: Kind, line: usize, words: &str| {
+        assert_error(&format!("{APP}[kv]\n{text}"), kind, line, words);
     };
-    mistake("path = \"/v0\"\n", Kind::MissingKey, 4, "no folder");
-    mistake("engine = \"redis\"\n", Kind::MissingKey, 4, "no node");
+    error("path = \"/v0\"\n", Kind::MissingKey, 4, "no data directory");
+    error("engine = \"redis\"\n", Kind::MissingKey, 4, "no Redis nodes");
     let redis = "engine = \"redis\"\ndurability = \"always\"\n[kv.redis]\nnodes = [\"h\"]\n";
-    mistake(redis, Kind::BadValue, 5, "for the engine `disk`");
-    mistake(redis, Kind::BadValue, 7, "not host:port");
+    error(redis, Kind::BadValue, 5, "for the engine `disk`");
+    error(redis, Kind::BadValue, 7, "not host:port");
 }
 
 #[test]
-fn one_of_several_apps_uses_the_namespaces_that_it_names_and_no_other() {
-    let store = "[kv]\ndata_dir = \"kept\"\nlisten = \"127.0.0.1:1\"\n[kv.namespace.orders]\n";
+fn an_app_uses_only_the_namespaces_it_names() {
+    let store = "[kv]\ndata_dir = \"records\"\nlisten = \"127.0.0.1:1\"\n[kv.namespace.orders]\n";
     let alone = valid(&format!("{APP}{store}"));
     assert_eq!(alone.apps[0].kv_namespaces, None);
     assert!(alone.entities.unwrap().trusted_clients.trusts(Some([127, 0, 0, 1].into())));
@@ -434,5 +434,5 @@ fn one_of_several_apps_uses_the_namespaces_that_it_names_and_no_other() {
     assert_eq!(config.apps[1].kv_namespaces.as_deref(), Some(&[][..]));
     assert!(!config.entities.unwrap().trusted_clients.trusts(Some([127, 0, 0, 1].into())));
     let unknown = format!("{APP}kv_namespaces = [\"default\", \"order\"]\n{store}");
-    assert_mistake(&unknown, Kind::Conflict, 3, "no namespace `order`");
+    assert_error(&unknown, Kind::Conflict, 3, "no namespace `order`");
 }

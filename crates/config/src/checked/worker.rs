@@ -1,4 +1,4 @@
-//! How an app's requests are answered: by a script each, or by one that stays.
+//! How PHP handles the requests of an app: one script per request, or a worker script.
 
 use super::{Context, Php};
 use crate::diagnostic::Kind;
@@ -7,39 +7,39 @@ use crate::raw;
 use crate::scalar::Fault;
 use std::path::{Path, PathBuf};
 
-/// How an app's requests are answered.
+/// How PHP handles the requests of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By a script per request, as php-fpm runs it.
+    /// Runs a script per request, like php-fpm.
     Classic,
-    /// By a script that stays.
+    /// Boots a worker script, which then handles many requests.
     Worker(Worker),
 }
 
-/// The script that stays, in worker mode.
+/// The worker script, in worker mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// The script; absolute, exists.
+    /// Its path; absolute, exists.
     pub script: PathBuf,
-    /// The class that answers, if the script leaves that open.
+    /// Class that handles requests if the script does not call a handler function itself.
     pub class: Option<String>,
-    /// Requests that a worker may have at a time: 1 to 1000, and 1 with [`Isolation::Fork`].
+    /// Maximum concurrent requests per worker: 1 to 1000, and 1 with [`Isolation::Fork`].
     pub concurrency: u32,
-    /// What keeps one request from the next.
+    /// How requests are isolated from each other.
     pub isolation: Isolation,
-    /// Whether the functions of FrankenPHP's convention are there as well.
+    /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub frankenphp: bool,
-    /// Where the state that each request finds is written down. In no configuration file: set by
+    /// File for a report of the state at the start of each request. Not a configuration key: set by
     /// `outboard doctor state`.
     pub state_report: Option<PathBuf>,
 }
 
-/// What keeps one request from the next.
+/// How requests are isolated from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// The engine's state is reset between them.
+    /// The engine's state is reset after each request.
     Reset,
-    /// Each is answered by a fresh fork of the booted script.
+    /// Each request runs in a fresh fork of the booted script.
     Fork,
 }
 
@@ -57,17 +57,17 @@ pub(super) fn mode(
             let worker = at(&["worker"]);
             if context.places.wrote(&worker) && !context.places.wrote(&at(&["mode"])) {
                 let fault = Fault::new(
-                    "`worker` is of worker mode, and the app is in classic mode",
+                    "`worker` needs worker mode, but the app is in classic mode",
                 )
-                .hint("add mode = \"worker\" to the app, or mode = \"classic\" to leave it");
+                .hint("add mode = \"worker\" to the app, or mode = \"classic\" to ignore it");
                 context.key(&worker, Kind::Conflict, fault);
             }
             Mode::Classic
         }
         raw::Mode::Worker => {
             if raw.front_controller.0 != "auto" {
-                let fault = Fault::new("there is no front controller in worker mode")
-                    .hint("the worker's script gets what no file answers: take this out");
+                let fault = Fault::new("`front_controller` has no effect in worker mode")
+                    .hint("the worker script handles requests that match no file; remove this key");
                 context.key(&at(&["front_controller"]), Kind::Conflict, fault);
             }
             let worker = worker(&raw.worker, root, &at(&["worker"]), context);
@@ -85,10 +85,10 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
     };
     if isolation == Isolation::Fork && raw.concurrency > 1 {
         let fault = Fault::new(format!(
-            "`concurrency` is {}, but with isolation = \"fork\" a process answers one request",
+            "`concurrency` is {}, but with isolation = \"fork\" a process handles one request",
             raw.concurrency
         ))
-        .hint("take one of them out; `pool.max` says how many requests run at a time");
+        .hint("remove one of them; `pool.max` limits concurrent requests");
         context.value(&at("concurrency"), Kind::Conflict, fault);
     }
     Worker {
@@ -101,14 +101,14 @@ fn worker(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
     }
 }
 
-/// A script below the root that does not look like one would be sent to whoever asks for it.
+/// A script below the root without a PHP extension would be served as a file.
 fn check_secret(script: &Path, root: &Path, php: &Php, place: &[&str], context: &mut Context<'_>) {
     let name = script.as_os_str().as_encoded_bytes();
     let is_php = php.extensions.iter().any(|extension| name.ends_with(extension.as_bytes()));
     if script.starts_with(root) && !is_php {
         let message = format!("`{}` would be served as a file", script.display());
         let hint = format!(
-            "give it a name that ends with `{}`, or put it outside of the root",
+            "give it a name that ends with `{}`, or move it outside of the root",
             php.extensions.first().map_or(".php", String::as_str)
         );
         context.value(place, Kind::Conflict, Fault::new(message).hint(hint));
@@ -121,11 +121,12 @@ fn script(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
     };
     let Some(written) = &raw.script else {
         let path = root.join("index.php");
-        // Of a root that is missing that alone is told.
+        // If the root is missing, report only that.
         if context.disk.look(root).is_ok() && !is_file(context, &path) {
-            let message = format!("worker mode has no script: there is no `{}`", path.display());
+            let message =
+                format!("worker mode needs a script, and `{}` does not exist", path.display());
             let hint =
-                "name it, from the configuration file's folder: worker.script = \"worker.php\"";
+                "set its path, relative to the configuration file: worker.script = \"worker.php\"";
             context.key(place, Kind::Path, Fault::new(message).hint(hint));
         }
         return path;
@@ -133,9 +134,9 @@ fn script(raw: &raw::Worker, root: &Path, place: &[&str], context: &mut Context<
     let path = context.absolute(written);
     let in_root = root.join(&written.0);
     if !is_file(context, &path) && is_file(context, &in_root) {
-        let hint = match in_root.strip_prefix(context.folder) {
+        let hint = match in_root.strip_prefix(context.directory) {
             Ok(below) => format!(
-                "paths start from the configuration file's folder: write \"{}\"",
+                "paths are relative to the configuration file: write \"{}\"",
                 below.display()
             ),
             Err(_) => format!("write \"{}\"", in_root.display()),

@@ -57,7 +57,7 @@ fn excerpt(out: &mut String, at: &Position, paint: Paint) {
     let dots = if skipped > 0 { "…" } else { "" };
     let _ = writeln!(out, "  {number} | {dots}{}", printable(&shown));
 
-    // Tabs stay tabs under the text, so that the underline stands where the eye expects it.
+    // Tabs stay tabs under the text, so that the underline is aligned.
     let indent: String = dots
         .chars()
         .chain(shown.chars().take(column - skipped))
@@ -68,7 +68,7 @@ fn excerpt(out: &mut String, at: &Position, paint: Paint) {
     let _ = writeln!(out, "  {gutter} | {indent}{}", paint.wrap(RED, &carets));
 }
 
-/// Control characters other than tab become U+FFFD, one for one so that columns keep.
+/// Control characters other than tab become U+FFFD, one for one so that columns are preserved.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{FFFD}' } else { c }).collect()
 }

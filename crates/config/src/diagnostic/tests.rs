@@ -46,19 +46,19 @@ fn a_long_line_is_cut_around_the_place() {
 
 #[test]
 fn a_file_cannot_send_escape_sequences_to_the_terminal() {
-    let mut mistakes = at("x = \"\u{1b}[2J\"", 4..10);
-    mistakes.list[0].message = "bad \u{1b}]0;title\u{7}".to_owned();
-    assert!(!mistakes.to_string().contains(['\u{1b}', '\u{7}']));
+    let mut errors = at("x = \"\u{1b}[2J\"", 4..10);
+    errors.list[0].message = "bad \u{1b}]0;title\u{7}".to_owned();
+    assert!(!errors.to_string().contains(['\u{1b}', '\u{7}']));
 }
 
 #[test]
-fn colour_is_asked_for() {
+fn colour_is_optional() {
     assert!(at("x", 0..1).render(true).contains("\x1b[1;31m"));
     assert!(!at("x", 0..1).render(false).contains('\x1b'));
 }
 
 #[test]
-fn programs_get_the_same_as_json() {
+fn json_has_the_same_content() {
     let json = serde_json::to_value(at("a = 1\nname = \"x\"\n", 13..16)).unwrap();
     assert_eq!(
         json,

@@ -1,24 +1,24 @@
-//! From a regular expression, as people write them into `.htaccess`, to path patterns.
+//! Converts regular expressions as used in `.htaccess` files to path patterns.
 //!
-//! Only what has an exact or a slightly wider counterpart is translated: literals, `.*`, groups of
-//! alternatives, `?` and anchors.
+//! Only expressions with an exact or slightly wider equivalent are converted: literals, `.*`,
+//! groups of alternatives, `?` and anchors.
 
-/// More alternatives than anybody writes down.
+/// More alternatives than real files have.
 const PATTERNS_MAX: usize = 64;
 
-/// The patterns that mean what the expression matches, below a folder (without a slash at its end);
-/// `None` when patterns cannot say it.
-pub(super) fn patterns(expression: &str, folder: &str) -> Option<Vec<String>> {
+/// The patterns that mean what the expression matches, below a directory (without a slash at its end);
+/// `None` if there is no equivalent.
+pub(super) fn patterns(expression: &str, directory: &str) -> Option<Vec<String>> {
     let expression = expression.strip_prefix("(?i)").unwrap_or(expression);
     let (alternatives, rest) = alternatives(expression)?;
     if !rest.is_empty() {
         return None;
     }
-    alternatives.iter().map(|text| pattern(text, folder)).collect()
+    alternatives.iter().map(|text| pattern(text, directory)).collect()
 }
 
 /// An alternative with `*`, `?` and anchors (`^`, `$`) in it.
-fn pattern(text: &str, folder: &str) -> Option<String> {
+fn pattern(text: &str, directory: &str) -> Option<String> {
     let (is_begun, text) = match text.strip_prefix('^') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -34,15 +34,15 @@ fn pattern(text: &str, folder: &str) -> Option<String> {
     let text = text.trim_start_matches('/');
     let end = if is_ended || text.ends_with('/') || text.ends_with("**") { "" } else { "*" };
     let text = format!("{text}{end}");
-    Some(match (is_begun, folder) {
-        (true, _) => format!("{folder}/{text}"),
+    Some(match (is_begun, directory) {
+        (true, _) => format!("{directory}/{text}"),
         (false, "") if text.starts_with('*') => text,
         (false, "") => format!("*{text}"),
-        (false, _) => format!("{folder}/**{}", text.trim_start_matches('*')),
+        (false, _) => format!("{directory}/**{}", text.trim_start_matches('*')),
     })
 }
 
-/// What stands up to the end or a closing parenthesis, written out, and what follows.
+/// The alternatives up to the end or a closing parenthesis, expanded, and the rest of the text.
 fn alternatives(mut rest: &str) -> Option<(Vec<String>, &str)> {
     let mut all = Vec::new();
     let mut present = vec![String::new()];

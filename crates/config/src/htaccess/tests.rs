@@ -1,22 +1,22 @@
 use super::*;
 
-/// What a file in a folder comes to: `deny`, `no_php_in`, and whether it is to be looked at.
-fn read(folder: &str, text: &str) -> (Vec<String>, Vec<String>, bool) {
+/// What a file in a directory comes to: `deny`, `no_php_in`, and whether it is to be looked at.
+fn read(directory: &str, text: &str) -> (Vec<String>, Vec<String>, bool) {
     let mut all = Htaccess::default();
-    Reader { all: &mut all, folder, within: Vec::new(), condition: false }.read(text);
+    Reader { all: &mut all, directory, within: Vec::new(), condition: false }.read(text);
     let list = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>();
     (list(all.deny), list(all.no_php_in), !all.look_at.is_empty())
 }
 
 #[track_caller]
-fn denies(folder: &str, text: &str, deny: &[&str]) {
-    let (found, no_php_in, look_at) = read(folder, text);
+fn denies(directory: &str, text: &str, deny: &[&str]) {
+    let (found, no_php_in, look_at) = read(directory, text);
     assert_eq!(found, deny, "{text}");
     assert!(no_php_in.is_empty() && !look_at, "{no_php_in:?} {look_at} {text}");
 }
 
 #[test]
-fn a_folder_that_is_denied_becomes_a_line() {
+fn a_denied_directory_becomes_a_line() {
     for text in [
         "Require all denied",
         "deny from all",
@@ -30,7 +30,7 @@ fn a_folder_that_is_denied_becomes_a_line() {
 }
 
 #[test]
-fn files_that_are_denied_become_patterns() {
+fn denied_files_become_patterns() {
     denies("", "<Files \"wp-config.php\">\nRequire all denied\n</Files>", &["wp-config.php"]);
     denies(
         "",
@@ -47,7 +47,7 @@ fn files_that_are_denied_become_patterns() {
 }
 
 #[test]
-fn rules_that_forbid_become_patterns() {
+fn rules_with_forbidden_become_patterns() {
     denies("", "RewriteRule ^(vendor|storage)/ - [F,L]", &["/storage/", "/vendor/"]);
     denies("", "RewriteRule ^secret\\.txt$ - [R=404,L]", &["/secret.txt"]);
     denies("/app", "RewriteRule ^config(/|$) - [F]", &["/app/config", "/app/config/"]);
@@ -56,7 +56,7 @@ fn rules_that_forbid_become_patterns() {
 }
 
 #[test]
-fn folders_without_php_are_told() {
+fn directories_without_php_become_lines() {
     for text in [
         "php_flag engine off",
         "RemoveHandler .php .phtml",
@@ -70,7 +70,7 @@ fn folders_without_php_are_told() {
 }
 
 #[test]
-fn what_a_line_cannot_say_is_to_be_looked_at() {
+fn rules_without_equivalent_are_listed_for_review() {
     for text in [
         "Require ip 10.0.0.0/8",
         "Require valid-user",
@@ -111,10 +111,10 @@ fn any_text_is_read_without_a_panic() {
 }
 
 #[test]
-fn a_root_is_searched_within_bounds_and_told_what_is_missing() {
+fn the_search_of_a_root_is_bounded() {
     let root = std::env::temp_dir().join(format!("outboard-htaccess-{}", std::process::id()));
-    for folder in ["data", "up/in", "deep/er"] {
-        fs::create_dir_all(root.join(folder)).unwrap();
+    for directory in ["data", "up/in", "deep/er"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
     }
     fs::write(root.join("data/.htaccess"), "Require all denied\n").unwrap();
     fs::write(root.join("up/.htaccess"), "php_flag engine off\n").unwrap();

@@ -1,4 +1,4 @@
-//! `[app.NAME]`: an application and how requests find its files.
+//! `[app.NAME]`: an application and how requests map to its files.
 
 use super::{
     Compose, Log, Mode, OneOrMany, PageCacheEntry, Php, Pool, Prefetch, Proxy, RequestLimits,
@@ -21,81 +21,82 @@ use std::collections::BTreeMap;
     "x-hint" = "an app has a name: write [app.NAME] and its keys below it",
 ))]
 pub(crate) struct App {
-    /// The folder that the app's URLs lead to.
+    /// Document root.
     #[schemars(extend(
         "x-alias" = ["document_root", "DocumentRoot", "docroot", "chdir"],
-        "x-hint" = "the folder with index.php in it, often \"public\": root = \"public\"",
+        "x-hint" = "the directory with index.php, often \"public\": root = \"public\"",
     ))]
     pub(crate) root: FilePath,
-    /// The host names the app answers to, `*.example.org` included; none: every host.
+    /// Host names of the app, such as `example.org` or `*.example.org`. Default: every host.
     #[schemars(extend("x-alias" = ["server_name", "ServerName", "ServerAlias", "host", "domain"]))]
     pub(crate) hosts: OneOrMany<HostPattern>,
-    /// The beginning of the URL paths the app answers to; the longest one wins. The rest of the
-    /// path is looked up in `root`.
+    /// URL path prefix of the app; the longest matching prefix wins. The rest of the path is looked
+    /// up in `root`.
     #[schemars(extend("x-alias" = ["location", "Alias", "prefix", "path_prefix"]))]
     pub(crate) path: UrlPath,
-    /// How requests are answered.
+    /// How PHP handles requests.
     #[schemars(extend("x-alias" = ["php_mode"]))]
     pub(crate) mode: Mode,
-    /// The script that stays, in worker mode.
+    /// The worker script, in worker mode.
     pub(crate) worker: Worker,
-    /// Work that no request waits for.
+    /// Background tasks.
     pub(crate) tasks: Tasks,
-    /// The namespaces of the entity store that the app's PHP may use; absent: all of them for the
-    /// only app of a file, none for one of several.
+    /// Namespaces of the entity store that the app's PHP may use. Default: all if the file has one
+    /// app, none if it has several.
     #[schemars(extend("x-former" = ["namespaces"]))]
     pub(crate) kv_namespaces: Option<Vec<AppName>>,
-    /// What is served for a folder: the first of these files that is in it.
+    /// Index files of a directory; the first that exists is served.
     #[schemars(extend("x-alias" = ["DirectoryIndex"]))]
     pub(crate) index: Vec<FileName>,
-    /// The script that gets every request no file answers: its path, `"none"`, or `"auto"` for
-    /// `/index.php` when the root has one.
+    /// Script for requests that match no file: its path, `"none"`, or `"auto"` for `/index.php` if
+    /// the root has one.
     #[schemars(extend("x-alias" = ["try_files", "FallbackResource"]))]
     pub(crate) front_controller: PlainText,
-    /// Rules that change the path of a request before files are looked for.
+    /// Rules that change the path of a request before the file lookup.
     #[schemars(extend("x-alias" = ["RewriteRule", "return", "Redirect"]))]
     pub(crate) rewrite: Vec<Rewrite>,
-    /// Rules that change the headers of responses.
+    /// Rules that change response headers.
     #[schemars(extend("x-alias" = ["add_header", "Header"]))]
     pub(crate) headers: Vec<HeaderRule>,
-    /// Pages that are put together from scripts, upstreams and files.
+    /// Pages composed of scripts, upstream responses and files.
     #[schemars(extend("x-alias" = ["ssi", "subrequest", "content_by_lua"]))]
     pub(crate) compose: Vec<Compose>,
-    /// What is fetched from upstreams before a script runs.
+    /// Upstream requests sent before a script runs.
     pub(crate) prefetch: Vec<Prefetch>,
-    /// Routes that another server answers.
+    /// Routes that are proxied to another server.
     #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "reverse_proxy"]))]
     pub(crate) proxy: Vec<Proxy>,
-    /// Answers that are kept: `"off"`, `"auto"`, `"on"`, or a table.
+    /// Page cache: `"off"`, `"auto"`, `"on"`, or a table.
     #[schemars(extend("x-alias" = ["fastcgi_cache", "proxy_cache", "cache"]))]
     pub(crate) page_cache: PageCacheEntry,
-    /// Paths that are answered with 404, with everything below them, in every case of letters. A
-    /// pattern holds against the path of the request, the path after rewrites, and the file or
-    /// script that is found, an index among them.
+    /// Paths that get 404, including everything below them. Case is ignored. A pattern is matched
+    /// against the request path, the rewritten path, and the resulting file or script, including
+    /// index files.
     #[schemars(extend("x-alias" = ["Deny", "Require", "allow"]))]
     pub(crate) deny: Vec<PathPattern>,
-    /// Folders in which, and below which, no script is run: those that visitors upload to. Requests
-    /// for one are answered with 404.
+    /// Directories in which no script runs, at any depth, such as upload directories. Requests for
+    /// scripts there get 404.
     #[schemars(extend("x-alias" = ["engine", "RemoveHandler", "php_flag"]))]
     pub(crate) no_php_in: Vec<PathPattern>,
-    /// Pages for errors that the server itself answers, by status or class (`404`, `5xx`): files,
-    /// relative to the root.
+    /// Pages for errors of the server itself, by status or class (`404`, `5xx`): files relative to
+    /// the root.
     #[schemars(extend("propertyNames" = { "format": StatusClass::NAME }, "x-alias" = ["error_page", "ErrorDocument"]))]
     pub(crate) error_pages: BTreeMap<String, FilePath>,
-    /// How files are served.
+    /// Static files.
     #[serde(rename = "static")]
     pub(crate) static_files: StaticFiles,
-    /// Files that PHP may have the server send.
+    /// Files that PHP can let the server send.
     pub(crate) sendfile: Sendfile,
-    /// Whether texts of a kilobyte and more that PHP makes are compressed for clients that take
-    /// brotli, zstd or gzip, unless PHP has done that. Files have compressed siblings instead.
+    /// Compresses text responses of PHP of 1 KiB and more with brotli, zstd or gzip, as the client
+    /// accepts, unless PHP has compressed them. Static files use precompressed siblings instead
+    /// (`static.precompressed`).
     #[schemars(extend("x-alias" = ["gzip", "brotli", "encode", "mod_deflate", "SetOutputFilter"]))]
     pub(crate) compress: bool,
-    /// The user that PHP runs as; absent: the file's.
+    /// User that PHP runs as. Default: `user` at the top of the file.
     pub(crate) user: Option<PlainText>,
-    /// The group that PHP runs as; absent: the file's.
+    /// Group that PHP runs as. Default: `group` at the top of the file.
     pub(crate) group: Option<PlainText>,
-    /// Limits of the app's requests.
+    /// Limits on the app's requests.
     pub(crate) limits: RequestLimits,
     /// The app's workers.
     pub(crate) pool: Pool,
@@ -105,32 +106,32 @@ pub(crate) struct App {
     pub(crate) log: Log,
 }
 
-/// A rule that changes the path of a request, or answers it.
+/// A rule that changes the path of a request, or responds to it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rewrite {
-    /// A regular expression; it is held against the decoded path, below the app's prefix.
+    /// Regular expression, matched against the decoded path below the app's prefix.
     #[serde(rename = "match")]
     pub(crate) pattern: Expression,
-    /// The new path, or the address of a redirect. `$1` and `${name}` stand for what the groups
-    /// matched, `$$` for a dollar. The query stays unless this has one; a final `?` drops it.
+    /// New path, or target of a redirect. `$1` and `${name}` insert capture groups, `$$` a dollar
+    /// sign. The query string is preserved unless `to` has one; a final `?` removes it.
     #[serde(default)]
     pub(crate) to: Option<PlainText>,
-    /// Answer with this status: a redirect (301, 302, 303, 307, 308) to `to`, or an error without
-    /// `to`. Absent: go on inside with the new path.
+    /// Responds with this status: a redirect (301, 302, 303, 307, 308) to `to`, or an error without
+    /// `to`. Default: an internal rewrite.
     #[serde(default)]
     #[schemars(range(min = 301, max = 599))]
     pub(crate) status: Option<u16>,
-    /// Which requests the rule is for.
+    /// Requests to which the rule applies.
     #[serde(default, rename = "when")]
     #[schemars(extend("x-alias" = ["RewriteCond", "if"]))]
     pub(crate) when: RewriteWhen,
-    /// Whether later rules are skipped once this one has matched.
+    /// Whether a match skips the remaining rules.
     #[serde(default = "yes")]
     pub(crate) last: bool,
 }
 
-/// Which requests a rule is for.
+/// Requests to which a rule applies.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -138,9 +139,9 @@ pub(crate) enum RewriteWhen {
     /// All.
     #[default]
     Always,
-    /// Those whose path is neither a file nor a folder.
+    /// Those whose path is neither a file nor a directory.
     Missing,
-    /// Those whose path is a file or a folder.
+    /// Those whose path is a file or a directory.
     Exists,
 }
 
@@ -148,54 +149,54 @@ pub(crate) enum RewriteWhen {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct HeaderRule {
-    /// The paths whose responses are meant; absent: all.
+    /// Paths to which the rule applies. Default: all.
     pub(crate) path: Option<PathPattern>,
-    /// Headers that get this value, whatever the app said.
+    /// Headers to set; values from the app are replaced.
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
     pub(crate) set: BTreeMap<String, HeaderValue>,
-    /// Headers that are added to those of the app.
+    /// Headers to add to those of the app.
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
     pub(crate) add: BTreeMap<String, HeaderValue>,
-    /// Headers that are taken away, before `set` and `add`.
+    /// Headers to remove, before `set` and `add`.
     #[schemars(extend("x-alias" = ["unset", "fastcgi_hide_header"]))]
     pub(crate) remove: Vec<HeaderName>,
 }
 
-/// How files are served.
+/// Static files.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StaticFiles {
-    /// Which symbolic links are followed.
+    /// Symbolic links to follow.
     #[schemars(extend("x-alias" = ["disable_symlinks", "FollowSymLinks", "SymLinksIfOwnerMatch"]))]
     pub(crate) symlinks: Symlinks,
-    /// Folders outside of the root that links may lead into when `symlinks` is `"never"`.
+    /// Directories outside of the root that links may point into when `symlinks` is `"never"`.
     pub(crate) symlink_targets: Vec<FilePath>,
-    /// Whether `style.css.br` (or `.zst`, `.gz`) is sent for `style.css` to clients that take it.
+    /// Serves `style.css.br` (or `.zst`, `.gz`) for `style.css` if the client accepts the encoding.
     #[schemars(extend("x-alias" = ["gzip_static", "brotli_static"]))]
     pub(crate) precompressed: bool,
-    /// Content types by file extension, beside those that are known.
+    /// Content types by file extension, in addition to the built-in ones.
     #[schemars(extend("propertyNames" = { "format": FileExtension::NAME }, "x-alias" = ["types", "AddType"]))]
     pub(crate) mime: BTreeMap<String, HeaderValue>,
-    /// The `Cache-Control` of files; absent: none.
+    /// `Cache-Control` header of files. Default: none.
     #[schemars(extend("x-alias" = ["expires", "ExpiresDefault"]))]
     pub(crate) cache_control: Option<HeaderValue>,
-    /// Names with a leading dot that are served; every other one is answered with 404.
+    /// Names with a leading dot that are served; all others get 404.
     #[schemars(extend("x-former" = ["dot_names"]))]
     pub(crate) allow_dotfiles: Vec<FileName>,
-    /// Files that are served although their names are those of databases, dumps, backups, logs,
-    /// keys or sources; every other such file is answered with 404.
+    /// Files that are served although they are named like databases, dumps, backups, logs, keys or
+    /// sources; all other such files get 404.
     pub(crate) allow_private: Vec<PathPattern>,
 }
 
-/// Files that PHP may have the server send.
+/// Files that PHP can let the server send.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sendfile {
-    /// Folders, besides the root, whose files `X-Sendfile` may name.
+    /// Directories, in addition to the root, that `X-Sendfile` can refer to.
     #[schemars(extend("x-alias" = ["XSendFilePath"]))]
     pub(crate) roots: Vec<FilePath>,
-    /// Folders behind the internal URLs that `X-Accel-Redirect` may name: `"/protected/"` to a
-    /// folder.
+    /// Directories for the internal URLs of `X-Accel-Redirect`, by URL prefix, such as
+    /// `"/protected/"`.
     #[schemars(extend("propertyNames" = { "format": UrlPath::NAME }, "x-alias" = ["internal", "alias"]))]
     pub(crate) accel: BTreeMap<String, FilePath>,
 }

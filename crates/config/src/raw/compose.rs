@@ -1,4 +1,5 @@
-//! `[[app.NAME.compose]]`, `[[app.NAME.prefetch]]` and `[upstream]`: what the gateway fetches.
+//! `[[app.NAME.compose]]`, `[[app.NAME.prefetch]]` and `[upstream]`: requests that the gateway
+//! sends.
 
 use crate::scalar::{
     ByteSize, FilePath, HeaderName, HeaderValue, PathPattern, Period, PlainText, PrefetchName,
@@ -8,11 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A page that is put together from parts.
+/// A page composed of parts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Compose {
-    /// The paths that are answered so.
+    /// Paths of the composed pages.
     pub(crate) path: PathPattern,
     /// The parts, in the order in which they are sent.
     #[schemars(extend("x-alias" = ["parts", "include"]))]
@@ -23,32 +24,33 @@ pub(crate) struct Compose {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Part {
-    /// A script of the app, by its path below the root, with a query of its own or the request's.
+    /// Script of the app: its path below the root, optionally with a query string. Default query
+    /// string: that of the request.
     #[schemars(extend("x-alias" = ["virtual", "php"]))]
     pub(crate) script: Option<PlainText>,
-    /// A URL. `{path}`, `{query}` and `{query:NAME}` stand for the request's path, its query and
-    /// one value of that.
+    /// URL to fetch. `{path}`, `{query}` and `{query:NAME}` insert the path, the query string and
+    /// one query parameter of the request.
     #[schemars(extend("x-alias" = ["url", "proxy_pass"]))]
     pub(crate) fetch: Option<UrlTemplate>,
-    /// A file below the root.
+    /// File below the root.
     pub(crate) file: Option<UrlPath>,
-    /// Text as it is.
+    /// Literal text.
     pub(crate) text: Option<PlainText>,
-    /// Headers of a `fetch`; nothing of the client's request goes along.
+    /// Request headers of a `fetch`. No headers of the client's request are forwarded.
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }, "x-alias" = ["proxy_set_header"]))]
     pub(crate) headers: BTreeMap<String, HeaderValue>,
-    /// How long the part may take.
+    /// Maximum time for the part.
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_read_timeout"]))]
     pub(crate) timeout: Period,
-    /// The largest body of a `fetch`.
+    /// Maximum size of the body of a `fetch`.
     #[schemars(extend("x-minimum" = "1 KiB", "x-maximum" = "1 GiB"))]
     pub(crate) max_body: ByteSize,
-    /// What is sent instead of the part when it fails.
+    /// Text sent in place of the part if it fails.
     #[schemars(extend("x-alias" = ["stub"]))]
     pub(crate) fallback: Option<PlainText>,
-    /// What happens when the part fails; absent: `"fallback"` if there is one, otherwise `"fail"`.
+    /// Behaviour if the part fails. Default: `"fallback"` if `fallback` is set, else `"fail"`.
     pub(crate) on_error: Option<OnError>,
-    /// Begin only when all parts before this one have been sent, and not with them.
+    /// Starts the part only after all parts before it have been sent, instead of at once.
     #[schemars(extend("x-former" = ["wait"]))]
     pub(crate) sequential: bool,
 }
@@ -70,39 +72,39 @@ impl Default for Part {
     }
 }
 
-/// What happens when a part fails.
+/// Behaviour if a part fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum OnError {
-    /// Its `fallback` is sent.
+    /// Sends its `fallback`.
     Fallback,
-    /// The page goes on without it.
+    /// Leaves the part out.
     Skip,
-    /// The answer is 502 or 504; once a part of the page was sent, the connection breaks off.
+    /// Responds with 502 or 504, or closes the connection if part of the page has been sent.
     Fail,
 }
 
-/// Something that is fetched before a script runs.
+/// An upstream request that is sent before a script runs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prefetch {
-    /// The paths whose scripts get it.
+    /// Paths whose scripts receive the result.
     pub(crate) path: PathPattern,
-    /// Its name: the script finds `weather` in `$_SERVER["OUTBOARD_PREFETCH_WEATHER"]`, its status
-    /// in `…_STATUS`.
+    /// Name of the result: `weather` is available in `$_SERVER["OUTBOARD_PREFETCH_WEATHER"]`, its
+    /// status in `…_STATUS`.
     pub(crate) name: PrefetchName,
-    /// The URL, with placeholders as in `compose`.
+    /// URL, with the placeholders of `compose`.
     pub(crate) fetch: UrlTemplate,
-    /// Headers that are sent; nothing of the client's request goes along.
+    /// Request headers. No headers of the client's request are forwarded.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "format": HeaderName::NAME }))]
     pub(crate) headers: BTreeMap<String, HeaderValue>,
-    /// How long it may take.
+    /// Maximum time for the request.
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "10ms"))]
     pub(crate) timeout: Period,
-    /// The largest body. All of a request, its headers included, has to fit into 120 KiB.
+    /// Maximum size of the body. The results of a request, with its headers, must fit into 120 KiB.
     #[serde(default = "prefetch_body")]
     #[schemars(extend("x-minimum" = "16 B", "x-maximum" = "64 KiB"))]
     pub(crate) max_body: ByteSize,
@@ -116,37 +118,39 @@ fn prefetch_body() -> ByteSize {
     ByteSize(32 << 10)
 }
 
-/// Requests to other servers: those of `compose`, of `prefetch` and of PHP's `fetch()`.
+/// Requests to other servers, by `compose`, `prefetch`, `proxy` and PHP's `fetch()`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Upstream {
-    /// Requests that may be under way to one host.
+    /// Maximum concurrent requests per host.
     #[schemars(range(min = 1, max = 100_000), extend("x-alias" = ["max_conns"]))]
     pub(crate) requests: u32,
-    /// Answers of one host that may be coming beside them: once an answer of a `proxy` has begun, it
-    /// takes none of `requests`, as long as there are fewer. So there are at most `requests` and
-    /// `responses` connections to a host that serves proxied routes.
+    /// Maximum responses per host that are being received in addition to these. Once the response of
+    /// a `proxy` route has begun, it counts here instead of in `requests`, unless this limit is
+    /// reached. So a proxied host gets at most `requests` + `responses` connections.
     #[schemars(range(max = 100_000))]
     pub(crate) responses: u32,
-    /// Requests that may wait for one of these to end.
+    /// Maximum number of requests waiting per host.
     #[schemars(range(max = 100_000), extend("x-alias" = ["queue"]))]
     pub(crate) queue_length: u32,
-    /// How long they wait.
+    /// Maximum time a request waits in this queue.
     pub(crate) queue_timeout: Period,
-    /// Requests of one app, to whichever hosts, that may be under way or wait; more fail at once.
+    /// Maximum concurrent and waiting requests of one app to all hosts; further requests fail at
+    /// once.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) requests_per_app: u32,
-    /// Connections to all hosts, at most a quarter of the server's descriptors. An app may have half
-    /// of them in use. When there are as many, an idle one is closed; when none is idle, requests fail.
+    /// Maximum connections to all hosts, at most a quarter of the server's file descriptors. One
+    /// app can use half of them. At the limit an idle connection is closed; if none is idle,
+    /// requests fail.
     #[schemars(range(min = 2, max = 1_000_000))]
     pub(crate) connections: u32,
-    /// Idle connections that are kept to one host.
+    /// Maximum idle connections per host.
     #[schemars(range(max = 100_000), extend("x-alias" = ["keepalive"]))]
     pub(crate) idle_connections: u32,
-    /// How long a connection is kept without a request.
+    /// Maximum idle time of a connection.
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["keepalive_timeout"]))]
     pub(crate) idle_timeout: Period,
-    /// A file of certificate authorities (PEM) that are trusted beside the system's.
+    /// File of certificate authorities (PEM) to trust in addition to those of the system.
     #[schemars(extend("x-alias" = ["proxy_ssl_trusted_certificate", "SSLProxyCACertificateFile", "openssl.cafile"]))]
     pub(crate) ca: Option<FilePath>,
 }

@@ -1,133 +1,131 @@
-//! `entities`: the entity store.
+//! `[kv]`: the entity store.
 
 use crate::scalar::{Address, AppName, ByteSize, FilePath, Peer, Period, PlainText, UrlPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The entity store: records under names, over HTTP and for PHP.
+/// The entity store: key-value records, available over HTTP and to PHP.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Entities {
-    /// Who keeps the records.
+    /// Where records are stored.
     pub(crate) engine: EntityEngine,
-    /// Where `disk` keeps them; absent: there is no entity store, unless Redis keeps it.
+    /// Data directory of the `disk` engine. Default: none, which disables the `disk` engine.
     #[schemars(extend("x-former" = ["folder"], "x-alias" = ["dir", "path_to_data"]))]
     pub(crate) data_dir: Option<FilePath>,
-    /// The beginning of the paths under which every listener answers for it, such as `/v0`;
-    /// absent: none does.
+    /// URL path prefix of the HTTP API on every listener, such as `/v0`. Default: none.
     pub(crate) path: Option<UrlPath>,
-    /// A listener that answers for it alone, under `/v0`; absent: there is none.
+    /// Address of a separate listener for the HTTP API, under `/v0`. Default: none.
     pub(crate) listen: Option<Address>,
-    /// Who sends `Authorization: Bearer` with this may read and write.
+    /// Bearer token that allows a client to read and write (`Authorization: Bearer TOKEN`).
     pub(crate) token: Option<PlainText>,
-    /// Peers that may read and write without a token; absent: those on this machine, over `listen`
-    /// alone and if there are no token and but one app; PHP of several apps is on this machine, too.
+    /// Peers that can read and write without a token. Default: local peers, over `listen` only and
+    /// if the file sets no token and has one app. (PHP of several apps is local, too.)
     #[schemars(extend("x-former" = ["trusted"]))]
     pub(crate) trusted_clients: Option<Vec<Peer>>,
-    /// What an answer to a write promises in the namespace `default`.
+    /// When a write to the namespace `default` is acknowledged.
     #[schemars(extend("x-alias" = ["appendfsync", "fsync"]))]
     pub(crate) durability: Durability,
-    /// With durability `interval`: how often what was written is synced to the disk.
+    /// With durability `interval`: time between syncs to disk.
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) interval: Period,
-    /// The longest value; longer: 413.
+    /// Maximum size of a value; larger values get 413.
     #[schemars(extend("x-minimum" = "1 KiB", "x-maximum" = "64 MiB", "x-alias" = ["proto-max-bulk-len"]))]
     pub(crate) max_value: ByteSize,
-    /// Memory for records that were read or written lately; as much again is used for blocks of
-    /// files.
+    /// Memory for recently used records. The cache of file blocks uses the same amount again.
     #[schemars(extend("x-former" = ["memory"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["maxmemory", "cache"]))]
     pub(crate) cache_size: ByteSize,
-    /// Memory of what was written and is not yet in a sorted file, per namespace; up to four times
-    /// that while the disk is behind.
+    /// Memory for writes that are not yet in a sorted file, per namespace; up to four times as much
+    /// while the disk is behind.
     #[schemars(extend("x-former" = ["buffer"], "x-minimum" = "64 KiB", "x-maximum" = "1 GiB"))]
     pub(crate) write_buffer: ByteSize,
-    /// Reads that may wait for a disk; as many writes.
+    /// Maximum number of reads waiting for the disk, and the same number of writes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) queue_length: u32,
-    /// How long reads and writes should wait for their turn at most; when they wait longer all the
-    /// time, some are refused (503).
+    /// Target queueing delay of reads and writes. While the delay stays above it, some requests are
+    /// refused with 503.
     #[schemars(extend("x-former" = ["wait"], "x-minimum" = "1ms"))]
     pub(crate) queue_timeout: Period,
-    /// What is refused when too much waits.
+    /// Which requests are refused under overload.
     pub(crate) overload: Overload,
-    /// How disks are waited for.
+    /// How disk operations run.
     pub(crate) mode: EntityMode,
-    /// Where Redis is, with engine `redis`.
+    /// Connection to Redis, for engine `redis`.
     pub(crate) redis: EntityRedis,
-    /// Further namespaces, each under its name.
+    /// Additional namespaces, by name.
     #[schemars(extend("propertyNames" = { "format": <AppName as crate::scalar::Scalar>::NAME }))]
     pub(crate) namespace: BTreeMap<String, EntityNamespace>,
 }
 
-/// Who keeps the records.
+/// Where records are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum EntityEngine {
-    /// This server, in `data_dir`.
+    /// In files of this server, in `data_dir`.
     Disk,
-    /// Redis or Valkey, alone or a cluster: see `kv.redis`.
+    /// In Redis or Valkey, a single server or a cluster; see `kv.redis`.
     Redis,
 }
 
-/// What an answer to a write promises.
+/// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Durability {
-    /// It is on the disk.
+    /// After it is synced to disk.
     Always,
-    /// The operating system has it, and the disk within the interval.
+    /// After it is written to the operating system; it is synced to disk within `interval`.
     Interval,
-    /// It is in memory, and gone with the server.
+    /// After it is in memory; it is lost when the server stops.
     Memory,
 }
 
-/// What is refused when too much waits.
+/// Which requests are refused under overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Overload {
-    /// What comes last.
+    /// The newest.
     RejectNewest,
-    /// What has waited longest.
+    /// The one that has waited longest.
     DropOldest,
 }
 
-/// How disks are waited for.
+/// How disk operations run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum EntityMode {
-    /// By threads of the store's own.
+    /// In threads of the store.
     Asynchronous,
-    /// By the whole server, one request at a time: for comparison only.
+    /// In the gateway's thread, one at a time, which blocks the server. For comparison only.
     Synchronous,
 }
 
-/// The Redis that keeps the records, or a cluster of them. What an answer promises is what its
-/// nodes were told to do.
+/// The Redis server or cluster that stores the records. Durability is as configured on its nodes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EntityRedis {
-    /// Some of the nodes, as `host:port`; they know the others. Without a cluster: the one.
+    /// Some nodes of the cluster, as `host:port`; the others are discovered. Without a cluster: the
+    /// one server.
     pub(crate) nodes: Vec<PlainText>,
-    /// Who we are there; absent: `default`.
+    /// User name. Default: `default`.
     pub(crate) user: Option<PlainText>,
-    /// The password, if one is wanted.
+    /// Password. Default: none.
     pub(crate) password: Option<PlainText>,
-    /// What all keys begin with.
+    /// Prefix of all keys.
     pub(crate) prefix: PlainText,
-    /// How many nodes have a record, the primary among them. More than half of them have to have a
-    /// write over HTTP before it is answered, unless the request says otherwise with `ack`.
+    /// Number of nodes that hold a record, including the primary. A write over HTTP is acknowledged
+    /// once more than half of them have it, unless the request sets `ack`.
     #[schemars(range(min = 1, max = 16), extend("x-former" = ["copies"]))]
     pub(crate) replicas: u32,
-    /// How long a write waits for that; then: 504.
+    /// Maximum time a write waits for this acknowledgement; then it gets 504.
     #[schemars(extend("x-former" = ["ack_wait"], "x-minimum" = "1ms"))]
     pub(crate) ack_timeout: Period,
-    /// How long something is tried again while a node does not answer, such as until another has
-    /// taken its place; then: 504.
+    /// Maximum time for retries while a node does not respond, for example during a failover; then
+    /// the request gets 504.
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) timeout: Period,
 }
@@ -136,12 +134,12 @@ pub(crate) struct EntityRedis {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct EntityNamespace {
-    /// What an answer to a write promises.
+    /// When a write is acknowledged.
     pub(crate) durability: Durability,
-    /// With durability `interval`: how often what was written is synced to the disk.
+    /// With durability `interval`: time between syncs to disk.
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) interval: Period,
-    /// With durability `memory`: the memory of all records; what does not fit is refused (507).
+    /// With durability `memory`: maximum memory of all records; writes that do not fit get 507.
     #[schemars(extend("x-former" = ["memory"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB"))]
     pub(crate) max_memory: ByteSize,
 }

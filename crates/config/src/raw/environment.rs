@@ -1,34 +1,34 @@
-//! `environment` and `[development]`: what the server is for.
+//! `environment` and `[development]`: the purpose of the server.
 
 use crate::scalar::{FileName, FilePath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a server is for.
+/// Purpose of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Environment {
-    /// To serve visitors.
+    /// Serves visitors.
     #[default]
     Production,
-    /// To write code against: one worker an app, changes seen at once, errors shown.
+    /// Reloads changed files at once, shows errors, and runs one worker per app.
     Development,
 }
 
-/// What is special with `environment = "development"`.
+/// Settings for `environment = "development"`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Development {
-    /// Folders whose files are watched; none: those of each app, its root or the project around
-    /// it, and of its worker's script.
+    /// Directories to watch for changes. Default: for each app its root, or the project around it,
+    /// and the directory of its worker script.
     pub(crate) watch: Vec<FilePath>,
-    /// Names of folders in them that are not looked into, besides those with a leading dot.
+    /// Names of subdirectories that are not watched, in addition to those with a leading dot.
     pub(crate) ignore: Vec<FileName>,
-    /// Whether files are looked at again and again instead of having the kernel tell: for network
-    /// file systems and folders shared with a virtual machine.
+    /// Detects changes by polling instead of inotify, for network file systems and directories
+    /// shared with a virtual machine.
     pub(crate) polling: bool,
-    /// Whether pages in a browser reload themselves after a change.
+    /// Whether pages in a browser reload after a change.
     pub(crate) live_reload: bool,
 }
 

@@ -1,10 +1,10 @@
-//! `listen`: where connections are accepted.
+//! `listen`: addresses that accept connections.
 
 use crate::scalar::{Address, FileMode, FilePath, Peer, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A listener: its address alone, or a table.
+/// A listener: an address, or a table.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -15,50 +15,52 @@ pub(crate) enum ListenEntry {
     Table(Listen),
 }
 
-/// One place where connections are accepted.
+/// An address that accepts connections.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listen {
-    /// A TCP address, or `unix:` and the path of a socket.
+    /// TCP address, or `unix:` and the path of a socket.
     pub(crate) address: Address,
-    /// What logs call the listener; absent: its address.
+    /// Name of the listener in logs. Default: its address.
     #[serde(default)]
     pub(crate) name: Option<PlainText>,
-    /// The permissions of a Unix socket.
+    /// Permissions of a Unix socket.
     #[serde(default = "default_mode")]
     #[schemars(extend("x-alias" = ["listen.mode"]))]
     pub(crate) mode: FileMode,
-    /// Peers whose `X-Forwarded-*` headers are believed here; absent: the file's.
+    /// Peers whose `X-Forwarded-*` headers are trusted on this listener. Default: `trusted_proxies`
+    /// at the top of the file.
     #[serde(default)]
     pub(crate) trusted_proxies: Option<Vec<Peer>>,
-    /// Which of these headers are believed here; absent: the file's.
+    /// `X-Forwarded-*` headers accepted on this listener. Default: `forwarded_headers` at the top
+    /// of the file.
     #[serde(default)]
     pub(crate) forwarded_headers: Option<Vec<ForwardedHeader>>,
-    /// Certificates: connections speak TLS then. The name that a client asks for decides which one it
-    /// is shown; the first, when it asks for a name of none of them.
+    /// Certificates. With at least one, the listener speaks TLS. The server name of the client
+    /// (SNI) selects the certificate; the first one is used if none matches.
     #[serde(default)]
     #[schemars(extend("x-alias" = ["ssl_certificate", "SSLCertificateFile"]))]
     pub(crate) tls: Vec<Certificate>,
-    /// Whether requests that come without TLS are sent to the first address that speaks it, by
-    /// status 308; those for `/.well-known/acme-challenge/` are served.
+    /// Redirects requests without TLS to the first TLS listener, with status 308. Paths below
+    /// `/.well-known/acme-challenge/` are served, not redirected.
     #[serde(default)]
     pub(crate) redirect_to_https: bool,
 }
 
-/// A certificate that a listener shows. Both files are read at start, before a server of root's
-/// becomes its user, and at each reload.
+/// A certificate of a listener. Both files are read at start, before root's privileges are dropped,
+/// and at each reload.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(crate) struct Certificate {
-    /// The certificate with those of the authorities between, in PEM: `fullchain.pem`.
+    /// Certificate chain in PEM, such as `fullchain.pem`.
     pub(crate) certificate: FilePath,
-    /// Its private key, in PEM: `privkey.pem`.
+    /// Private key in PEM, such as `privkey.pem`.
     #[schemars(extend("x-alias" = ["ssl_certificate_key", "SSLCertificateKeyFile"]))]
     pub(crate) key: FilePath,
 }
 
-/// A header by which a proxy tells what it saw.
+/// A header in which a proxy passes on facts about the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -67,7 +69,7 @@ pub(crate) enum ForwardedHeader {
     For,
     /// `X-Forwarded-Proto`: `http` or `https`.
     Proto,
-    /// `X-Forwarded-Host`: the host that the client asked for.
+    /// `X-Forwarded-Host`: the host that the client requested.
     Host,
 }
 

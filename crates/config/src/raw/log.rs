@@ -1,89 +1,89 @@
-//! `[log]`: what is written down, and where.
+//! `[log]`: the access, error and slow logs.
 
 use crate::scalar::{ByteSize, FilePath, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is written down, and where.
+/// The access, error and slow logs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Log {
-    /// A line per request.
+    /// The access log: a line per request.
     #[schemars(extend("x-alias" = ["access_log", "CustomLog"]))]
     pub(crate) access: AccessLog,
-    /// What went wrong, PHP's own messages included.
+    /// The error log, which includes the messages of PHP.
     #[schemars(extend("x-alias" = ["error_log", "ErrorLog", "catch_workers_output"]))]
     pub(crate) error: ErrorLog,
-    /// Requests that took long, with PHP's backtrace where there is one.
+    /// The slow log: requests that took long, with PHP's backtrace if available.
     #[schemars(extend("x-alias" = ["slowlog"]))]
     pub(crate) slow: SlowLog,
 }
 
-/// A line per request.
+/// The access log: a line per request.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AccessLog {
     /// A file, `"stdout"`, `"stderr"` or `"off"`.
     #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
-    /// How a line looks.
+    /// Format of a line.
     #[schemars(extend("x-alias" = ["log_format", "access.format", "LogFormat"]))]
     pub(crate) format: AccessFormat,
 }
 
-/// How a line of the access log looks.
+/// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum AccessFormat {
     /// The combined format of Apache and nginx.
     Combined,
-    /// A JSON object.
+    /// One JSON object per line.
     Json,
 }
 
-/// What went wrong.
+/// The error log.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ErrorLog {
     /// A file, `"stdout"`, `"stderr"` or `"off"`.
     #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
-    /// The least serious message that is written.
+    /// Minimum severity of logged messages.
     #[schemars(extend("x-alias" = ["log_level", "LogLevel"]))]
     pub(crate) level: ErrorLevel,
-    /// Lines that a PHP process may write in a second, on average; twice as many at once. What it
-    /// writes beyond that is dropped, and a line says how much.
+    /// Maximum average number of lines per second from one PHP process, with bursts of twice as
+    /// many. Further output is dropped, and a line reports how much.
     #[schemars(range(min = 1))]
     pub(crate) lines_per_second: u32,
-    /// The same in bytes.
+    /// The same limit in bytes per second.
     #[schemars(extend("x-minimum" = "1 KiB"))]
     pub(crate) bytes_per_second: ByteSize,
 }
 
-/// How serious a message is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum ErrorLevel {
-    /// Something failed.
+    /// Failures.
     Error,
-    /// Something looks wrong.
+    /// Failures, and conditions that look wrong.
     Warn,
-    /// Something changed: a start, a reload, a recycled worker.
+    /// Also state changes: a start, a reload, a replaced worker.
     Info,
     /// Everything.
     Debug,
 }
 
-/// Requests that took long.
+/// The slow log.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SlowLog {
     /// A file, `"stdout"`, `"stderr"` or `"off"`.
     #[schemars(extend("x-former" = ["to"]))]
     pub(crate) path: FilePath,
-    /// Requests that take longer are written down.
+    /// Requests that take longer are logged.
     #[schemars(extend("x-former" = ["after"], "x-minimum" = "1ms", "x-alias" = ["request_slowlog_timeout"]))]
     pub(crate) threshold: Period,
 }

@@ -1,10 +1,10 @@
-//! `page_cache` of an app: answers that are kept.
+//! `page_cache` of an app: cached responses.
 
 use crate::scalar::{AppName, ByteSize, FilePath, Peer, Period, PlainText, Portion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether answers are kept: the mode alone, or a table.
+/// The page cache: the mode alone, or a table.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -15,99 +15,99 @@ pub(crate) enum PageCacheEntry {
     Table(Box<PageCache>),
 }
 
-/// How much is kept.
+/// Which responses are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum PageCacheMode {
-    /// Nothing.
+    /// None.
     Off,
-    /// What says itself how long it may be kept, and for a second what says nothing and is for
-    /// nobody in particular.
+    /// Responses with a lifetime of their own, and for 1 s anonymous responses without one.
     Auto,
-    /// The same, but a minute for what says nothing.
+    /// The same, with 60 s instead of 1 s.
     On,
 }
 
-/// Answers that are kept, so that PHP makes them once for many visitors.
+/// The page cache: stored responses that are served without PHP.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PageCache {
-    /// How much is kept.
+    /// Which responses are cached.
     pub(crate) mode: PageCacheMode,
-    /// Memory of all that is kept, indices included.
+    /// Memory for cached pages, index included.
     #[schemars(extend("x-former" = ["budget"], "x-minimum" = "64 KiB", "x-maximum" = "1024 GiB", "x-alias" = ["fastcgi_cache_path", "keys_zone", "budget_bytes"]))]
     pub(crate) max_memory: ByteSize,
-    /// A folder for what is kept, so that it survives a restart; absent: memory alone.
+    /// Directory for cached pages, so that they survive a restart. Default: memory only.
     pub(crate) disk: Option<FilePath>,
-    /// What that may hold.
+    /// Maximum disk space of the cache.
     #[schemars(extend("x-former" = ["disk_budget"], "x-minimum" = "1 MiB", "x-alias" = ["max_size"]))]
     pub(crate) max_disk: ByteSize,
-    /// A Redis or Valkey that several gateways share what is kept by; absent: each has its own.
+    /// Redis or Valkey server used as a cache tier that several gateways share. Default: none.
     pub(crate) shared: Option<PageCacheShared>,
-    /// The share of hits that are made again to see whether the kept page is the same for everybody;
-    /// what is not is taken out of the cache.
+    /// Share of hits that are rendered again to verify that the page does not depend on the
+    /// visitor; a page that differs is removed from the cache.
     pub(crate) audit: Portion,
-    /// How long an answer is kept that says nothing about it; absent: as `mode` has it; 0: not at
-    /// all. What says something is kept as long as it says.
+    /// Lifetime of a response that sets none (no `Cache-Control`, no `Expires`). Default: 1 s in
+    /// `auto`, 60 s in `on`; 0 disables.
     #[schemars(extend("x-former" = ["silent"], "x-alias" = ["fastcgi_cache_valid"]))]
     pub(crate) default_ttl: Option<Period>,
-    /// How much longer an answer is used while a new one is made, unless it says so itself;
-    /// absent: as long as `default_ttl`.
+    /// Time for which an expired page is still served while it is rendered again, unless the
+    /// response sets `stale-while-revalidate`. Default: `default_ttl`.
     #[schemars(extend("x-alias" = ["fastcgi_cache_background_update", "grace"]))]
     pub(crate) stale_while_revalidate: Option<Period>,
-    /// How much longer an answer is used when a new one cannot be made, unless it says so itself.
+    /// Time for which an expired page is still served if rendering it fails, unless the response
+    /// sets `stale-if-error`.
     #[schemars(extend("x-alias" = ["fastcgi_cache_use_stale"]))]
     pub(crate) stale_if_error: Period,
-    /// How long a request waits for another that asks for the same before it is answered by itself.
+    /// Maximum time a request waits for another request that is rendering the same page; then it is
+    /// handled on its own.
     #[schemars(extend("x-former" = ["wait"], "x-alias" = ["fastcgi_cache_lock_timeout"]))]
     pub(crate) lock_timeout: Period,
-    /// The longest body that is kept.
+    /// Maximum size of a cached body.
     pub(crate) max_body: ByteSize,
-    /// Whether kept texts are also kept in brotli, zstd and gzip, for clients that take them.
+    /// Stores text also in brotli, zstd and gzip, for clients that accept them.
     #[schemars(extend("x-alias" = ["gzip", "brotli"]))]
     pub(crate) compress: bool,
-    /// Whether clients may ask for something newer (`Cache-Control: no-cache` and the like).
+    /// Whether clients can request a fresh response (`Cache-Control: no-cache` and similar).
     #[schemars(extend("x-former" = ["heed_requests"]))]
     pub(crate) honor_client_cache_control: bool,
-    /// Applications whose cookies and paths are known: `"auto"` finds out by the files of the root,
+    /// Applications with known cookies and paths: `"auto"` (detected by the files of the root),
     /// `"none"`, or names such as `"wordpress"`.
     pub(crate) presets: Vec<PlainText>,
-    /// Further cookies that say that a page is personal; `*` stands for anything.
+    /// Additional cookies that mark a response as personal; `*` matches anything.
     #[schemars(extend("x-alias" = ["fastcgi_cache_bypass", "fastcgi_no_cache"]))]
     pub(crate) login_cookies: Vec<PlainText>,
-    /// Further cookies that change nothing in a page.
+    /// Additional cookies that do not affect a page; `*` matches anything.
     #[schemars(extend("x-former" = ["harmless_cookies"]))]
     pub(crate) ignored_cookies: Vec<PlainText>,
-    /// Header fields of requests that change nothing in a page, beside those that are known; `*`
-    /// stands for anything. Any other makes whoever sends it somebody in particular.
+    /// Additional request headers that do not affect a page; `*` matches anything. A request with
+    /// any other unknown header is not anonymous.
     #[schemars(extend("x-former" = ["harmless_headers"]))]
     pub(crate) ignored_headers: Vec<PlainText>,
-    /// Further paths that are never kept; `*` stands for anything.
+    /// Additional paths that are never cached; `*` matches anything.
     #[schemars(extend("x-former" = ["never"]))]
     pub(crate) bypass_paths: Vec<PlainText>,
-    /// Peers whose `PURGE` requests are obeyed.
+    /// Peers that may send `PURGE` requests.
     pub(crate) purge_from: Vec<Peer>,
 }
 
-/// Where pages and purges are shared among machines.
+/// The shared cache tier.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageCacheShared {
-    /// The server: `redis://USER:PASSWORD@HOST:PORT/DATABASE`, of which all but the host may be
-    /// absent; `rediss://` for TLS.
+    /// URL of the server, `redis://USER:PASSWORD@HOST:PORT/DATABASE`; everything but the host is
+    /// optional. `rediss://` uses TLS.
     #[schemars(extend("x-alias" = ["url", "host", "redis"]))]
     pub(crate) server: PlainText,
-    /// What all that is kept there begins with: gateways with the same name share; absent: the
-    /// app's name.
+    /// Prefix of all keys; gateways with the same name share pages. Default: the app's name.
     #[schemars(extend("x-alias" = ["prefix"]))]
     pub(crate) name: Option<AppName>,
-    /// How long an answer of the server may take: a page is made instead, and a purge returns before
-    /// the server has confirmed it.
+    /// Maximum time to wait for the server. On expiry a page is rendered instead, and a purge
+    /// returns before the server has confirmed it.
     #[serde(default = "quarter_second")]
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) timeout: Period,
-    /// Whether the certificate of a `rediss` server is checked.
+    /// Whether the certificate of a `rediss` server is verified.
     #[serde(default = "yes")]
     pub(crate) verify: bool,
 }

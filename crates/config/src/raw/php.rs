@@ -1,4 +1,4 @@
-//! `[php]`: the interpreter and what it is told.
+//! `[php]`: the PHP interpreter and its settings.
 
 use crate::scalar::{
     ByteSize, EnvName, FileExtension, FilePath, IniName, IniValue, PlainText, Scalar,
@@ -7,21 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The interpreter and what it is told.
+/// The PHP interpreter and its settings.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Php {
-    /// The PHP host to start, which decides the PHP version; absent: the `outboard-php` beside
-    /// `outboard`.
+    /// PHP host binary, which determines the PHP version. Default: `outboard-php` in the directory
+    /// of `outboard`.
     pub(crate) host_binary: Option<FilePath>,
-    /// The php.ini to read; absent: that of `/etc/php/X.Y/outboard`, else of php-fpm
-    /// (`/etc/php/X.Y/fpm`), else the one that PHP finds by itself.
+    /// Path of php.ini. Default: the first that exists of `/etc/php/X.Y/outboard/php.ini`,
+    /// `/etc/php/X.Y/fpm/php.ini` and PHP's compiled-in location.
     #[schemars(extend("x-alias" = ["PHPIniDir", "php_ini"]))]
     pub(crate) ini_file: Option<FilePath>,
-    /// The folder of further ini files; absent: `conf.d` of `/etc/php/X.Y/outboard`, else of
-    /// php-fpm, else the one that PHP was built with.
+    /// Directory of additional ini files. Default: the first that exists of
+    /// `/etc/php/X.Y/outboard/conf.d`, `/etc/php/X.Y/fpm/conf.d` and PHP's compiled-in directory.
     pub(crate) ini_scan_dir: Option<FilePath>,
-    /// Settings of php.ini; they stand above the ini files, below `.user.ini` and `ini_set()`.
+    /// php.ini settings. They override the ini files; `.user.ini` and `ini_set()` override them.
     #[schemars(extend(
         "propertyNames" = { "format": IniName::NAME },
         "x-alias" = ["php_value", "php_flag", "php_admin_value", "php_admin_flag"],
@@ -30,42 +30,42 @@ pub(crate) struct Php {
     /// Environment variables for PHP.
     #[schemars(extend("propertyNames" = { "format": EnvName::NAME }, "x-alias" = ["SetEnv"]))]
     pub(crate) env: BTreeMap<String, PlainText>,
-    /// Variables of the server's own environment that PHP gets too.
+    /// Environment variables of the server that PHP inherits.
     #[schemars(extend("x-alias" = ["clear_env", "PassEnv"]))]
     pub(crate) pass_env: Vec<EnvName>,
-    /// Further entries of `$_SERVER`, request by request the same.
+    /// Additional entries of `$_SERVER`, the same for every request.
     #[schemars(extend("propertyNames" = { "format": EnvName::NAME }, "x-alias" = ["fastcgi_param", "include"]))]
     pub(crate) params: BTreeMap<String, PlainText>,
-    /// Ends of names of the files that are run as PHP, without the dot.
+    /// File extensions that are executed as PHP, without the dot.
     #[schemars(extend("x-alias" = ["security.limit_extensions", "AddHandler"]))]
     pub(crate) extensions: Vec<FileExtension>,
-    /// A script that is run once, before the first worker: `opcache.preload`.
+    /// Script that runs once, before the first worker (`opcache.preload`).
     pub(crate) preload: Option<FilePath>,
-    /// The user that runs it when the server is started by root: `opcache.preload_user`.
+    /// User that runs the preload script when root starts the server (`opcache.preload_user`).
     pub(crate) preload_user: Option<PlainText>,
-    /// Whether programs that PHP starts gain no rights by their file, as sudo and the sendmail of
-    /// Postfix do by the bits setuid and setgid.
+    /// Whether programs started by PHP are prevented from gaining privileges through setuid and
+    /// setgid bits, as sudo and Postfix's sendmail do.
     #[schemars(extend("x-alias" = ["NoNewPrivileges", "no_new_privs"]))]
     pub(crate) no_new_privileges: bool,
-    /// What the kernel lets PHP's processes have.
+    /// Resource limits of PHP processes.
     pub(crate) rlimits: Rlimits,
 }
 
-/// What the kernel lets PHP's processes have (setrlimit(2)); what is absent is as for the server.
+/// Resource limits of PHP processes (setrlimit(2)). Default: those of the server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rlimits {
-    /// Open files and sockets of a process.
+    /// Maximum open files and sockets of a process.
     #[schemars(range(min = 32), extend("x-alias" = ["rlimit_files", "LimitNOFILE"]))]
     pub(crate) files: Option<u32>,
-    /// The size of a core dump; 0: none is written.
+    /// Maximum size of a core dump. 0: no core dumps.
     #[schemars(extend("x-alias" = ["rlimit_core", "LimitCORE"]))]
     pub(crate) core: ByteSize,
-    /// Processes and threads of the app's user, those of other programs counted. One app a user:
-    /// apps that share one share this.
+    /// Maximum processes and threads of the app's user, including those of other programs. Apps
+    /// with the same user share this limit.
     #[schemars(range(min = 1), extend("x-alias" = ["LimitNPROC", "pids"]))]
     pub(crate) processes: Option<u32>,
-    /// The address space of a process, opcache's shared memory in it.
+    /// Maximum address space of a process, including OPcache's shared memory.
     #[schemars(extend("x-minimum" = "64 MiB", "x-alias" = ["LimitAS"]))]
     pub(crate) address_space: Option<ByteSize>,
 }

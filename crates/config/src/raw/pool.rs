@@ -4,47 +4,48 @@ use crate::scalar::{ByteSize, Count, MemoryBudget, Percent, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The workers of an app, and the queue before them.
+/// The workers of an app and its request queue.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Pool {
-    /// Workers that are always there; `"auto"`: one per processor, at least 2.
+    /// Minimum number of workers. `"auto"`: one per processor, at least 2.
     #[schemars(extend("x-alias" = ["pm.min_spare_servers", "pm.start_servers", "MinSpareServers", "StartServers"]))]
     pub(crate) min: Count,
-    /// Workers at the most; `"auto"`: as many as the memory budget holds.
+    /// Maximum number of workers. `"auto"`: as many as `max_memory` allows.
     #[schemars(extend("x-minimum" = 1, "x-maximum" = 4096, "x-alias" = ["pm.max_children", "max_children", "pm", "MaxRequestWorkers"]))]
     pub(crate) max: Count,
-    /// Idle workers that are kept ready for the next burst.
+    /// Number of idle workers to hold ready for bursts.
     #[schemars(range(max = 4096), extend("x-former" = ["spare"], "x-alias" = ["pm.max_spare_servers", "MaxSpareServers"]))]
     pub(crate) min_idle: u32,
-    /// After how long an idle worker beyond `min` and `min_idle` is ended.
+    /// Idle time after which a worker beyond `min` and `min_idle` is stopped.
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["pm.process_idle_timeout"]))]
     pub(crate) idle_timeout: Period,
-    /// Memory of all workers together.
+    /// Maximum memory of all workers together. `"auto"`: 70 % of the memory of the machine or its
+    /// cgroup.
     #[schemars(extend("x-former" = ["memory_budget"]))]
     pub(crate) max_memory: MemoryBudget,
-    /// Requests that may wait for a worker; beyond them: 503 with Retry-After.
+    /// Maximum number of requests waiting for a worker; further requests get 503 with
+    /// `Retry-After`.
     #[schemars(range(max = 1_000_000), extend("x-alias" = ["listen.backlog"]))]
     pub(crate) queue_length: u32,
-    /// How long a request may wait for a worker; longer: 503 with Retry-After.
+    /// Maximum time a request waits for a worker; then it gets 503 with `Retry-After`.
     #[schemars(extend("x-minimum" = "10ms"))]
     pub(crate) queue_timeout: Period,
-    /// Workers beyond `max` for requests which the app makes to itself: a full pool would wait for
-    /// itself.
+    /// Workers beyond `max` for requests that the app sends to itself. Without them, a full pool
+    /// would deadlock.
     #[schemars(range(max = 1024))]
     pub(crate) loopback_slots: u32,
-    /// Requests that a worker serves before a fresh one takes its place; 0: without end.
+    /// Requests after which a worker is replaced. 0: unlimited.
     #[schemars(extend("x-former" = ["recycle_requests"], "x-alias" = ["pm.max_requests", "MaxConnectionsPerChild"]))]
     pub(crate) max_requests: u32,
-    /// By how much `max_requests` differs from worker to worker, so that they do not all end
-    /// at once.
+    /// Random variation of `max_requests` between workers, so that they are not all replaced at
+    /// once.
     #[schemars(extend("x-former" = ["recycle_jitter"]))]
     pub(crate) max_requests_jitter: Percent,
-    /// Memory of its own that a worker may hold between two requests before a fresh one takes its
-    /// place; 0: any.
+    /// Private memory of a worker above which it is replaced after a request. 0: unlimited.
     #[schemars(extend("x-former" = ["recycle_memory"]))]
     pub(crate) max_worker_memory: ByteSize,
-    /// How long a worker may take to get ready before it counts as failed.
+    /// Maximum time for a worker to become ready; then its start has failed.
     #[schemars(extend("x-minimum" = "100ms"))]
     pub(crate) start_timeout: Period,
 }

@@ -1,50 +1,50 @@
-//! `[[app.NAME.proxy]]`: routes that another server answers.
+//! `[[app.NAME.proxy]]`: routes that are proxied to another server.
 
 use crate::scalar::{PathPattern, Period, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A route that another server answers.
+/// A route that is proxied to another server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Proxy {
-    /// The paths that it answers.
+    /// Paths to proxy.
     pub(crate) path: PathPattern,
-    /// The server: `http://HOST:PORT` or `https://HOST:PORT`, with a path that goes before the
-    /// request's own if there is one.
+    /// URL of the server, `http://HOST:PORT` or `https://HOST:PORT`, with an optional path that is
+    /// prepended to the path of the request.
     #[schemars(extend("x-alias" = ["proxy_pass", "ProxyPass", "to", "url"]))]
     pub(crate) upstream: PlainText,
-    /// Whether only scripts lead there, by `X-Accel-Redirect`, and no URL of clients does.
+    /// Whether the route is reachable only through `X-Accel-Redirect`, not by clients.
     #[serde(default)]
     pub(crate) internal: bool,
-    /// Whether the server is told the client's `Host`, or its own.
+    /// Sends the client's `Host` header to the server, instead of the host in `upstream`.
     #[serde(default = "yes")]
     #[schemars(extend("x-former" = ["keep_host"], "x-alias" = ["ProxyPreserveHost"]))]
     pub(crate) preserve_host: bool,
-    /// How long a connection to it may take.
+    /// Maximum time to connect.
     #[serde(default = "five_seconds")]
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_connect_timeout"]))]
     pub(crate) connect_timeout: Period,
-    /// How long it may be silent: before its answer, and within it.
+    /// Maximum time between two reads from the server, before and within the response.
     #[serde(default = "one_minute")]
     #[schemars(extend("x-minimum" = "10ms", "x-alias" = ["proxy_read_timeout", "ProxyTimeout"]))]
     pub(crate) timeout: Period,
-    /// Whether the request's body is taken whole before the server is asked, so that a slow client
-    /// does not hold one of `upstream.requests`; otherwise it goes through while it comes.
+    /// Reads the request body completely before contacting the server, so that a slow client does
+    /// not occupy one of `upstream.requests`. Otherwise the body is streamed.
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["proxy_request_buffering"]))]
     pub(crate) request_buffering: bool,
-    /// Whether what the server sends faster than the client takes it is kept, in memory and then in
-    /// `io.temp_dir`. What the client takes goes through at once either way. `X-Accel-Buffering: no` of
-    /// the server switches it off for an answer.
+    /// Buffers a response that arrives faster than the client reads it, in memory and then in
+    /// `io.temp_dir`. Bytes that the client can accept are sent at once either way.
+    /// `X-Accel-Buffering: no` in a response disables buffering for it.
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["proxy_buffering"]))]
     pub(crate) response_buffering: bool,
-    /// How long both sides of a WebSocket may say nothing; longer: it is closed.
+    /// Maximum idle time of a WebSocket connection; then it is closed.
     #[serde(default = "one_hour")]
     #[schemars(extend("x-minimum" = "100ms", "x-alias" = ["timeout tunnel", "ProxyWebsocketIdleTimeout"]))]
     pub(crate) tunnel_timeout: Period,
-    /// Whether the certificate of an `https` server is checked.
+    /// Whether the certificate of an `https` server is verified.
     #[serde(default = "yes")]
     #[schemars(extend("x-alias" = ["proxy_ssl_verify"]))]
     pub(crate) verify: bool,

@@ -1,42 +1,42 @@
-//! `[app.NAME.tasks]`: work that no request waits for.
+//! `[app.NAME.tasks]`: background tasks.
 
 use crate::scalar::{ByteSize, FilePath, Period, Schedule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Work that no request waits for: workers of its own, and the queue before them.
+/// Background tasks: their workers and their queue.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tasks {
-    /// Processes that run tasks; 0: there are none, and no task is taken.
+    /// Number of task processes. 0: tasks are disabled and cannot be queued.
     #[schemars(range(max = 1024), extend("x-alias" = ["task_worker_num", "task_workers"]))]
     pub(crate) workers: u32,
-    /// Tasks that a process may have at a time, each in a coroutine.
+    /// Maximum concurrent tasks per process, each in a coroutine.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) concurrency: u32,
-    /// The script that handles tasks; absent: the worker's.
+    /// Script that handles tasks. Default: the worker script.
     pub(crate) script: Option<FilePath>,
-    /// Tasks that may wait or run; beyond them none is taken.
+    /// Maximum number of queued and running tasks; further tasks are refused.
     #[schemars(range(min = 1, max = 10_000_000), extend("x-former" = ["queue"]))]
     pub(crate) queue_length: u32,
-    /// Memory of all of them together; beyond it none is taken.
+    /// Maximum memory of all queued and running tasks; further tasks are refused.
     #[schemars(extend("x-former" = ["queue_memory"]))]
     pub(crate) max_queue_memory: ByteSize,
-    /// Further attempts at a task that failed.
+    /// Maximum retries of a failed task.
     #[schemars(range(max = 254), extend("x-former" = ["retries"]))]
     pub(crate) max_retries: u32,
-    /// How long after a failed attempt the next one begins; doubled with each, up to an hour.
+    /// Delay before the first retry. It doubles with each retry, up to an hour.
     #[schemars(extend("x-minimum" = "1ms"))]
     pub(crate) backoff: Period,
-    /// How long an attempt may take.
+    /// Maximum time of one attempt.
     #[schemars(extend("x-minimum" = "10ms"))]
     pub(crate) timeout: Period,
-    /// The namespace of the entity store in which tasks wait, so that they outlive the gateway;
-    /// absent: they wait in memory.
+    /// Namespace of the entity store that persists queued tasks across restarts. Default: tasks are
+    /// queued in memory.
     #[schemars(extend("x-former" = ["namespace"], "x-alias" = ["persist", "store"]))]
     pub(crate) kv_namespace: Option<String>,
-    /// When tasks are queued by the clock, in UTC, by the name of the task.
+    /// Scheduled tasks: task name and cron expression, in UTC.
     #[schemars(extend("x-alias" = ["schedule", "timers"]))]
     pub(crate) cron: BTreeMap<String, Schedule>,
 }

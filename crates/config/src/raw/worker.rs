@@ -1,51 +1,52 @@
-//! `mode` and `[app.NAME.worker]`: how an app's requests are answered.
+//! `mode` and `[app.NAME.worker]`: how PHP handles the requests of an app.
 
 use crate::scalar::{FilePath, PlainText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How an app's requests are answered.
+/// How PHP handles the requests of an app.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Mode {
-    /// By a script per request, as php-fpm runs it.
+    /// Runs a script per request, like php-fpm.
     #[default]
     Classic,
-    /// By a script that stays: it boots once per worker, then answers request after request.
+    /// Boots one script per worker, which then handles many requests.
     Worker,
 }
 
-/// The script that stays, in worker mode.
+/// The worker script, in worker mode.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Worker {
-    /// The script, from the configuration file's folder; absent: the root's `index.php`.
+    /// Path of the worker script, relative to the configuration file. Default: `index.php` of the
+    /// root.
     #[schemars(extend("x-alias" = ["file", "worker_script"]))]
     pub(crate) script: Option<FilePath>,
-    /// The class that answers, if the script leaves that open: it implements
-    /// `Outboard\HttpWorker`, and is there once the script has run.
+    /// Class that handles requests if the script does not call a handler function itself. It
+    /// implements `Outboard\HttpWorker` and must be defined once the script has run.
     #[schemars(extend("x-alias" = ["worker_class"]))]
     pub(crate) class: Option<PlainText>,
-    /// Requests that a worker may have at a time, each in a coroutine. Above 1 the application has
-    /// to be written for it.
+    /// Maximum concurrent requests per worker, each in a coroutine. Values above 1 need an
+    /// application that supports them.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) concurrency: u32,
-    /// What keeps one request from the next.
+    /// How requests are isolated from each other.
     pub(crate) isolation: Isolation,
-    /// Whether PHP has the functions of FrankenPHP's worker convention as well.
+    /// Whether PHP also has the functions of FrankenPHP's worker mode.
     pub(crate) frankenphp: bool,
 }
 
-/// What keeps one request from the next.
+/// How requests are isolated from each other.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Isolation {
-    /// The engine's state is reset between them; the application's own stays.
+    /// The engine's state is reset after each request; the application's state persists.
     #[default]
     Reset,
-    /// Each is answered by a fresh fork of the booted script: nothing stays.
+    /// Each request runs in a fresh fork of the booted script; no state persists.
     Fork,
 }
 

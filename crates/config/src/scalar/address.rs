@@ -1,17 +1,17 @@
-//! Where to listen: TCP addresses, Unix sockets and their permissions.
+//! Listening addresses: TCP addresses, Unix sockets and their permissions.
 
 use super::{Fault, Scalar, UrlPath, Written};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// A listening address; a Unix socket's path is still relative to the configuration's folder.
+/// A listening address; a Unix socket's path is still relative to the configuration's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// Where metrics are served: a path on every listener, or an address of their own.
+/// Where metrics are served: a path on every listener, or a separate address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MetricsAt {
     Path(String),
@@ -53,12 +53,12 @@ impl Scalar for Address {
 fn socket_path(path: &str) -> Result<PathBuf, Fault> {
     if path.is_empty() || path.contains('\0') {
         return Err(Fault::new("the Unix socket has no usable path")
-            .hint("write it after the colon: \"unix:/run/outboard.sock\""));
+            .hint("write the path after the colon: \"unix:/run/outboard.sock\""));
     }
     Ok(Path::new(path).to_owned())
 }
 
-/// The spellings that `SocketAddr` does not know: `localhost:80`, `*:80`, `:80`.
+/// Forms that `SocketAddr` does not parse: `localhost:80`, `*:80`, `:80`.
 fn tcp(text: &str) -> Result<SocketAddr, Fault> {
     let bad = || Fault::new(format!("`{text}` is not an address")).hint(Address::EXPECTED);
     if text.starts_with('/') {
@@ -66,7 +66,7 @@ fn tcp(text: &str) -> Result<SocketAddr, Fault> {
     }
     if text.parse::<u16>().is_ok() {
         return Err(bad().hint(format!(
-            "write \"127.0.0.1:{text}\" for this machine only, \"0.0.0.0:{text}\" for everyone"
+            "write \"127.0.0.1:{text}\" for local connections, \"0.0.0.0:{text}\" for all"
         )));
     }
     if text.parse::<std::net::IpAddr>().is_ok() {
@@ -75,13 +75,14 @@ fn tcp(text: &str) -> Result<SocketAddr, Fault> {
         return Err(bad().hint(format!("the port is missing: \"{example}\"")));
     }
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
-    let port: u16 = port
-        .parse()
-        .map_err(|_| bad().hint(format!("`{port}` is not a port: ports go from 0 to 65535")))?;
+    let port: u16 =
+        port.parse().map_err(|_| bad().hint(format!("`{port}` is not a port (0 to 65535)")))?;
     match host {
         "localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
         "" | "*" => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
-        name => Err(bad().hint(format!("`{name}` is not an IP address; names are not looked up"))),
+        name => {
+            Err(bad().hint(format!("`{name}` is not an IP address; host names are not resolved")))
+        }
     }
 }
 

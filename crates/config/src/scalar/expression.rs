@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 #[derive(Clone, Debug)]
 pub(crate) struct Expression(pub(crate) Regex);
 
-/// More than any rule needs; keeps a hostile file from taking memory.
+/// More than any rule needs; bounds the memory that a hostile file can use.
 pub(super) const REGEX_MAX_BYTES: usize = 1 << 20;
 
 impl Scalar for Expression {
@@ -22,12 +22,12 @@ impl Scalar for Expression {
                 Err(Fault::new("the regular expression is too large"))
             }
             Err(error) => {
-                // The library draws the place over several lines; its last line says the reason.
+                // The library marks the position over several lines; the last line is the reason.
                 let drawn = error.to_string();
                 let reason = drawn.lines().last().unwrap_or_default();
                 let reason = reason.strip_prefix("error: ").unwrap_or(reason);
                 Err(Fault::new(format!("not a regular expression: {reason}"))
-                    .hint("in TOML, single quotes ('…') keep backslashes as they are"))
+                    .hint("in TOML, single quotes ('…') preserve backslashes"))
             }
         }
     }

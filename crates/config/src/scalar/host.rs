@@ -1,19 +1,19 @@
-//! Which host names an app answers to.
+//! Host names of an app.
 
 use super::{Fault, Scalar, Written};
 
-/// A host name as an app claims it: lower case, without a port.
+/// A host name of an app: lower case, without a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostPattern {
     /// Exactly this name or IP address (IPv6 in brackets).
     Exact(String),
-    /// Every name below this one, at any depth: `*.example.org` holds `example.org` and matches
-    /// `a.example.org` and `b.a.example.org`, not `example.org` itself.
+    /// Every name below this one, at any depth: `*.example.org` is stored as `example.org` and
+    /// matches `a.example.org` and `b.a.example.org`, but not `example.org` itself.
     Wildcard(String),
 }
 
 impl HostPattern {
-    /// Whether the request's host is meant. `host` has no port; letter case and a final dot do
+    /// Whether the request's host matches. `host` has no port; letter case and a final dot do
     /// not matter.
     pub fn matches(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host);
@@ -37,7 +37,7 @@ impl Scalar for HostPattern {
         let Written::Text(text) = written else { return Err(Self::unexpected()) };
         let bad = || Fault::new(format!("`{text}` is not a host name")).hint(Self::EXPECTED);
         if text.contains("://") {
-            return Err(bad().hint("write the name alone, without `http://`"));
+            return Err(bad().hint("write only the name, without `http://`"));
         }
         if !text.is_ascii() {
             return Err(bad().hint("write an international name in its ASCII form (xn--…)"));
@@ -47,7 +47,7 @@ impl Scalar for HostPattern {
             return Ok(HostPattern::Exact(format!("[{address}]")));
         }
         if text.contains(':') {
-            return Err(bad().hint("leave the port out: listeners have ports, hosts do not"));
+            return Err(bad().hint("omit the port; ports belong to `listen`"));
         }
         let lower = text.to_ascii_lowercase();
         let lower = lower.strip_suffix('.').unwrap_or(&lower);
@@ -55,7 +55,7 @@ impl Scalar for HostPattern {
             Some(parent) if is_name(parent) => Ok(HostPattern::Wildcard(parent.to_owned())),
             None if is_name(lower) => Ok(HostPattern::Exact(lower.to_owned())),
             _ if lower == "*" || lower == "_" => {
-                Err(bad().hint("leave `hosts` out to answer every host"))
+                Err(bad().hint("omit `hosts` to match every host"))
             }
             _ => Err(bad()),
         }
@@ -69,7 +69,7 @@ impl Scalar for HostPattern {
     }
 }
 
-/// RFC 1123 names, and the underscore that real names have.
+/// RFC 1123 names, and the underscore that occurs in practice.
 fn is_name(name: &str) -> bool {
     name.len() <= 253
         && name.split('.').all(|label| {

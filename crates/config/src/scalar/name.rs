@@ -1,4 +1,4 @@
-//! Names and plain strings with a shape: paths, header names, variables, app names.
+//! Names and plain strings with a format: paths, header names, variables, app names.
 
 use super::{Fault, Scalar, Written};
 
@@ -29,7 +29,7 @@ macro_rules! strings {
 }
 
 strings! {
-    /// A file or folder, relative to the folder of the configuration file.
+    /// A file or directory, relative to the directory of the configuration file.
     FilePath("path", "a path such as \"public\" or \"/srv/app/public\"") = |text| {
         ensure(!text.is_empty(), || Fault::new("the path is empty"))?;
         ensure(!text.contains('\0'), || Fault::new("a path cannot contain NUL"))
@@ -45,8 +45,8 @@ strings! {
                 .hint("letters, digits and - _ . ! # $ % & ' * + ^ ` | ~ only")
         })?;
         ensure(!FRAMING.iter().any(|name| name.eq_ignore_ascii_case(text)), || {
-            Fault::new(format!("`{text}` frames the message and belongs to the server"))
-                .hint("leave it out")
+            Fault::new(format!("`{text}` is controlled by the server"))
+                .hint("remove it")
         })
     };
 
@@ -60,7 +60,7 @@ strings! {
         })
     };
 
-    /// What logs and metrics call an app.
+    /// The name of an app in logs and metrics.
     AppName("app name", "a name of letters, digits, - and _") = |text| {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         ensure((1..=64).contains(&text.len()) && text.bytes().all(fits), || {
@@ -72,7 +72,7 @@ strings! {
     /// The name of an environment variable or of an entry in `$_SERVER`.
     EnvName("variable name", "a variable name such as \"APP_ENV\"") = |text| {
         ensure(!text.is_empty() && !text.contains(['=', '\0']), || {
-            Fault::new(format!("`{text}` is not a variable name")).hint("no `=` in it, not empty")
+            Fault::new(format!("`{text}` is not a variable name")).hint("it must not be empty or contain `=`")
         })
     };
 
@@ -102,19 +102,19 @@ strings! {
         })
     };
 
-    /// A file's name without a folder.
+    /// A file's name without a directory.
     FileName("file name", "a file name such as \"index.php\"") = |text| {
         let special = matches!(text, "" | "." | "..");
         ensure(!special && !text.contains(['/', '\0']), || {
-            Fault::new(format!("`{text}` is not a file name")).hint("a name alone, without a folder")
+            Fault::new(format!("`{text}` is not a file name")).hint("write only the name, without a directory")
         })
     };
 
-    /// What a script finds a prefetched body by.
+    /// The name of a prefetched body in `$_SERVER`.
     PrefetchName("prefetch name", "a name of letters, digits and _ such as \"weather\"") = |text| {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         ensure((1..=64).contains(&text.len()) && text.bytes().all(fits), || {
-            Fault::new(format!("`{text}` is no name of a prefetch"))
+            Fault::new(format!("`{text}` is not a prefetch name"))
                 .hint("up to 64 letters, digits and _; it becomes part of a variable's name")
         })
     };
@@ -125,7 +125,7 @@ strings! {
     };
 }
 
-/// The value of a php.ini setting, as PHP would read it from its file.
+/// The value of a php.ini setting, as in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IniValue(pub(crate) String);
 
@@ -158,7 +158,7 @@ impl FileExtension {
     }
 }
 
-/// RFC 9112 and RFC 9110, 7.6.1: what describes the connection and not the content.
+/// RFC 9112 and RFC 9110, 7.6.1: headers that describe the connection, not the content.
 const FRAMING: &[&str] = &[
     "Connection",
     "Content-Length",
@@ -178,12 +178,14 @@ fn is_token(text: &str) -> bool {
 fn url_path(text: &str) -> Result<(), Fault> {
     let bad = || Fault::new(format!("`{text}` is not a URL path"));
     ensure(text.starts_with('/'), || bad().hint(format!("it starts with a slash: \"/{text}\"")))?;
-    ensure(!text.contains(['?', '#']), || bad().hint("leave out `?` and `#`"))?;
-    ensure(!text.chars().any(char::is_control), || bad().hint("no control characters"))?;
-    ensure(!text.split('/').any(|segment| segment == "." || segment == ".."), || {
-        bad().hint("no `.` or `..` in it")
+    ensure(!text.contains(['?', '#']), || bad().hint("it must not contain `?` or `#`"))?;
+    ensure(!text.chars().any(char::is_control), || {
+        bad().hint("it must not contain control characters")
     })?;
-    ensure(!text.contains("//"), || bad().hint("no doubled slash"))
+    ensure(!text.split('/').any(|segment| segment == "." || segment == ".."), || {
+        bad().hint("it must not contain `.` or `..`")
+    })?;
+    ensure(!text.contains("//"), || bad().hint("it must not contain `//`"))
 }
 
 fn ensure(holds: bool, fault: impl FnOnce() -> Fault) -> Result<(), Fault> {

@@ -1,4 +1,4 @@
-//! Whose word is taken: networks of trusted proxies.
+//! Networks of trusted peers.
 
 use super::{Fault, Scalar, Written};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 pub struct Network {
     /// The network's first address.
     pub address: IpAddr,
-    /// How many leading bits are the network's: at most 32 or 128.
+    /// Prefix length: at most 32 or 128.
     pub prefix_bits: u8,
 }
 
@@ -16,13 +16,13 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Network(Network),
-    /// Whoever can connect to a Unix socket.
+    /// Any peer on a Unix socket.
     Unix,
 }
 
 impl Network {
     /// Whether `address` is in the network. An IPv4 address that arrives in its IPv6 form
-    /// (`::ffff:10.1.2.3`) counts as the IPv4 address it is.
+    /// (`::ffff:10.1.2.3`) is treated as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -57,9 +57,11 @@ impl Scalar for Peer {
         let prefix_bits = match bits {
             None => widest,
             Some(bits) if bits.starts_with('+') => return Err(bad()),
-            Some(bits) => bits.parse().ok().filter(|bits| *bits <= widest).ok_or_else(|| {
-                bad().hint(format!("the number after the slash goes from 0 to {widest}"))
-            })?,
+            Some(bits) => bits
+                .parse()
+                .ok()
+                .filter(|bits| *bits <= widest)
+                .ok_or_else(|| bad().hint(format!("the prefix length is 0 to {widest}")))?,
         };
         Ok(Peer::Network(Network { address, prefix_bits }))
     }

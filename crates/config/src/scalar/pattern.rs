@@ -2,7 +2,7 @@
 //!
 //! `*` and `?` stay within one segment, `**` crosses segments. A pattern that starts with `/`
 //! starts at the app's prefix; any other matches the end of the path, from a segment on. A
-//! pattern that ends in `/` means everything below that folder.
+//! pattern that ends in `/` means everything below that directory.
 
 use super::{Fault, Scalar, Written};
 use regex::bytes::{Regex, RegexBuilder};
@@ -15,24 +15,24 @@ pub struct PathPattern {
 }
 
 impl PathPattern {
-    /// Whether the decoded path, `/` first and without the app's prefix, is meant.
+    /// Whether the pattern matches a decoded path with a leading `/`, without the app's prefix.
     pub fn matches(&self, path: &[u8]) -> bool {
         self.regex.is_match(path)
     }
 
-    /// A regular expression of what the pattern means with everything below it, and with
-    /// compressed copies of it.
+    /// A regular expression that also matches everything below the pattern and compressed
+    /// copies.
     pub(crate) fn covering(&self) -> String {
         let end = r"(?:\.(?:gz|br|zst|bz2|xz))?(?:/|\z)";
         translate(&self.text) + if self.text.ends_with('/') { "" } else { end }
     }
 
-    /// A regular expression of what is below the folder that the pattern means.
+    /// A regular expression that matches everything below the directory.
     pub(crate) fn below(&self) -> String {
         translate(self.text.trim_end_matches('/')) + "/"
     }
 
-    /// The pattern as it was written.
+    /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -61,7 +61,7 @@ impl Scalar for PathPattern {
     }
 }
 
-/// All but the end. Wildcards mean bytes, whether or not they are text.
+/// Everything but the end anchor. Wildcards match bytes, not characters.
 fn translate(pattern: &str) -> String {
     let mut regex = String::from(if pattern.starts_with('/') { r"\A" } else { r"(?:\A|/)" });
     let mut rest = pattern;

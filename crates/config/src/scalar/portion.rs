@@ -1,4 +1,4 @@
-//! A small share of something: `"0.1%"`.
+//! A small share: `"0.1%"`.
 
 use super::{Fault, Scalar, Written};
 

@@ -1,17 +1,17 @@
-//! When something is done again and again: a line of crontab(5), or an interval. All in UTC.
+//! Schedules of recurring tasks: a crontab(5) expression or an interval. All in UTC.
 
 use super::{Fault, Period, Scalar, Written};
 
-/// When a task is due.
+/// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// So many milliseconds after the last time.
+    /// This many milliseconds after the last time.
     Every(u64),
-    /// At each minute that the five fields of a line name.
+    /// At each minute that the five fields match.
     Cron(Box<Cron>),
 }
 
-/// The five fields, each as the set of its numbers, and the line itself.
+/// The five fields, each as a set of numbers, and the original text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     line: String,
@@ -21,18 +21,18 @@ pub struct Cron {
     months: u64,
     /// From Sunday, 0, to Saturday, 6.
     weekdays: u64,
-    /// A day matches by either field when both say something (crontab(5)).
+    /// If both day fields are restricted, a day matches either (crontab(5)).
     either_day: bool,
 }
 
 const MINUTE_S: u64 = 60;
 const DAY_S: u64 = 86_400;
 
-/// Days in which every date comes up, the 29th of February on every weekday among them.
+/// A period with every combination of date and weekday, including 29 February.
 const HORIZON_DAYS: u64 = 366 * 41;
 
 impl Schedule {
-    /// The next time after `now_ms`, both in ms since the epoch; `None` for a day that no year has.
+    /// The next time after `now_ms`, both in ms since the epoch; `None` for a date that never occurs.
     pub fn next_after(&self, now_ms: u64) -> Option<u64> {
         match self {
             Self::Every(ms) => Some(now_ms + ms),
@@ -54,7 +54,7 @@ impl Cron {
         )
     }
 
-    /// Whether anything is due on that day since the epoch, which was a Thursday.
+    /// Whether the expression matches that day since the epoch, which was a Thursday.
     fn has_day(&self, day: u64) -> bool {
         let (month, date) = date(day);
         let by_date = has(self.days, date);
@@ -79,7 +79,7 @@ fn date(day: u64) -> (u64, u64) {
     (if month < 10 { month + 3 } else { month - 9 }, date)
 }
 
-/// A field of a line, as messages name it, with its first and last number.
+/// The name of each field in messages, with its first and last number.
 const FIELDS: [(&str, u64, u64); 5] =
     [("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7)];
 
@@ -91,7 +91,7 @@ fn cron(text: &str) -> Result<Cron, Fault> {
     let field = |word: &str, at: usize| {
         let (name, first, last) = FIELDS[at];
         set(word, first, last).ok_or_else(|| {
-            Fault::new(format!("`{word}` is no {name}: they go from {first} to {last}"))
+            Fault::new(format!("`{word}` is not a valid {name} ({first} to {last})"))
                 .hint("write a number, a list 1,5, a range 1-5, or a step */5")
         })
     };
@@ -108,7 +108,7 @@ fn cron(text: &str) -> Result<Cron, Fault> {
     })
 }
 
-/// The numbers of a field; `None` when it cannot be read.
+/// The numbers of a field; `None` if it is invalid.
 fn set(word: &str, first: u64, last: u64) -> Option<u64> {
     word.split(',').try_fold(0, |set, part| {
         let (range, step) = match part.split_once('/') {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_due_when_crontab_says() {
+    fn cron_expressions_follow_crontab() {
         for (line, due) in [
             ("* * * * *", at(0, 12, 35)),
             ("*/15 * * * *", at(0, 12, 45)),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused() {
+    fn invalid_schedules_are_rejected() {
         for text in ["", "* * * *", "60 * * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "x"] {
             assert!(Schedule::read(Written::Text(text)).is_err(), "{text}");
         }

@@ -1,24 +1,24 @@
-//! Numbers that the server may choose by itself: `"auto"`.
+//! Numbers and memory sizes that can be `"auto"`.
 
 use super::{ByteSize, Fault, Percent, Scalar, Written};
 
-/// How many of something.
+/// A number or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// The server decides.
     Auto,
-    /// Exactly so many.
+    /// This number.
     Fixed(u32),
 }
 
-/// How much memory some part of the server may use: the workers of a pool, or the gateway.
+/// A memory limit of a pool or of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBudget {
-    /// The server decides by what the machine (or its control group) has.
+    /// The server decides, based on the memory of the machine or its cgroup.
     Auto,
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
-    /// So many percent of what the machine (or its control group) has: 1 to 100.
+    /// This percentage of the memory of the machine or its cgroup: 1 to 100.
     Percent(u32),
 }
 
@@ -63,7 +63,7 @@ impl Scalar for MemoryBudget {
             Written::Text("auto") => Ok(MemoryBudget::Auto),
             Written::Text(text) if text.trim_end().ends_with('%') => {
                 match Percent::read(written)? {
-                    Percent(0) => Err(Fault::new("a budget of 0% leaves no memory at all")),
+                    Percent(0) => Err(Fault::new("0% is not enough memory")),
                     Percent(percent) => Ok(MemoryBudget::Percent(percent)),
                 }
             }
@@ -72,7 +72,7 @@ impl Scalar for MemoryBudget {
             }
             _ => match ByteSize::read(written)? {
                 ByteSize(bytes) if bytes < 16 << 20 => {
-                    Err(Fault::new("less than 16 MiB is not enough to work with"))
+                    Err(Fault::new("at least 16 MiB are required"))
                 }
                 ByteSize(bytes) => Ok(MemoryBudget::Bytes(bytes)),
             },

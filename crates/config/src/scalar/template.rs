@@ -1,7 +1,7 @@
 //! URLs with placeholders for parts of the request.
 //!
-//! What a client sent is percent-encoded where it is put in, so that it can add neither a segment
-//! with a meaning nor a parameter; scheme and host have no placeholders at all.
+//! Values from a client are percent-encoded when they are inserted, so that they can add neither
+//! path segments nor parameters; scheme and host cannot contain placeholders.
 
 use super::{Fault, Scalar, Written};
 
@@ -17,11 +17,11 @@ enum Piece {
     Text(String),
     /// The path, below the app's prefix.
     Path,
-    /// The query as one value.
+    /// The query string as one value.
     Query,
-    /// The query as the whole query of the URL, as it came.
+    /// The query string, unchanged, as the whole query string of the URL.
     WholeQuery,
-    /// One value of the query, as PHP's `$_GET` has it.
+    /// One query parameter, decoded as in PHP's `$_GET`.
     Value(String),
 }
 
@@ -44,7 +44,7 @@ impl UrlTemplate {
         url
     }
 
-    /// As it was written.
+    /// The template as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -70,11 +70,11 @@ impl Scalar for UrlTemplate {
             return Err(Fault::new("the host cannot depend on the request"));
         }
         if authority.contains('@') {
-            return Err(Fault::new("credentials do not belong into a URL")
-                .hint("send them: headers = { Authorization = \"Basic …\" }"));
+            return Err(Fault::new("a URL cannot contain credentials")
+                .hint("send them in a header: headers =  { Authorization = \"Basic …\" }"));
         }
         if text.contains('#') || text.chars().any(|c| c.is_control() || c == ' ') {
-            return Err(Fault::new("a URL has no `#` part, spaces or control characters here"));
+            return Err(Fault::new("a URL cannot contain `#`, spaces or control characters"));
         }
         Ok(UrlTemplate { text: text.to_owned(), pieces: pieces(text)? })
     }
@@ -94,7 +94,7 @@ fn pieces(mut rest: &str) -> Result<Vec<Piece>, Fault> {
         let Some((name, after)) =
             placeholder.strip_prefix('{').and_then(|inner| inner.split_once('}'))
         else {
-            return Err(Fault::new("a brace without its other half"));
+            return Err(Fault::new("unbalanced brace"));
         };
         pieces.push(match name.split_once(':') {
             None if name == "path" => Piece::Path,
@@ -103,7 +103,7 @@ fn pieces(mut rest: &str) -> Result<Vec<Piece>, Fault> {
             Some(("query", value)) if !value.is_empty() => Piece::Value(value.to_owned()),
             _ => {
                 return Err(Fault::new(format!("unknown placeholder `{{{name}}}`"))
-                    .hint("there are {path}, {query} and {query:NAME}"));
+                    .hint("known placeholders: {path}, {query} and {query:NAME}"));
             }
         });
         rest = after;
@@ -114,11 +114,11 @@ fn pieces(mut rest: &str) -> Result<Vec<Piece>, Fault> {
     Ok(pieces)
 }
 
-/// Appends `bytes`, all but unreserved characters (RFC 3986 2.3) and `kept` percent-encoded.
-fn encode(bytes: &[u8], kept: &[u8], url: &mut String) {
+/// Appends `bytes`; all but unreserved characters (RFC 3986 2.3) and `literal` are percent-encoded.
+fn encode(bytes: &[u8], literal: &[u8], url: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.contains(&byte) {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || literal.contains(&byte) {
             url.push(char::from(byte));
         } else {
             url.push('%');
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_client_sends_leaves_its_place() {
+    fn client_input_cannot_leave_its_place() {
         for hostile in ["x%26y=2", "x%23", "x%2F..%2F", "x%0d%0aX:%20y", "x%00"] {
             let url = expand("http://a/s?q={query:q}", "/", &format!("q={hostile}"));
             let value = url.strip_prefix("http://a/s?q=").unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn invalid_templates_are_rejected() {
         for text in [
             "ftp://a/",
             "a/b",

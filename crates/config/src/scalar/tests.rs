@@ -50,7 +50,7 @@ fn durations_are_read_in_every_spelling() {
 }
 
 #[test]
-fn what_is_written_for_a_default_reads_as_the_same_value() {
+fn a_default_round_trips() {
     for ms in [0, 1, 500, 1_000, 60_000, 90_000, 120_000, 3_600_000] {
         assert_eq!(text(&Period(ms).write()), Some(Period(ms)));
     }
@@ -70,7 +70,7 @@ fn a_budget_is_automatic_a_size_or_a_share() {
 }
 
 #[test]
-fn addresses_are_read_and_mistakes_get_the_right_hint() {
+fn addresses_are_read_and_errors_get_the_right_hint() {
     for (written, address) in [
         ("127.0.0.1:80", "127.0.0.1:80"),
         ("[::1]:80", "[::1]:80"),
@@ -127,7 +127,7 @@ fn a_network_contains_its_addresses_in_either_form() {
 }
 
 #[test]
-fn a_host_matches_itself_and_a_wildcard_what_is_below() {
+fn a_host_matches_itself_and_a_wildcard_its_subdomains() {
     let host = |written: &str| text::<HostPattern>(written).unwrap();
     assert!(host("Example.org").matches("example.ORG."));
     assert!(!host("example.org").matches("www.example.org"));
@@ -168,14 +168,14 @@ fn path_patterns_match_as_a_shell_user_expects() {
 }
 
 #[test]
-fn an_expression_that_is_wrong_or_huge_is_refused() {
+fn invalid_and_huge_expressions_are_rejected() {
     assert!(text::<Expression>("^/a/(.*)$").is_some());
     assert!(fault::<Expression>("(").contains("unclosed group"));
     assert!(fault::<Expression>("(a{1000}){1000}").contains("too large"));
 }
 
 #[test]
-fn names_and_values_that_would_break_a_message_are_refused() {
+fn names_and_values_that_break_a_message_are_rejected() {
     assert!(text::<HeaderName>("X-Frame-Options").is_some());
     for bad in ["", "X Y", "X:", "É", "Transfer-Encoding", "content-length"] {
         assert!(text::<HeaderName>(bad).is_none(), "{bad}");
@@ -195,7 +195,7 @@ fn names_and_values_that_would_break_a_message_are_refused() {
 }
 
 #[test]
-fn ini_values_become_what_php_ini_has() {
+fn ini_values_are_written_as_in_php_ini() {
     let ini = |written| IniValue::read(written).unwrap().0;
     assert_eq!(ini(Written::Boolean(true)), "1");
     assert_eq!(ini(Written::Boolean(false)), "0");

@@ -1,13 +1,13 @@
-//! What someone probably meant who wrote a key that does not exist.
+//! Hints for unknown keys: renamed, misspelled or from another server.
 
 use crate::shape::Shape;
 
 /// Looks for `name` as a misspelling here, as another server's word, and in other sections;
-/// failing that, lists what could stand here.
+/// failing that, lists the known keys.
 pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> {
     let renamed = |(_, shape): &(_, Shape)| shape.former_names().any(|former| former == name);
     if let Some((key, _)) = shape.keys().find(renamed) {
-        return Some(format!("it is called `{key}` now"));
+        return Some(format!("renamed to `{key}`"));
     }
     if let Some(key) = nearest(name, shape.keys().map(|(key, _)| key)) {
         return Some(format!("did you mean `{key}`?"));
@@ -16,10 +16,10 @@ pub(super) fn hint(shape: Shape, path: &[String], name: &str) -> Option<String> 
         return Some(format!("write `{key}` in {section}"));
     }
     if let Some((alias, key)) = misspelt_alias(shape, name) {
-        return Some(format!("`{alias}` is called `{key}` here"));
+        return Some(format!("`{alias}` is `{key}` in Outboard"));
     }
     let known: Vec<&str> = shape.keys().map(|(key, _)| key).collect();
-    (!known.is_empty()).then(|| format!("known here: {}", known.join(", ")))
+    (!known.is_empty()).then(|| format!("known keys: {}", known.join(", ")))
 }
 
 /// The known word that `word` is probably meant to be.

@@ -4,18 +4,18 @@ use std::path::Path;
 
 const APP: &str = "[app.site]\nroot = \"public\"\n";
 
-fn mistakes(text: &str) -> Diagnostics {
+fn errors(text: &str) -> Diagnostics {
     crate::parse_on(&FullDisk, text, Path::new("/srv/outboard.toml")).unwrap_err()
 }
 
-/// The only mistake of a file.
+/// The only error of a file.
 fn one(text: &str) -> (Kind, usize, usize, String) {
-    let all = mistakes(text);
+    let all = errors(text);
     assert_eq!(all.len(), 1, "{all}");
-    let mistake = all.iter().next().unwrap();
-    let position = mistake.position.as_ref().unwrap();
-    let words = format!("{} / {}", mistake.message, mistake.hint.as_deref().unwrap_or_default());
-    (mistake.kind, position.line, position.column, words)
+    let error = all.iter().next().unwrap();
+    let position = error.position.as_ref().unwrap();
+    let words = format!("{} / {}", error.message, error.hint.as_deref().unwrap_or_default());
+    (error.kind, position.line, position.column, words)
 }
 
 fn assert_one(text: &str, kind: Kind, (line, column): (usize, usize), words: &[&str]) {
@@ -45,7 +45,7 @@ fn a_misspelt_key_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_key_of_another_section_is_sent_there() {
+fn a_key_of_another_section_is_located() {
     let text = format!("{APP}limits.idle_timeout = 5\n");
     assert_one(&text, Kind::UnknownKey, (3, 8), &["write `idle_timeout` in [limits]"]);
     let text = format!("max_memory = \"50%\"\n{APP}");
@@ -53,7 +53,7 @@ fn a_key_of_another_section_is_sent_there() {
 }
 
 #[test]
-fn the_words_of_other_servers_are_known() {
+fn directives_of_other_servers_are_known() {
     let text = "[app.site]\nroot = \"public\"\nserver_name = \"a.b\"\n";
     assert_one(text, Kind::UnknownKey, (3, 1), &["write `hosts` in [app.site]"]);
     let text = format!("{APP}\"pm.max_children\" = 5\n");
@@ -68,7 +68,7 @@ fn the_words_of_other_servers_are_known() {
 }
 
 #[test]
-fn a_strange_key_gets_the_list_of_known_ones() {
+fn an_unknown_key_gets_the_list_of_known_ones() {
     assert_one(
         &format!("[io]\nquux = 1\n{APP}"),
         Kind::UnknownKey,
@@ -78,7 +78,7 @@ fn a_strange_key_gets_the_list_of_known_ones() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_says_what_it_should_be() {
+fn a_wrong_type_is_reported_with_the_expected_one() {
     for (text, column, words) in [
         ("limits.body = true\n", 15, "a size such as"),
         ("limits.header_count = \"100\"\n", 23, "expected a whole number, found a string"),
@@ -95,14 +95,14 @@ fn a_value_of_the_wrong_type_says_what_it_should_be() {
 }
 
 #[test]
-fn a_value_outside_of_its_bounds_says_the_bounds() {
+fn an_out_of_range_value_is_reported_with_the_bounds() {
     for (text, column, words) in [
         ("limits.header_count = 5\n", 23, "from 8 to 1000"),
         ("pool.max = 0\n", 12, "at least 1"),
         ("limits.header_timeout = \"5ms\"\n", 25, "at least 100ms"),
         ("limits.header = \"2 MiB\"\n", 17, "at most 1 MiB"),
         ("log.error.level = \"inof\"\n", 19, "did you mean \"info\"?"),
-        ("static.symlinks = \"perhaps\"\n", 19, "choose \"never\", \"owner\", \"always\""),
+        ("static.symlinks = \"perhaps\"\n", 19, "valid values: \"never\", \"owner\", \"always\""),
         ("limits.keepalive_requests = 4294967296\n", 29, "from 0 to 4294967295"),
         ("limits.header_count = 9223372036854775808\n", 23, "too large"),
     ] {
@@ -115,7 +115,7 @@ fn the_mode_is_of_the_app_and_not_of_its_php() {
     let text = format!("php.mode = \"worker\"\n{APP}");
     assert_one(&text, Kind::UnknownKey, (1, 5), &["write `mode` in [app.NAME]"]);
     let text = format!("{APP}mode = \"resident\"\n");
-    assert_one(&text, Kind::OutOfRange, (3, 8), &["choose \"classic\", \"worker\""]);
+    assert_one(&text, Kind::OutOfRange, (3, 8), &["valid values: \"classic\", \"worker\""]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn free_keys_are_checked_too() {
 }
 
 #[test]
-fn a_missing_key_is_told_at_its_table() {
+fn a_missing_key_is_reported_at_its_table() {
     assert_one(
         "[app.site]\npath = \"/\"\n",
         Kind::MissingKey,
@@ -145,16 +145,16 @@ fn an_app_without_a_name_is_explained() {
 
 #[test]
 fn text_that_is_not_toml_is_a_syntax_error_per_line() {
-    let all = mistakes("a = \nb = [1\nc = 2\n[x\n");
-    assert!(all.iter().all(|mistake| mistake.kind == Kind::Syntax), "{all}");
+    let all = errors("a = \nb = [1\nc = 2\n[x\n");
+    assert!(all.iter().all(|error| error.kind == Kind::Syntax), "{all}");
     let lines: Vec<usize> = all.iter().map(|m| m.position.as_ref().unwrap().line).collect();
     assert!(lines.len() > 1 && lines.is_sorted_by(|a, b| a < b), "{all}");
     assert_eq!(one("[app.site\nroot = \"public\"").1, 1);
 }
 
 #[test]
-fn all_mistakes_come_at_once_in_the_order_of_the_file() {
-    let all = mistakes(
+fn all_errors_are_reported_in_file_order() {
+    let all = errors(
         "usre = \"x\"\n\
          [app.b]\nroot = 5\n\
          [limits]\nbody = \"1 XB\"\nheader_count = 1\n\
@@ -167,32 +167,32 @@ fn all_mistakes_come_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn a_large_file_of_something_else_gets_a_bounded_answer() {
+fn the_number_of_reported_errors_is_bounded() {
     let keys: String = (0..20_000).map(|n| format!("key{n} = 1\n")).collect();
-    assert!(mistakes(&keys).len() <= super::MISTAKES_MAX + 1);
-    assert!(mistakes(&"= \n".repeat(20_000)).len() <= super::MISTAKES_MAX);
-    assert!(mistakes(&"= ".repeat(20_000)).len() <= super::MISTAKES_MAX);
+    assert!(errors(&keys).len() <= super::ERRORS_MAX + 1);
+    assert!(errors(&"= \n".repeat(20_000)).len() <= super::ERRORS_MAX);
+    assert!(errors(&"= ".repeat(20_000)).len() <= super::ERRORS_MAX);
 }
 
 #[test]
-fn deep_nesting_is_refused_and_not_followed() {
+fn deep_nesting_is_rejected() {
     for piece in ["[", "a.", "{a=", "[[", "a = {", "'"] {
-        assert!(mistakes(&piece.repeat(50_000)).len() >= 1);
-        assert!(mistakes(&format!("x = {}", piece.repeat(50_000))).len() >= 1);
+        assert!(errors(&piece.repeat(50_000)).len() >= 1);
+        assert!(errors(&format!("x = {}", piece.repeat(50_000))).len() >= 1);
     }
     let dotted = format!("{}a = 1\n{APP}", "a.".repeat(70));
-    assert_eq!(mistakes(&dotted).iter().next().unwrap().kind, Kind::UnknownKey);
+    assert_eq!(errors(&dotted).iter().next().unwrap().kind, Kind::UnknownKey);
 }
 
 #[test]
-fn a_renamed_key_is_answered_with_its_new_name() {
+fn a_renamed_key_gets_its_new_name() {
     for (text, section, (former, name)) in [
         ("[pool]\nspare = 2\n", "[pool]", ("spare", "min_idle")),
         ("[log.slow]\nafter = \"2s\"\n", "[log.slow]", ("after", "threshold")),
         ("[kv.redis]\ncopies = 2\n", "[kv.redis]", ("copies", "replicas")),
     ] {
         let unknown = format!("unknown key `{former}` in {section}");
-        let hint = format!("it is called `{name}` now");
+        let hint = format!("renamed to `{name}`");
         assert_one(&format!("{text}{APP}"), Kind::UnknownKey, (2, 1), &[&unknown, &hint]);
     }
 }

@@ -281,7 +281,7 @@ impl Pool {
     /// A worker that broke the protocol is not talked to any more. What it has is failed, or given
     /// to others, when its exit is reported.
     pub(super) fn condemn(&self, worker: &mut Worker, corrupt: Corrupt) {
-        self.report(worker, Reason::WorkerBroke, &corrupt.to_string());
+        self.report(worker, Reason::WorkerProtocolError, &corrupt.to_string());
         worker.give_up();
         self.kill(worker);
     }

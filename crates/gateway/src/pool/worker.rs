@@ -186,7 +186,8 @@ impl Worker {
 
     /// Fails everything that it has. Returns what that was, oldest first.
     pub(crate) fn fail(&mut self) -> Vec<Rc<Exchange>> {
-        let reason = if self.is_broken { Reason::WorkerBroke } else { Reason::WorkerCrashed };
+        let reason =
+            if self.is_broken { Reason::WorkerProtocolError } else { Reason::WorkerCrashed };
         let leases = self.leases.tags().into_iter().filter_map(|tag| self.leases.remove(tag));
         let failed: Vec<_> = leases.map(|lease| lease.exchange).collect();
         for exchange in &failed {

@@ -112,7 +112,7 @@ impl Tasks {
 /// What a failed exchange says about an attempt.
 fn after(reason: Reason) -> Attempt {
     match reason {
-        Reason::WorkerCrashed | Reason::WorkerBroke => Attempt::Lost,
+        Reason::WorkerCrashed | Reason::WorkerProtocolError => Attempt::Lost,
         Reason::QueueFull | Reason::QueueTimeout | Reason::AppDown => Attempt::NotBegun,
         _ => Attempt::Failed,
     }

@@ -1,4 +1,4 @@
-//! The application under examination: its configuration with one worker on a port of its own, the
+//! The application under examination: its configuration with one worker on a free port, the
 //! server that runs it, and the requests.
 
 use outboard_config::{AccessLog, Config, Count, Diagnostics, Isolation, LogTarget, Mode, Worker};
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 
-/// Why nothing was found out.
+/// Why the application could not be examined.
 pub(super) enum Failure {
-    /// In the arguments.
-    Mistake(String),
+    /// An error in the arguments.
+    User(String),
     Config(Diagnostics),
-    /// The server did not start, or did not answer.
+    /// The server did not start, or did not respond.
     Server(String),
 }
 
@@ -28,18 +28,18 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// From "GET /path".
+    /// Parses "GET /path".
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let words: Vec<&str> = text.split(' ').collect();
         match words[..] {
             [method, path] if path.starts_with('/') => {
                 Ok(Self { method: method.to_owned(), path: path.to_owned() })
             }
-            _ => Err(Failure::Mistake(format!("\"{text}\" is no request: write \"GET /path\""))),
+            _ => Err(Failure::User(format!("\"{text}\" is not a request: write \"GET /path\""))),
         }
     }
 
-    /// Sends it on a connection of its own and returns the status.
+    /// Sends it on a new connection and returns the status.
     fn send(&self, address: &str) -> io::Result<u16> {
         let mut stream = TcpStream::connect(address)?;
         let Self { method, path } = self;
@@ -47,13 +47,13 @@ impl Request {
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         )?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        let line = String::from_utf8_lossy(&answer[..answer.len().min(12)]).into_owned();
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response)?;
+        let line = String::from_utf8_lossy(&response[..response.len().min(12)]).into_owned();
         line.split(' ')
             .nth(1)
             .and_then(|status| status.parse().ok())
-            .ok_or_else(|| io::Error::other("the server closed the connection without an answer"))
+            .ok_or_else(|| io::Error::other("the server closed the connection without a response"))
     }
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// The configuration of the app that is to be examined, alone.
+/// The configuration of only the app to examine.
 pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, Failure> {
     let beside = dir.map(|dir| dir.join("outboard.toml")).filter(|file| file.exists());
     let mut config = match (file.or(beside.as_deref()), dir) {
@@ -73,8 +73,8 @@ pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, 
     config.apps.retain(|app| matches!(app.mode, Mode::Worker(_)));
     config.apps.truncate(1);
     let Some(app) = config.apps.first_mut() else {
-        let message = "no app is in worker mode: in classic mode nothing is left behind";
-        return Err(Failure::Mistake(message.into()));
+        let message = "no app is in worker mode; in classic mode no state persists";
+        return Err(Failure::User(message.into()));
     };
     app.hosts.clear();
     app.pool.min = Count::Fixed(1);
@@ -88,15 +88,15 @@ pub(super) fn config(dir: Option<&Path>, file: Option<&Path>) -> Result<Config, 
     Ok(config)
 }
 
-/// A folder without a configuration: its worker.php, or else its front controller.
+/// Without a configuration: worker.php of the directory, or else its front controller.
 fn of_folder(dir: &Path) -> Result<Config, Failure> {
     let mut config = Config::for_directory(dir, "127.0.0.1:0").map_err(Failure::Config)?;
     for app in &mut config.apps {
         let scripts = [dir.join("worker.php"), app.root.join("index.php")];
         let Some(script) = scripts.into_iter().find(|script| script.is_file()) else {
             let message =
-                format!("{} has neither outboard.toml nor worker.php nor index.php", dir.display());
-            return Err(Failure::Mistake(message));
+                format!("{} has no outboard.toml, worker.php or index.php", dir.display());
+            return Err(Failure::User(message));
         };
         app.front_controller = None;
         app.mode = Mode::Worker(Worker {
@@ -111,25 +111,25 @@ fn of_folder(dir: &Path) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// What the requests led to.
+/// The results of the requests.
 pub(super) struct Examined {
     pub(super) report: String,
-    /// What PHP and the server had to say.
+    /// The output of PHP and the server.
     pub(super) log: String,
-    /// Of the first round.
+    /// Statuses of the first round.
     pub(super) statuses: Vec<u16>,
 }
 
-/// Sends the requests twice, and the first of them once more to see what the second round left.
+/// Sends the requests twice, and the first one once more to see the state after the second round.
 pub(super) fn examine(
     mut config: Config,
     host_binary: PathBuf,
     requests: &[Request],
 ) -> Result<Examined, Failure> {
-    let folder = Folder::new().map_err(|error| Failure::Server(error.to_string()))?;
-    let report = folder.0.join("report");
+    let directory = TempDir::new().map_err(|error| Failure::Server(error.to_string()))?;
+    let report = directory.0.join("report");
     write_for_all(&report).map_err(|error| Failure::Server(error.to_string()))?;
-    let log = folder.0.join("log");
+    let log = directory.0.join("log");
     write_for_all(&log).map_err(|error| Failure::Server(error.to_string()))?;
     config.log.error.path = LogTarget::File(log.clone());
     let mut script = PathBuf::new();
@@ -140,7 +140,7 @@ pub(super) fn examine(
             script.clone_from(&worker.script);
         }
     }
-    let started = start(config, host_binary, &folder.0.join("admin.sock"));
+    let started = start(config, host_binary, &directory.0.join("admin.sock"));
     let address = started.map_err(|failure| why_not(failure, &script))?;
     let mut statuses = Vec::new();
     for request in requests.iter().chain(requests).chain(requests.first()) {
@@ -159,11 +159,11 @@ pub(super) fn examine(
     })
 }
 
-/// A page that was taken for a worker has printed itself; that is not what is wrong.
+/// Improves the error for a page that is not a worker script: its output is not the problem.
 fn why_not(failure: Failure, script: &Path) -> Failure {
     match failure {
         Failure::Server(message) if message.contains("ended without a call for a request") => {
-            Failure::Mistake(format!(
+            Failure::User(format!(
                 "{} is no worker script: it ended without asking for a request. In classic mode \
                  nothing is left behind; a worker calls Outboard\\serve() or \
                  Outboard\\handle_request()",
@@ -180,10 +180,10 @@ fn write_for_all(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))
 }
 
-/// Serves in a thread until the process ends; where.
+/// Serves in a thread until the process ends, and returns the address.
 fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, Failure> {
-    let (told, news) = mpsc::channel();
-    let ready = told.clone();
+    let (sender, events) = mpsc::channel();
+    let ready = sender.clone();
     let admin = admin.to_owned();
     std::thread::spawn(move || {
         let again = config.clone();
@@ -197,7 +197,7 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             sockets: Vec::new(),
             tell: Rc::new(move |moment| {
                 if let Life::Ready(facts) = moment {
-                    // The other end waits for it.
+                    // The receiver waits for this.
                     let _ = ready.send(Ok(facts.listeners.first().cloned().unwrap_or_default()));
                 }
             }),
@@ -205,22 +205,22 @@ fn start(config: Config, host_binary: PathBuf, admin: &Path) -> Result<String, F
             protocols: Vec::new(),
         };
         if let Err(error) = serve(config, options) {
-            let _ = told.send(Err(error.to_string()));
+            let _ = sender.send(Err(error.to_string()));
         }
     });
-    match news.recv() {
+    match events.recv() {
         Ok(Ok(listener)) => {
             Ok(listener.trim_start_matches("http://").trim_end_matches('/').to_owned())
         }
         Ok(Err(message)) => Err(Failure::Server(message)),
-        Err(_) => Err(Failure::Server("the server ended".into())),
+        Err(_) => Err(Failure::Server("the server exited".into())),
     }
 }
 
-/// A folder for the report, removed at the end.
-struct Folder(PathBuf);
+/// A temporary directory for the report, removed at the end.
+struct TempDir(PathBuf);
 
-impl Folder {
+impl TempDir {
     fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("outboard-doctor-{}", std::process::id()));
         std::fs::create_dir(&path)?;
@@ -228,9 +228,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempDir {
     fn drop(&mut self) {
-        // What cannot be removed is in the way of nobody.
+        // A failure leaves only a temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,29 +1,29 @@
-//! What differs between the rounds, and how it is told.
+//! Differences between the rounds, and their output.
 //!
-//! Invariant: of a place that differs only the innermost differences are told.
+//! Invariant: of a place that differs, only the innermost differences are reported.
 
 use super::report::{Entry, Place, Snapshot};
 use crate::terminal::Terminal;
 use std::collections::BTreeSet;
 
-/// Something that requests left behind.
+/// State that requests left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) kind: String,
     pub(super) name: String,
     /// File and line, or empty.
     pub(super) declared_at: String,
-    /// What the first round found, and what the one after it; `None`: it was not there.
+    /// The value in the first round and in the next one; `None`: missing.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
     /// Whether the second round changed it again.
     pub(super) keeps_changing: bool,
 }
 
-/// Innermost differences that are told of one kind of change in a place.
+/// Maximum number of innermost differences reported per kind of change in a place.
 const MOST_OF_A_PLACE: usize = 5;
 
-/// Compares what the first request of each round found; `None` when the report is too short.
+/// Compares the state at the first request of each round; `None` if the report is too short.
 pub(super) fn compare(snapshots: &[Snapshot], requests: usize) -> Option<Vec<Finding>> {
     let [first, second, third] = [0, requests, 2 * requests]
         .map(|at| snapshots.get(at))
@@ -35,8 +35,8 @@ pub(super) fn compare(snapshots: &[Snapshot], requests: usize) -> Option<Vec<Fin
     let again: BTreeSet<&Place> = differences(second, third).into_iter().collect();
     let once = differences(first, second);
     let both: BTreeSet<&Place> = once.into_iter().chain(again.iter().copied()).collect();
-    let told = innermost(&both);
-    Some(told.into_iter().map(|place| finding(place, first, second, third, &again)).collect())
+    let reported = innermost(&both);
+    Some(reported.into_iter().map(|place| finding(place, first, second, third, &again)).collect())
 }
 
 fn finding(
@@ -70,7 +70,7 @@ fn differences<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<&'a Place> 
     let all: Vec<&Place> = changed.chain(gone).collect();
     let roots: Vec<&Place> =
         all.iter().copied().filter(|place| depth(place, before, after) == 0).collect();
-    // Below a place that is the same nothing differs: what was just loaded has its parts as well.
+    // Parts of an unchanged place are ignored: they were only loaded later.
     let is_below_a_root =
         |place: &Place| roots.iter().any(|root| is_part(place, root) || std::ptr::eq(*root, place));
     all.into_iter().filter(|place| is_below_a_root(place)).collect()
@@ -80,12 +80,12 @@ fn depth(place: &Place, before: &Snapshot, after: &Snapshot) -> usize {
     after.get(place).or_else(|| before.get(place)).map_or(0, |entry| entry.depth)
 }
 
-/// What goes away by itself: closures, and what was in a value that is told of anyway.
+/// Removed places that need no report: closures, and values inside a reported one.
 fn is_state(place: &Place) -> bool {
     place.kind != "static variable" && place.kind != "open resources"
 }
 
-/// A place that was not there yet holds nothing as long as it has its declared value.
+/// A new place with its declared value holds no state.
 fn is_different(before: Option<&Entry>, after: &Entry) -> bool {
     match before {
         Some(before) => before.fingerprint != after.fingerprint,
@@ -94,17 +94,18 @@ fn is_different(before: Option<&Entry>, after: &Entry) -> bool {
     }
 }
 
-/// Those below which nothing else differs, a few of each place.
+/// The innermost differences, a few per place.
 fn innermost<'a>(differences: &BTreeSet<&'a Place>) -> Vec<&'a Place> {
     let has_inner = |outer: &Place| differences.iter().any(|inner| is_part(inner, outer));
-    let mut told: Vec<&Place> = Vec::new();
+    let mut reported: Vec<&Place> = Vec::new();
     for place in differences.iter().filter(|place| !has_inner(place)) {
-        let of_same = told.iter().filter(|other| root(&other.name) == root(&place.name)).count();
+        let of_same =
+            reported.iter().filter(|other| root(&other.name) == root(&place.name)).count();
         if of_same < MOST_OF_A_PLACE {
-            told.push(place);
+            reported.push(place);
         }
     }
-    told
+    reported
 }
 
 fn is_part(inner: &Place, outer: &Place) -> bool {

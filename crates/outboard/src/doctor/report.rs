@@ -1,36 +1,36 @@
-//! What the PHP host wrote down (`sapi/doctor.c` tells the format), as values.
+//! The report of the PHP host (format: `sapi/doctor.c`), as values.
 //!
-//! Invariant: a line that is not understood is left out; a snapshot that was not finished as well.
+//! Invariant: invalid lines and incomplete snapshots are ignored.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
 
-/// Something that holds state, or a part of what it holds.
+/// A place that holds state, or a part of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// 0: the place itself; else so far below it.
+    /// 0: the place itself; otherwise the depth below it.
     pub(super) depth: usize,
     pub(super) fingerprint: String,
     /// The value in short form.
     pub(super) value: String,
-    /// The fingerprint of its declared value: empty when there is none, `?` when it is not known.
+    /// The fingerprint of its declared value: empty if there is none, `?` if it is unknown.
     pub(super) declared: String,
 }
 
-/// Which place: kind, name, and where it is declared.
+/// Identity of a place: kind, name, and declaration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) declared_at: String,
-    /// From 0, of those that look the same.
+    /// Index among places with the same kind and name, from 0.
     pub(super) number: usize,
 }
 
-/// All that one request found.
+/// The state at one request.
 pub(super) type Snapshot = BTreeMap<Place, Entry>;
 
-/// The finished snapshots in a report, in order.
+/// The complete snapshots in a report, in order.
 pub(super) fn snapshots(report: &str) -> Vec<Snapshot> {
     let mut finished = Vec::new();
     let mut present = Snapshot::new();

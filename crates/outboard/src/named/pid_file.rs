@@ -1,13 +1,13 @@
-//! The pid file of a named server: whose it is, and how to reach exactly that process.
+//! The pid file of a named server: finds its holder, and signals exactly that process.
 //!
 //! The server holds a record lock on it (fcntl(2), `F_SETLK`) from before it reads its
-//! configuration until it ends; the kernel drops the lock with the process and tells everybody
-//! whose it is (`F_GETLK`). What is written in the file is for people: a number that was left
-//! behind, or that has come to mean another process, is never believed.
+//! configuration until it ends; the kernel drops the lock with the process and reports its
+//! holder (`F_GETLK`). The number in the file is informational: a stale or reused number is never
+//! trusted.
 //!
-//! Why no wrong process is ever signalled: the holder is asked for, its pidfd is opened, and it is
-//! asked for again. When the answer is the same, the pidfd is that of the holder, or of a process
-//! that has ended; what has its number afterwards is not behind that pidfd (pidfd_open(2)).
+//! Why no other process is ever signalled: the holder is queried, its pidfd is opened, and it is
+//! queried again. If the result is the same, the pidfd is that of the holder, or of a process
+//! that has ended; a later process with the same number is not behind that pidfd (pidfd_open(2)).
 //!
 //! A record lock goes when its process closes *any* descriptor of the file, so nothing else in a
 //! server's process opens it. Children do not inherit it.
@@ -27,19 +27,19 @@ use std::path::{Path, PathBuf};
 /// A server's hold on its pid file; the file goes with it.
 #[derive(Debug)]
 pub(crate) struct PidFile {
-    /// Keeps the lock.
+    /// Holds the lock.
     file: File,
     path: PathBuf,
 }
 
-/// Who holds a pid file.
+/// The holder of a pid file.
 #[derive(Debug)]
 pub(crate) enum Presence {
     /// This process.
     Running(Owner),
-    /// Nobody: the server was killed.
+    /// No process: the server was killed.
     Dead,
-    /// There is no such file, or nothing in it: it was stopped, or never started.
+    /// The file is missing or empty: the server was stopped, or never started.
     Stopped,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Owner {
 }
 
 impl PidFile {
-    /// Takes the file for this process; `None` when another has it.
+    /// Acquires the file for this process; `None` if another process holds it.
     ///
     /// # Errors
     /// What opening or writing it reports.
@@ -62,7 +62,7 @@ impl PidFile {
                 Err(Errno::AGAIN | Errno::ACCESS) => return Ok(None),
                 result => result?,
             }
-            // Its owner may have removed it, on leaving, between our opening and our locking it.
+            // Its owner may have removed it between our open and our lock.
             if !is_at(&file, path) {
                 continue;
             }
@@ -75,18 +75,18 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Before the lock goes; it may have been removed by hand. A server that has given up root
-        // cannot remove it from root's folder: empty, it says as much.
+        // Removed before the lock is released. A server that has dropped root's privileges cannot
+        // remove it from root's directory; an empty file means the same.
         if std::fs::remove_file(&self.path).is_err() {
             let _ = self.file.set_len(0);
         }
     }
 }
 
-/// Who holds the file.
+/// The holder of the file.
 ///
 /// # Errors
-/// What opening it or asking for its lock reports.
+/// What opening it or querying its lock reports.
 pub(crate) fn look(path: &Path) -> io::Result<Presence> {
     loop {
         let file = match open(path, false) {
@@ -104,7 +104,7 @@ pub(crate) fn look(path: &Path) -> io::Result<Presence> {
             Ok(process) if holder(&file)? == Some(pid) => {
                 return Ok(Presence::Running(Owner { pid: pid.as_raw_nonzero().get(), process }));
             }
-            // It has ended since; look again.
+            // It has ended since; repeat.
             Ok(_) | Err(Errno::SRCH) => {}
             Err(error) => return Err(error.into()),
         }
@@ -112,7 +112,7 @@ pub(crate) fn look(path: &Path) -> io::Result<Presence> {
 }
 
 impl Owner {
-    /// Sends a signal; one that has ended is passed over.
+    /// Sends a signal, unless the process has ended.
     ///
     /// # Errors
     /// What pidfd_send_signal(2) reports, such as that it is not ours to signal.
@@ -151,12 +151,12 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// # Errors
-/// What `F_GETLK` reports, or that the holder is out of sight.
+/// What `F_GETLK` reports, or that the holder is not visible.
 fn holder(file: &File) -> io::Result<Option<Pid>> {
     let Some(lock) = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))? else {
         return Ok(None);
     };
-    let out_of_sight = || io::Error::other("it is held by a process of another container");
+    let out_of_sight = || io::Error::other("it is locked by a process of another container");
     lock.pid.ok_or_else(out_of_sight).map(Some)
 }
 

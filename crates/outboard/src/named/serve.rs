@@ -1,10 +1,10 @@
-//! The named server itself: `outboard serve --name NAME`, in front or in the background.
+//! The named server itself: `outboard serve --name NAME`, in the foreground or in the background.
 //!
 //! Started by the service manager or by [`super::start`]. In the background its standard output
-//! and error are pipes to the command that started it, until it serves: what goes wrong goes
-//! there. The line that says that it serves is the last; then both lead to its log.
+//! and error are pipes to the command that started it until it is ready, so errors go
+//! there. The last line reports that it is ready; then both are redirected to its log.
 
-use super::places::{self, Folders};
+use super::directories::{self, Directories};
 use super::{Named, pid_file::PidFile};
 use crate::cli::ServeArguments;
 use crate::notify::{self, ServiceManager};
@@ -20,19 +20,20 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub(crate) fn run(name: &str, arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
-    let server = match Folders::of(&arguments.places).and_then(|folders| folders.server(name)) {
-        Ok(server) => server,
-        Err(message) => return terminal.fail(&message, 2),
-    };
-    let held = places::make_run_dir(&server.run_dir).and_then(|()| {
+    let server =
+        match Directories::of(&arguments.dirs).and_then(|directories| directories.server(name)) {
+            Ok(server) => server,
+            Err(message) => return terminal.fail(&message, 2),
+        };
+    let held = directories::make_run_dir(&server.run_dir).and_then(|()| {
         let cannot = |error| format!("{}: {error}", server.pid_file().display());
         PidFile::take(&server.pid_file()).map_err(cannot)
     });
     let pid_file = match held {
         Ok(Some(pid_file)) => pid_file,
-        Ok(None) => return terminal.fail(&format!("{name} is running already"), 1),
+        Ok(None) => return terminal.fail(&format!("{name} is already running"), 1),
         Err(message) => return terminal.fail(&message, 1),
     };
     let code = match options(server, arguments, terminal) {
@@ -55,7 +56,7 @@ fn options(
     let manager = ServiceManager::of_environment();
     let (name, admin_socket) = (server.name.clone(), server.admin_socket());
     let pid_file = server.pid_file();
-    let (detach, told, log) = (arguments.detach, *terminal, server.log.clone());
+    let (detach, console, log) = (arguments.detach, *terminal, server.log.clone());
     Ok(Options {
         load: with_user(Arc::new(move |open| load(&server, detach, open)), arguments.user.clone()),
         name: Some(name),
@@ -68,7 +69,7 @@ fn options(
             manager.hear(life);
             match life {
                 Life::Ready(ready) if detach => say_ready_and_turn_away(ready, &log),
-                Life::Ready(ready) => announce(ready, &told),
+                Life::Ready(ready) => announce(ready, &console),
                 _ => {}
             }
         }),
@@ -77,15 +78,15 @@ fn options(
     })
 }
 
-/// A session of its own has no terminal to be hung up by.
+/// A new session has no terminal that could hang up.
 fn leave_terminal(server: &Named) -> Result<(), String> {
-    let folder = server.log.parent().unwrap_or(Path::new("/"));
-    std::fs::create_dir_all(folder)
-        .map_err(|error| format!("the folder of logs, {}: {error}", folder.display()))?;
+    let directory = server.log.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(directory)
+        .map_err(|error| format!("the log directory {}: {error}", directory.display()))?;
     open_log(&server.log)?;
     // It fails for the leader of a process group, which was not started by a shell's command.
     let _ = rustix::process::setsid();
-    std::env::set_current_dir("/").map_err(|error| format!("cannot go to /: {error}"))
+    std::env::set_current_dir("/").map_err(|error| format!("cannot change to /: {error}"))
 }
 
 fn open_log(path: &Path) -> Result<File, String> {
@@ -93,19 +94,19 @@ fn open_log(path: &Path) -> Result<File, String> {
     opened.map_err(|error| format!("the log {} cannot be written: {error}", path.display()))
 }
 
-/// The configuration; in the background nobody reads standard output.
+/// The configuration; in the background standard output goes to the log file.
 fn load(server: &Named, detach: bool, open: Open<'_>) -> Result<Config, Diagnostics> {
     let mut config = Config::load_by(&server.config, open)?;
     if detach {
         let apps = config.apps.iter_mut().map(|app| &mut app.log);
         for log in std::iter::once(&mut config.log).chain(apps) {
-            keep(log, &server.log);
+            log_to_file(log, &server.log);
         }
     }
     Ok(config)
 }
 
-fn keep(log: &mut Log, path: &Path) {
+fn log_to_file(log: &mut Log, path: &Path) {
     for target in [&mut log.access.path, &mut log.error.path, &mut log.slow.path] {
         if matches!(target, LogTarget::Stdout | LogTarget::Stderr) {
             *target = LogTarget::File(path.to_owned());
@@ -113,10 +114,10 @@ fn keep(log: &mut Log, path: &Path) {
     }
 }
 
-/// The starting command reads to the end, which is when nobody has its pipes any more.
+/// The starting command reads until its pipes are closed.
 fn say_ready_and_turn_away(ready: &Ready, log: &Path) {
     say!("{}", json!({"pid": std::process::id(), "listeners": ready.listeners}));
-    // The log was writable a moment ago; without it what is left to say is lost, no more.
+    // The log was writable a moment ago; if this fails, only further output is lost.
     if let Ok(log) = open_log(log) {
         let _ = rustix::stdio::dup2_stdout(&log);
         let _ = rustix::stdio::dup2_stderr(&log);

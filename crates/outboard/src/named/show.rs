@@ -1,10 +1,10 @@
-//! `outboard list` and `outboard status NAME…`: what is there, and what runs.
+//! `outboard list` and `outboard status NAME…`.
 
+use super::directories::Directories;
 use super::pid_file::Presence;
-use super::places::Folders;
-use super::{Named, picked};
+use super::{Named, selected};
 use crate::admin_client::call;
-use crate::cli::{ListArguments, Pick};
+use crate::cli::{InstanceSelector, ListArguments};
 use crate::status;
 use crate::terminal::{Terminal, show};
 use outboard_admin_api::status::{Get, Status};
@@ -19,16 +19,16 @@ const DEAD: u8 = 1;
 const STOPPED: u8 = 3;
 const UNKNOWN: u8 = 4;
 
-/// What is known of a server.
+/// The status of a server.
 struct Seen {
     server: Named,
     code: u8,
     pid: Option<i32>,
-    /// Its state, when it runs and answers.
+    /// Its status, if it runs and responds.
     status: Option<Status>,
-    /// Of its file, or why that says nothing.
+    /// Its configuration, or the error.
     config: Result<Config, String>,
-    /// Why nothing more is known.
+    /// Why its status is unknown.
     trouble: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Seen {
         }
     }
 
-    /// Where it listens, or would.
+    /// Its addresses, or those of its configuration.
     fn listeners(&self) -> String {
         let running = self.status.as_ref().map(|status| &status.listeners);
         let all: Vec<String> = match (running, &self.config) {
@@ -81,7 +81,7 @@ impl Seen {
             (None, Ok(config)) => {
                 config.listeners.iter().map(|listener| listener.address.to_string()).collect()
             }
-            (None, Err(_)) => vec!["its file has mistakes: outboard check".to_owned()],
+            (None, Err(_)) => vec!["its file has errors: run outboard check".to_owned()],
         };
         all.join(", ")
     }
@@ -103,7 +103,7 @@ impl Seen {
 
 /// `outboard list`
 pub(crate) fn list(arguments: &ListArguments, terminal: &Terminal) -> ExitCode {
-    let servers = Folders::of(&arguments.places).and_then(|folders| folders.servers());
+    let servers = Directories::of(&arguments.dirs).and_then(|directories| directories.servers());
     let seen: Vec<Seen> = match servers {
         Ok(servers) => servers.into_iter().map(Seen::of).collect(),
         Err(message) => return terminal.fail(&message, 2),
@@ -135,8 +135,8 @@ fn write_list(page: &mut String, all: &[Seen], terminal: &Terminal) -> fmt::Resu
 }
 
 /// `outboard status NAME…`
-pub(crate) fn status(pick: &Pick, json: bool, terminal: &Terminal) -> ExitCode {
-    let seen: Vec<Seen> = match picked(pick) {
+pub(crate) fn status(pick: &InstanceSelector, json: bool, terminal: &Terminal) -> ExitCode {
+    let seen: Vec<Seen> = match selected(pick) {
         Ok(servers) => servers.into_iter().map(Seen::of).collect(),
         Err(message) => return terminal.fail(&message, UNKNOWN),
     };
@@ -171,8 +171,8 @@ fn write_server(page: &mut String, seen: &Seen, terminal: &Terminal) -> fmt::Res
         (DEAD, None) => writeln!(page, "it was killed; `outboard start {}`", seen.server.name)?,
         _ => {}
     }
-    if let Err(mistakes) = &seen.config {
-        writeln!(page, "{}", mistakes.trim_end())?;
+    if let Err(errors) = &seen.config {
+        writeln!(page, "{}", errors.trim_end())?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! `outboard start`: starts servers in the background and returns when they answer.
+//! `outboard start`: starts servers in the background and returns when they are ready.
 //!
-//! Invariant: success is told when the server said that it serves, and not before; whatever it
-//! printed instead is told otherwise.
+//! Invariant: success is reported only after the server has reported that it is ready; otherwise its
+//! output is the error.
 
+use super::directories::make_run_dir;
 use super::pid_file::Presence;
-use super::places::make_run_dir;
-use super::{Named, Told, order_each};
-use crate::cli::Pick;
+use super::{CommandOutcome, Named, run_selected};
+use crate::cli::InstanceSelector;
 use crate::terminal::Terminal;
 use serde_json::Value;
 use std::fs::File;
@@ -14,59 +14,62 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-pub(crate) fn run(pick: &Pick, terminal: &Terminal) -> std::process::ExitCode {
-    order_each(pick, terminal, start)
+pub(crate) fn run(pick: &InstanceSelector, terminal: &Terminal) -> std::process::ExitCode {
+    run_selected(pick, terminal, start)
 }
 
-/// Starts one; one that runs is left as it is.
-fn start(server: &Named) -> Told {
+/// Starts a server, unless it runs.
+fn start(server: &Named) -> CommandOutcome {
     alone(server, || start_held(server))
 }
 
-/// Starts one that `stop` has ended. Two restarts at a time come after each other: one would end
-/// what the other is starting.
-pub(super) fn restart(server: &Named, stop: impl FnOnce() -> Told) -> Told {
+/// Stops a server with `stop`, and starts it. Concurrent restarts are serialised: otherwise one would
+/// stop what the other is starting.
+pub(super) fn restart(server: &Named, stop: impl FnOnce() -> CommandOutcome) -> CommandOutcome {
     alone(server, || match stop() {
-        told if told.code != 0 => Ok(told),
+        outcome if outcome.code != 0 => Ok(outcome),
         _ => start_held(server),
     })
 }
 
-/// Waits for other commands that start it, and keeps them waiting.
-fn alone(server: &Named, order: impl FnOnce() -> Result<Told, String>) -> Told {
+/// Holds the start lock of the server during `command`.
+fn alone(
+    server: &Named,
+    command: impl FnOnce() -> Result<CommandOutcome, String>,
+) -> CommandOutcome {
     let cannot = |error: io::Error| format!("{}: {error}", server.start_lock().display());
     let lock = make_run_dir(&server.run_dir).and_then(|()| {
         let lock = File::create(server.start_lock()).map_err(cannot)?;
         lock.lock().map_err(cannot)?;
         Ok(lock)
     });
-    let told = lock.and_then(|lock| {
-        let told = order();
+    let outcome = lock.and_then(|lock| {
+        let outcome = command();
         drop(lock);
-        told
+        outcome
     });
-    told.unwrap_or_else(|message| Told::failed(message, 1))
+    outcome.unwrap_or_else(|message| CommandOutcome::failed(message, 1))
 }
 
-fn start_held(server: &Named) -> Result<Told, String> {
+fn start_held(server: &Named) -> Result<CommandOutcome, String> {
     let presence = server.presence();
     if let Presence::Running(owner) = presence.map_err(|error| error.to_string())? {
-        return Ok(Told::done(format!("is running already, pid {}", owner.pid)));
+        return Ok(CommandOutcome::done(format!("is already running, pid {}", owner.pid)));
     }
     let child = spawn(server).map_err(|error| format!("cannot be started: {error}"))?;
     wait_for(child).map_err(|error| format!("cannot be waited for: {error}"))
 }
 
-/// The server, with its name in the place where `ps` looks.
+/// Spawns the server, with its name as process title.
 fn spawn(server: &Named) -> io::Result<Child> {
-    let folder = server.config.parent().unwrap_or(&server.config);
+    let directory = server.config.parent().unwrap_or(&server.config);
     Command::new(std::env::current_exe()?)
         .arg0(format!("outboard: {} gateway", server.name))
         .args(["serve", "--detach", "--name", &server.name, "--conf-dir"])
-        .arg(folder)
+        .arg(directory)
         .arg("--run-dir")
         .arg(&server.run_dir)
-        // Those are the service manager's messages to this command, not to the server.
+        // The service manager set these for this command, not for the server.
         .env_remove("NOTIFY_SOCKET")
         .env_remove("WATCHDOG_USEC")
         .env_remove("LISTEN_FDS")
@@ -76,27 +79,33 @@ fn spawn(server: &Named) -> io::Result<Child> {
         .spawn()
 }
 
-/// Reads what it says until it serves or ends.
-fn wait_for(mut child: Child) -> io::Result<Told> {
+/// Reads its output until it is ready or exits.
+fn wait_for(mut child: Child) -> io::Result<CommandOutcome> {
     let mut errors = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    // Beside each other: a pipe that nobody reads would stop the writer.
+    // Both pipes are read concurrently: a full pipe would block the server.
     let errors = std::thread::spawn(move || {
         let mut text = Vec::new();
         errors.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
     });
-    let mut said = String::new();
-    child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_to_string(&mut said)?;
+    let mut output = String::new();
+    child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_to_string(&mut output)?;
     let errors = errors.join().map_err(|_| io::ErrorKind::BrokenPipe)??;
-    let last: Option<Value> = said.lines().last().and_then(|line| serde_json::from_str(line).ok());
+    let last: Option<Value> =
+        output.lines().last().and_then(|line| serde_json::from_str(line).ok());
     if let Some(ready) = last {
-        return Ok(Told::done(format!("RUNNING  pid {}  {}", ready["pid"], listeners(&ready))));
+        return Ok(CommandOutcome::done(format!(
+            "RUNNING  pid {}  {}",
+            ready["pid"],
+            listeners(&ready)
+        )));
     }
     let status = child.wait()?;
     let errors = errors.trim();
     let errors = errors.strip_prefix("error: ").unwrap_or(errors);
-    let message = if errors.is_empty() { format!("it ended: {status}") } else { errors.to_owned() };
+    let message =
+        if errors.is_empty() { format!("it exited: {status}") } else { errors.to_owned() };
     let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
-    Ok(Told::failed(message, code.unwrap_or(1)))
+    Ok(CommandOutcome::failed(message, code.unwrap_or(1)))
 }
 
 fn listeners(ready: &Value) -> String {

@@ -1,6 +1,6 @@
 <?php
 
-/** A script that stays: what is above serve() runs once per worker, the handler once per request. */
+/** A worker script: code above serve() runs once per worker, the handler once per request. */
 
 declare(strict_types=1);
 
@@ -13,8 +13,8 @@ $booted = date(DATE_ATOM);
 
 Outboard\serve(static function (Request $request) use ($booted): Response {
     return match ($request->path()) {
-        '/' => Response::html(Page::of('{{name}}', "This worker has been there since $booted.")),
+        '/' => Response::html(Page::of('{{name}}', "This worker has been running since $booted.")),
         '/facts' => Response::json(['worker' => getmypid(), 'booted' => $booted]),
-        default => Response::html(Page::of('There is nothing here', $request->path()), 404),
+        default => Response::html(Page::of('Not found', $request->path()), 404),
     };
 });

@@ -1,6 +1,6 @@
 <?php
 
-/** Runs once for each request that no file in this folder answers. */
+/** Runs once per request that matches no file in this directory. */
 
 declare(strict_types=1);
 
@@ -22,10 +22,10 @@ $name = is_string($_GET['name'] ?? null) ? $_GET['name'] : 'world';
   <main>
 <?php if ($path === '/'): ?>
     <h1>Hello, <?= htmlspecialchars($name) ?></h1>
-    <p>This is <code>public/index.php</code> of <strong>{{name}}</strong>. Change it: the page follows.</p>
+    <p>This is <code>public/index.php</code> of <strong>{{name}}</strong>. Edit it, and the page reloads.</p>
 <?php else: ?>
-    <h1>There is nothing here</h1>
-    <p><a href="/">To the first page</a></p>
+    <h1>Not found</h1>
+    <p><a href="/">Home page</a></p>
 <?php endif ?>
   </main>
 </body>

@@ -1,59 +1,60 @@
-//! Where named servers are described, and where they leave their traces.
+//! The configuration, run and log directories of named servers.
 //!
-//! Called by every command about named servers. Invariant: two configuration folders never share a
-//! run folder, so that servers of the same name in both have nothing to do with each other.
+//! Called by every command for named servers. Invariant: two configuration directories never share a
+//! run directory, so that servers of the same name in both do not conflict.
 
 use super::Named;
-use crate::cli::Places;
+use crate::cli::InstanceDirs;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The system's configuration folder.
+/// The system's configuration directory.
 const SYSTEM: &str = "/etc/outboard";
 /// That of a project.
 const PROJECT: &str = "outboard.d";
-/// Longest name: with its run folder it has to fit into the address of a Unix socket.
+/// Longest name: with its run directory it must fit into the address of a Unix socket.
 const NAME_MAX_BYTES: usize = 48;
 
-/// The folders of one set of named servers.
+/// The directories of one set of named servers.
 #[derive(Debug, Clone)]
-pub(crate) struct Folders {
+pub(crate) struct Directories {
     /// Absolute.
     pub(crate) conf_dir: PathBuf,
     pub(crate) run_dir: PathBuf,
     log_dir: PathBuf,
 }
 
-/// The configuration folder that is used when none is named.
+/// The default configuration directory, if there is one.
 pub(crate) fn found() -> Option<PathBuf> {
-    [PROJECT, SYSTEM].map(PathBuf::from).into_iter().find(|folder| folder.is_dir())
+    [PROJECT, SYSTEM].map(PathBuf::from).into_iter().find(|directory| directory.is_dir())
 }
 
-impl Folders {
-    /// Those that the arguments say.
+impl Directories {
+    /// The directories given by the arguments.
     ///
     /// # Errors
-    /// A sentence for the person who asked.
-    pub(crate) fn of(places: &Places) -> Result<Self, String> {
-        let conf_dir = match &places.conf_dir {
-            Some(folder) => folder.clone(),
+    /// A sentence for the user.
+    pub(crate) fn of(dirs: &InstanceDirs) -> Result<Self, String> {
+        let conf_dir = match &dirs.conf_dir {
+            Some(directory) => directory.clone(),
             None => found().ok_or_else(|| {
                 format!(
-                    "there is no configuration folder: neither ./{PROJECT} nor {SYSTEM}; \
-                     `outboard init NAME` makes one, or name another with --conf-dir"
+                    "there is no configuration directory: neither ./{PROJECT} nor {SYSTEM}; \
+                     `outboard init NAME` creates one, or use --conf-dir"
                 )
             })?,
         };
         let conf_dir = fs::canonicalize(&conf_dir).map_err(|error| {
-            format!("the folder {} cannot be used: {error}", conf_dir.display())
+            format!("the directory {} cannot be used: {error}", conf_dir.display())
         })?;
         let is_system = conf_dir == Path::new(SYSTEM);
-        let run_dir = match &places.run_dir {
-            Some(folder) => std::path::absolute(folder)
-                .map_err(|error| format!("{} is no usable path: {error}", folder.display()))?,
+        let run_dir = match &dirs.run_dir {
+            Some(directory) => std::path::absolute(directory).map_err(|error| {
+                format!("{} is not a usable path: {error}", directory.display())
+            })?,
             None if is_system => run_base(),
             None => {
                 run_base().join(format!("{:016x}", fnv1a(conf_dir.as_os_str().as_encoded_bytes())))
@@ -64,14 +65,14 @@ impl Folders {
         Ok(Self { conf_dir, run_dir, log_dir })
     }
 
-    /// All servers that are described, by name, and those that run without a description.
+    /// All servers with a configuration file, and those that run without one.
     ///
     /// # Errors
-    /// The folder that cannot be read.
+    /// The directory that cannot be read.
     pub(crate) fn servers(&self) -> Result<Vec<Named>, String> {
         let described = names_in(&self.conf_dir, ".toml")
             .map_err(|error| format!("{} cannot be read: {error}", self.conf_dir.display()))?;
-        // Without a run folder nothing runs.
+        // Without a run directory no server runs.
         let running = names_in(&self.run_dir, ".pid").unwrap_or_default();
         let mut names: Vec<String> = described.into_iter().chain(running).collect();
         names.sort();
@@ -82,7 +83,7 @@ impl Folders {
     /// One server.
     ///
     /// # Errors
-    /// A name that is none, or that nothing is known of.
+    /// An invalid or unknown name.
     pub(crate) fn server(&self, name: &str) -> Result<Named, String> {
         check_name(name)?;
         let server = self.named(name.to_owned());
@@ -92,7 +93,7 @@ impl Folders {
         let known: Vec<_> = self.servers()?.into_iter().map(|server| server.name).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let missing = server.config.display();
-        Err(format!("there is no server `{name}`: {missing} is missing; described are: {known}"))
+        Err(format!("there is no server `{name}`: {missing} is missing; existing servers: {known}"))
     }
 
     pub(crate) fn named(&self, name: String) -> Named {
@@ -105,19 +106,19 @@ impl Folders {
     }
 }
 
-/// Makes a run folder that nobody else can write to.
+/// Creates a run directory that only this user can write to.
 ///
 /// # Errors
 /// Why it cannot be used.
-pub(crate) fn make_run_dir(folder: &Path) -> Result<(), String> {
-    let cannot = |error: io::Error| format!("the run folder {}: {error}", folder.display());
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
-    let found = fs::symlink_metadata(folder).map_err(cannot)?;
+pub(crate) fn make_run_dir(directory: &Path) -> Result<(), String> {
+    let cannot = |error: io::Error| format!("the run directory {}: {error}", directory.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(cannot)?;
+    let found = fs::symlink_metadata(directory).map_err(cannot)?;
     let is_ours = found.is_dir() && found.uid() == geteuid().as_raw();
     if !is_ours || found.mode() & 0o022 != 0 {
         return Err(format!(
-            "the run folder {} can be changed by others; name a folder of your own with --run-dir",
-            folder.display()
+            "the run directory {} is writable by other users; choose another with --run-dir",
+            directory.display()
         ));
     }
     Ok(())
@@ -126,10 +127,10 @@ pub(crate) fn make_run_dir(folder: &Path) -> Result<(), String> {
 /// The names of servers that have a file with this ending.
 ///
 /// # Errors
-/// What reading the folder reports.
-pub(crate) fn names_in(folder: &Path, ending: &str) -> io::Result<Vec<String>> {
+/// What reading the directory reports.
+pub(crate) fn names_in(directory: &Path, ending: &str) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let file_name = entry?.file_name();
         let name = file_name.to_str().and_then(|name| name.strip_suffix(ending));
         names.extend(name.filter(|name| check_name(name).is_ok()).map(str::to_owned));
@@ -137,7 +138,7 @@ pub(crate) fn names_in(folder: &Path, ending: &str) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// All run folders of this user.
+/// All run directories of this user.
 pub(crate) fn run_dirs() -> Vec<PathBuf> {
     let base = run_base();
     let inner = fs::read_dir(&base).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -146,7 +147,7 @@ pub(crate) fn run_dirs() -> Vec<PathBuf> {
 }
 
 /// # Errors
-/// Why it is none.
+/// Why it is invalid.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let starts_well = name.starts_with(|first: char| first.is_ascii_alphanumeric());
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
@@ -154,8 +155,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{name}` is no name for a server: letters, digits, - _ and . only, a letter or digit \
-         first, {NAME_MAX_BYTES} at the most"
+        "`{name}` is not a valid server name: only letters, digits, - _ and . are allowed, a letter or digit \
+         first, at most {NAME_MAX_BYTES} characters"
     ))
 }
 
@@ -164,7 +165,7 @@ fn run_base() -> PathBuf {
         return PathBuf::from("/run/outboard");
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(folder) => PathBuf::from(folder).join("outboard"),
+        Some(directory) => PathBuf::from(directory).join("outboard"),
         None => std::env::temp_dir().join(format!("outboard-{}", geteuid().as_raw())),
     }
 }
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_lead_out_of_its_folder() {
+    fn a_name_cannot_lead_out_of_its_directory() {
         for name in ["", ".", "..", "../x", "a/b", "-x", ".hidden", "a b", "ä", &"x".repeat(49)] {
             assert!(check_name(name).is_err(), "{name}");
         }
