@@ -206,7 +206,10 @@ fn purges_of_who_is_cut_off_are_told_when_it_is_back() {
     first.cable.cut();
     first.wait_until_away();
     let said = first.purge(&["--tag", "post-1"]);
-    assert_eq!(said, "0 purged; the shared server is away: others hear of it when it is back\n");
+    assert_eq!(
+        said,
+        "0 purged; the shared server is away: other gateways follow once it is back\n"
+    );
     assert!(second.keeps(PAGE));
     first.cable.mend();
     second.wait_for("purges_received", 1);
