@@ -74,7 +74,7 @@ fn the_command_line_shows_what_is_kept() {
     assert_eq!(show(&["list", "--prefix", "/page.php/post-1"]).lines().count(), 2);
     let page = show(&["get", &first]);
     assert!(page.contains("Cache-Tag: post-1,all-posts"), "{page}");
-    assert!(page.contains("lifetime from Silent, for Anonymous"), "{page}");
+    assert!(page.contains("lifetime from DefaultTtl, for Anonymous"), "{page}");
     let stats = show(&["stats"]);
     assert!(stats.contains("3 stored, 0 evicted, 0 purged"), "{stats}");
     let nobody = site.command("cache", &["stats", "--app", "other"]);

@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 64;
 
 /// So small that files are written within every slice: at 15,000 values per second, five in four
 /// seconds.
-const SMALL_BUFFER: &str = "buffer = \"4 MiB\"\n";
+const SMALL_BUFFER: &str = "write_buffer = \"4 MiB\"\n";
 
 const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
                      0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\

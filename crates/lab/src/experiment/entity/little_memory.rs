@@ -12,7 +12,7 @@ use crate::stack::Stack;
 
 pub(super) const NAME: &str = "outboard, a tenth in memory";
 /// Records are 3 MiB with their names.
-pub(super) const SETTINGS: &str = "memory = \"256 KiB\"\nbuffer = \"256 KiB\"\n";
+pub(super) const SETTINGS: &str = "cache_size = \"256 KiB\"\nwrite_buffer = \"256 KiB\"\n";
 
 pub(super) fn run(lab: &Lab, report: &mut Report, stack: &Stack) -> Result<()> {
     fill(stack)?;
