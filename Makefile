@@ -27,7 +27,8 @@ serve: build ## Serve examples/guestbook on http://127.0.0.1:8080/
 	@printf '  your own app   target/release/outboard serve DIR\n\n'
 	target/release/outboard serve --user "$$(id -un)" examples/guestbook
 
-check: setup ## Format, lints and unit tests: under three minutes when warm.
+check: setup ## Words, format, lints and unit tests: under three minutes when warm.
+	ci/words
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) test --workspace --lib --bins

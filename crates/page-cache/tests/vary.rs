@@ -87,18 +87,18 @@ fn section_4_1_a_star_never_matches() {
 
 #[test]
 fn implicit_pages_vary_by_what_applications_read() {
-    const DESK: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/130";
+    const DESKTOP: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/130";
     const PHONE: &str = "User-Agent: Mozilla/5.0 (Linux; Android 14) Mobile Safari/537.36";
     for (first, second, expected) in [
-        (DESK, "User-Agent: curl/8", true),
-        (DESK, PHONE, false),
+        (DESKTOP, "User-Agent: curl/8", true),
+        (DESKTOP, PHONE, false),
         ("Accept-Language: de", "Accept-Language: en", false),
         ("Accept: text/html, */*;q=0.8", "Accept: */*;q=0.1, TEXT/html;q=0.9", true),
         ("Accept: text/html, */*", "Accept: text/html;q=0.9, text/plain", false),
         ("Accept: text/html", "Accept: text/html, application/json;q=0.1", false),
         ("Accept: text/html", "Accept: text/html, text/vnd.turbo-stream.html", false),
-        (DESK, "User-Agent: curl/8\nSec-CH-UA-Mobile: ?0", true),
-        (DESK, "User-Agent: curl/8\nSec-CH-UA-Mobile: ?1", false),
+        (DESKTOP, "User-Agent: curl/8\nSec-CH-UA-Mobile: ?0", true),
+        (DESKTOP, "User-Agent: curl/8\nSec-CH-UA-Mobile: ?1", false),
         (PHONE, "User-Agent: Android\nSec-CH-UA-Mobile: ?1", true),
         ("CF-IPCountry: DE", "CF-IPCountry: US", false),
         ("Save-Data: on", "", false),

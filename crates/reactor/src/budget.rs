@@ -1,7 +1,7 @@
 //! What a task may do before others have their turn.
 //!
-//! Renewed by the loop before each poll, spent by reads, writes and whoever else works through what
-//! somebody may fill without end. Invariant: a socket that can always be read or written keeps its
+//! Renewed by the loop before each poll, spent by reads, writes and other work through input that
+//! a peer may fill without end. Invariant: a socket that can always be read or written keeps its
 //! task no longer than the budget lasts; then the socket says that it would block, and waiting for it
 //! is over in the next turn.
 

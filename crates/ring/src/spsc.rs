@@ -7,7 +7,7 @@
 //! * `tail` is written by the producer only, `head` by the consumer only; both count bytes and
 //!   never wrap in practice (2^64 bytes).
 //! * Bytes `head..tail` belong to the consumer, all others to the producer.
-//! * `consumer_sleeping` is set by the consumer before it blocks and cleared by whoever wakes
+//! * `consumer_sleeping` is set by the consumer before it blocks and cleared by the side that wakes
 //!   it; `producer_waiting` likewise with the roles exchanged.
 //!
 //! SYNC 1: `publish` stores `tail` with Release; `pop` loads it with Acquire: the frame's bytes

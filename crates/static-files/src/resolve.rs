@@ -19,7 +19,7 @@ const RACES_MAX: u32 = 16;
 /// Identifies a file without permission to read it and without waking a FIFO or a device.
 pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// Reads a regular file; harmless if a FIFO or a terminal has replaced it.
+/// Reads a regular file; a FIFO or a terminal in its place blocks nothing.
 pub(crate) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 

@@ -117,7 +117,7 @@ impl Names {
     }
 }
 
-/// Asks in a task of its own, since whoever asked first may give up.
+/// Asks in a task of its own, since the first caller may give up.
 async fn ask(host: String, lookup: Rc<Lookup>) {
     let found = blocking(move || {
         let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|error| error.to_string())?;

@@ -125,7 +125,7 @@ impl Response {
             headers: head.headers,
             content,
         };
-        // A connection that was switched goes to whoever asked for that.
+        // A connection that was switched goes to the caller that requested the upgrade.
         if response.status != 101 {
             response.content.settle();
         }

@@ -32,7 +32,7 @@ final class Database
     {
         $new = "$path." . getmypid();
         $database = self::connect($new);
-        // Readers go on while somebody writes; the file remembers this.
+        // Readers go on while another process writes; the file stores this setting.
         $database->exec('PRAGMA journal_mode = WAL');
         $database->exec(self::SCHEMA);
         unset($database);

@@ -27,7 +27,7 @@ fn every_command_on_a_page_can_be_typed() {
                 false => Outboard::try_parse_from(&words).map(drop),
             };
             if let Err(error) = parsed {
-                // --help and --version are told as errors, too. A value may be a file of the
+                // --help and --version are reported as errors, too. A value may be a file of the
                 // reader's.
                 let is_fine = !error.use_stderr() || error.kind() == ErrorKind::ValueValidation;
                 assert!(is_fine, "{}: {line}\n{error}", page.display());

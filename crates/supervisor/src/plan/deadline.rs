@@ -32,7 +32,7 @@ pub enum Stage {
         /// When the first signal was sent.
         asked_ms: u64,
     },
-    /// It was told to end the request.
+    /// It was asked to end the request.
     Cancelled {
         /// When.
         cancelled_ms: u64,
@@ -59,7 +59,7 @@ impl std::fmt::Display for Cause {
         f.write_str(match self {
             Self::Request => "its request took longer than the deadline",
             Self::Drain => "its request took longer than draining may take",
-            Self::Leaving => "it was told to leave and did not",
+            Self::Leaving => "it was asked to stop and did not",
             Self::Starting => "it did not get ready in time",
         })
     }
@@ -94,7 +94,7 @@ pub enum Bounds {
         /// When it is to be gone, if it drains.
         drain_deadline_ms: Option<u64>,
     },
-    /// It has no request and was told to leave.
+    /// It has no request and was asked to stop.
     Leaving {
         /// When it is to be gone.
         drain_deadline_ms: u64,
