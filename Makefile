@@ -1,5 +1,7 @@
 # `make serve` and `make test` set everything up by themselves; `make help` lists the rest.
 SHELL := /bin/bash
+# A table that is cut out of a test's output does not hide that the test failed.
+.SHELLFLAGS := -o pipefail -c
 CARGO ?= cargo
 BENCH ?= --all
 PHP84_ROOT ?= build/php84
@@ -64,13 +66,15 @@ hostile: ## An app whose host breaks every rule, HOSTILE_SECONDS long (an hour),
 		$(CARGO) test -p outboard-e2e --test hostile -- --nocapture
 
 flooders: build ## What a flood from within PHP or from outside costs another app, as a table.
-	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 $(CARGO) test -p outboard-e2e --test flooders -- --nocapture \
-		--test-threads 1 | grep -o '[^.]*probes.*'
+	OUTBOARD_BIN=$(CURDIR)/target/release/outboard OUTBOARD_FLOODERS_STRICT=1 \
+		$(CARGO) test -p outboard-e2e --test flooders -- --nocapture --test-threads 1 2>&1 | \
+		grep -oE '[^.]*probes.*|thread .*panicked.*|^error.*|^test result.*'
 
 memory: build ## What stalled streams and idle connections take of the gateway's memory, as a table.
 	@printf '| what | at the start | held | gone back | after |\n|---|---|---|---|---|\n'
-	$(CARGO) test --release -p outboard-e2e --test memory -- --ignored --nocapture \
-		--test-threads 1 | grep -o '| .*'
+	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \
+		$(CARGO) test -p outboard-e2e --test memory -- --ignored --nocapture --test-threads 1 2>&1 | \
+		grep -oE '\| .*|thread .*panicked.*|^error.*|^test result.*'
 
 connections: build ## How long others wait beside thousands of silent, stalled and slow clients.
 	ulimit -n "$$(ulimit -Hn)"; OUTBOARD_BIN=$(CURDIR)/target/release/outboard \

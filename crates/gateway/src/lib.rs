@@ -61,5 +61,3 @@ mod turn;
 pub mod upgrade;
 mod users;
 mod wire;
-
-pub use outboard_log::Reason;
