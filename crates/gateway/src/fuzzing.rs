@@ -1,7 +1,8 @@
 //! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
 
 use crate::development::failure;
-use crate::entities::{Batch, Call, Tags};
+use crate::entities::Batch;
+use crate::entity_api::{Call, Tags};
 use crate::page_cache::commons::PurgeMessage;
 use crate::php_head::PhpHead;
 use outboard_php_pool::tasks::journal;

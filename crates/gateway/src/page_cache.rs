@@ -22,11 +22,10 @@ mod purges;
 mod serve;
 
 use crate::app::App;
-use crate::connection::Connection;
 use crate::generation::Logs;
 use crate::origin::Origin;
 use crate::php_head::PhpHead;
-use crate::turn::{Answered, Turn, refuse};
+use crate::request::{RequestContext, ResponseSummary, refuse};
 use audit::Audit;
 use commons::Commons;
 use compressor::Compressor;
@@ -35,6 +34,7 @@ use disk::Disk;
 use flights::{Flight, Flights, Part};
 use making::Making;
 use outboard_config as config;
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_log::Wall;
 use outboard_page_cache::{
@@ -185,22 +185,22 @@ impl PageCache {
 /// Answers a request that leads to a script.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &Rc<PageCache>,
     origin: Origin,
-) -> Answered {
+) -> ResponseSummary {
     let until_ms = now_ms() + cache.wait_ms;
     let (mut has_waited, mut behind) = (false, Behind::Unknown);
     loop {
-        let wanted = match cache.consult(connection, turn, app, has_waited, &behind) {
+        let wanted = match cache.consult(connection, ctx, app, has_waited, &behind) {
             Consulted::Serve { entry, outcome, refresh } => {
                 if let Some(key) = refresh {
-                    cache.refresh_behind(connection, turn, app, &origin, key, &entry);
+                    cache.refresh_behind(connection, ctx, app, &origin, key, &entry);
                 }
                 cache.count(outcome);
-                cache.note_hit(connection, turn, app, &origin, &entry);
-                return serve::entry(connection, turn, &entry, outcome).await;
+                cache.note_hit(connection, ctx, app, &origin, &entry);
+                return serve::entry(connection, ctx, &entry, outcome).await;
             }
             Consulted::Behind { key, file } => {
                 match cache.flights.join(&key) {
@@ -212,7 +212,7 @@ pub(crate) async fn answer(
                         Waited::Over => {}
                         Waited::TooLong => behind = Behind::Found(Vec::new()),
                         Waited::Gone => {
-                            return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                            return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
                         }
                     },
                     Part::Alone => behind = Behind::Found(Vec::new()),
@@ -220,10 +220,10 @@ pub(crate) async fn answer(
                 continue;
             }
             Consulted::Bypass(reason) => {
-                return pass(connection, turn, app, cache, &origin, reason).await;
+                return pass(connection, ctx, app, cache, &origin, reason).await;
             }
             Consulted::Nothing => {
-                return refuse(connection, turn, Some(app), Reason::NotCached).await;
+                return refuse(connection, ctx, Some(app), Reason::NotCached).await;
             }
             Consulted::Make(wanted) => wanted,
         };
@@ -237,18 +237,18 @@ pub(crate) async fn answer(
                     continue;
                 }
                 Waited::Gone => {
-                    return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                    return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
                 }
                 Waited::TooLong => match cache.stand_in(&wanted) {
                     Some((entry, outcome)) => {
                         cache.count(outcome);
-                        return serve::entry(connection, turn, &entry, outcome).await;
+                        return serve::entry(connection, ctx, &entry, outcome).await;
                     }
                     None => None,
                 },
             },
         };
-        let making = Making::new(turn, app, cache, &origin, wanted);
+        let making = Making::new(ctx, app, cache, &origin, wanted);
         return making.answer(connection, lead).await;
     }
 }
@@ -321,38 +321,43 @@ impl PageCache {
 /// Has a request answered without the cache, and forgets what it made invalid.
 async fn pass(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &PageCache,
     origin: &Origin,
     reason: rules::Reason,
-) -> Answered {
-    let mut begun = match origin.begin(connection, turn, app, None).await {
+) -> ResponseSummary {
+    let mut begun = match origin.begin(connection, ctx, app, None).await {
         Ok(begun) => begun,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+        Err(reason) => return refuse(connection, ctx, Some(app), reason).await,
     };
-    invalidate(connection, turn, cache, begun.head());
+    invalidate(connection, ctx, cache, begun.head());
     let outcome = CacheStatus::Bypass(reason);
     cache.count(outcome);
     outcome.write(&mut begun.head_mut().headers.bytes);
-    begun.send(connection, turn, app, origin).await
+    begun.send(connection, ctx, app, origin).await
 }
 
 /// RFC 9111 4.4.
-fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head: &PhpHead) {
-    if !rules::is_unsafe(turn.asked.method) {
+fn invalidate(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    cache: &PageCache,
+    head: &PhpHead,
+) {
+    if !rules::is_unsafe(ctx.request.method) {
         return;
     }
     let buffers = connection.buffers();
     let (request, input) = (&buffers.head, &buffers.input);
-    let host = consult::host(turn, buffers);
-    let https = turn.forwarded.https;
+    let host = consult::host(ctx, buffers);
+    let https = ctx.forwarded.https;
     let path_and_query = request.origin_form(input);
     let scheme: &[u8] = if https { b"https" } else { b"http" };
     let target = Target { scheme, authority: host, path_and_query: &path_and_query };
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
-    for path in rules::invalidated(turn.asked.method, target, response) {
+    for path in rules::invalidated(ctx.request.method, target, response) {
         cache.forget(&Key::new(https, host, &path));
     }
 }

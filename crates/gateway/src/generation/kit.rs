@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What every generation is made with.
-pub(crate) struct Kit {
+pub(crate) struct GenerationBuilder {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
@@ -30,7 +30,7 @@ pub(crate) struct Kit {
     pub(crate) load: Load,
 }
 
-impl Kit {
+impl GenerationBuilder {
     /// Opens logs and folders and starts the pools of a configuration.
     ///
     /// # Errors
@@ -46,7 +46,11 @@ impl Kit {
             |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
         let upstream = super::upstream(&config, predecessor);
-        let entities = Entities::open(&config, predecessor, &server_logs.error);
+        let entities = Entities::open(
+            &config,
+            predecessor.and_then(|before| before.entities.as_ref()),
+            &server_logs.error,
+        );
         let entities = entities.map_err(ServerError::Setup)?;
         let started = Started::default();
         let mut apps = Vec::new();

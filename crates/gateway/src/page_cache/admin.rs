@@ -5,7 +5,7 @@
 
 use super::PageCache;
 use super::disk::Disk;
-use crate::admin::Refusal;
+use crate::admin_reply::Refusal;
 use crate::app::App;
 use crate::gateway::Gateway;
 use outboard_admin_api::cache::{

@@ -10,12 +10,12 @@
 
 use super::PageCache;
 use crate::app::App;
-use crate::connection::Connection;
 use crate::gateway::Gateway;
 use crate::origin::{Origin, Prepared};
 use crate::php_head::PhpHead;
-use crate::turn::Turn;
+use crate::request::RequestContext;
 use outboard_admin_api::cache::{Audit as AuditRequest, AuditStats, Audited, Finding};
+use outboard_http_server::Connection;
 use outboard_log::{Event, Level};
 use outboard_page_cache::{
     Audience, Difference, Entry, Field, Fields, OVERRIDES, Purge, RARE_IMPLICIT_VARY, Response,
@@ -108,7 +108,7 @@ impl PageCache {
     pub(super) fn note_hit(
         self: &Rc<Self>,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
         origin: &Origin,
         entry: &Entry,
@@ -118,10 +118,10 @@ impl PageCache {
             return;
         }
         let wish = self.wish(None);
-        let Some(prepared) = origin.prepare(connection, turn, app, &wish) else { return };
+        let Some(prepared) = origin.prepare(connection, ctx, app, &wish) else { return };
         let raw_path = connection.buffers().path.clone();
         let sample = Sample {
-            request_id: turn.request_id,
+            request_id: ctx.request_id,
             path: app.below_prefix(&raw_path).to_vec(),
             raw_path,
             url: entry.key().bytes().to_vec(),

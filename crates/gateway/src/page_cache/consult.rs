@@ -5,9 +5,9 @@
 
 use super::{PageCache, now_s};
 use crate::app::App;
-use crate::buffers::Buffers;
-use crate::connection::Connection;
-use crate::turn::Turn;
+use crate::request::RequestContext;
+use outboard_http_server::Buffers;
+use outboard_http_server::Connection;
 use outboard_page_cache::{
     self as rules, CacheStatus, Entry, Field, Fields, Found, Key, MissReason, Request,
     RequestDirectives, RequestFacts, Reuse, Shared,
@@ -47,14 +47,14 @@ pub(super) struct Wanted {
 }
 
 /// The host that a request is for, as the origin is told it.
-pub(super) fn host<'a>(turn: &'a Turn, buffers: &'a Buffers) -> &'a [u8] {
+pub(super) fn host<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> &'a [u8] {
     let own = buffers.head.host(&buffers.input);
-    turn.forwarded.host.as_deref().or(own).unwrap_or_default()
+    ctx.forwarded.host.as_deref().or(own).unwrap_or_default()
 }
 
 /// The fields of a request, with that host.
-pub(super) fn fields<'a>(turn: &'a Turn, buffers: &'a Buffers) -> Vec<Field<'a>> {
-    let host = host(turn, buffers);
+pub(super) fn fields<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> Vec<Field<'a>> {
+    let host = host(ctx, buffers);
     let is_host = |name: &[u8]| name.eq_ignore_ascii_case(b"host");
     let others = buffers.head.headers(&buffers.input).filter(|(name, _)| !is_host(name));
     std::iter::once((&b"host"[..], host)).chain(others).collect()
@@ -65,18 +65,18 @@ impl PageCache {
     pub(super) fn consult(
         &self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &App,
         has_waited: bool,
         behind: &Behind,
     ) -> Consulted {
         let buffers = connection.buffers();
         let (head, input) = (&buffers.head, &buffers.input);
-        let host = host(turn, buffers);
-        let fields = fields(turn, buffers);
+        let host = host(ctx, buffers);
+        let fields = fields(ctx, buffers);
         let fields = Fields(&fields);
         let path = app.below_prefix(&buffers.path);
-        let request = Request { method: turn.asked.method, path, fields };
+        let request = Request { method: ctx.request.method, path, fields };
         let facts = match RequestFacts::read(request, &self.guard, &self.policy) {
             Ok(facts) => facts,
             Err(reason) => return Consulted::Bypass(reason),
@@ -84,7 +84,7 @@ impl PageCache {
         if self.audit.has_taken_out(path) {
             return Consulted::Bypass(rules::Reason::Audit);
         }
-        let key = Key::new(turn.forwarded.https, host, &head.origin_form(input));
+        let key = Key::new(ctx.forwarded.https, host, &head.origin_form(input));
         let answers = |entry: &Entry| {
             let is_silent = entry.audience() == rules::Audience::Anonymous;
             entry.audience().admits(&facts).is_ok()

@@ -104,7 +104,7 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// Ends the flight of a page that is not kept: the next requests do not wait for each other.
+    /// PeerInfo the flight of a page that is not kept: the next requests do not wait for each other.
     pub(super) fn give_up(self) {
         let (hash, place) = self.flights.place(&self.key);
         self.flights.hopeless.borrow_mut()[place] = (hash, now_ms() + HOPELESS_MS);

@@ -13,7 +13,7 @@ use outboard_page_cache::{
 };
 
 /// What was asked of the script.
-pub(super) struct Asked<'a> {
+pub(super) struct CacheRequest<'a> {
     pub(super) key: &'a Key,
     pub(super) path: &'a [u8],
     pub(super) fields: Fields<'a>,
@@ -24,7 +24,7 @@ impl PageCache {
     /// Keeps a whole answer, if it is one to keep.
     pub(super) fn keep(
         &self,
-        asked: &Asked<'_>,
+        asked: &CacheRequest<'_>,
         head: &PhpHead,
         body: &[u8],
         began: PurgeEpoch,
@@ -58,7 +58,11 @@ impl PageCache {
     }
 
     /// Whether and how a response may be kept that was received just now.
-    fn judge(&self, asked: &Asked<'_>, response: Response<'_>) -> Result<Storable, rules::Reason> {
+    fn judge(
+        &self,
+        asked: &CacheRequest<'_>,
+        response: Response<'_>,
+    ) -> Result<Storable, rules::Reason> {
         let request = Request { method: Method::Get, path: asked.path, fields: asked.fields };
         let facts = RequestFacts::read(request, &self.guard, &self.policy)?;
         let exchanged = ExchangeTimes { request_s: asked.request_s, response_s: now_s() };
@@ -69,7 +73,7 @@ impl PageCache {
     /// Why a response is not kept that did not come whole.
     pub(super) fn refusal(
         &self,
-        asked: &Asked<'_>,
+        asked: &CacheRequest<'_>,
         head: &PhpHead,
         body_bytes: usize,
     ) -> rules::Reason {
@@ -102,7 +106,7 @@ impl PageCache {
     /// any longer (RFC 9111 4.3.3 and 4.3.4).
     pub(super) fn confirm(
         &self,
-        asked: &Asked<'_>,
+        asked: &CacheRequest<'_>,
         stale: &Shared,
         head: &PhpHead,
     ) -> Option<Shared> {

@@ -7,13 +7,13 @@
 
 use super::consult::{Wanted, fields};
 use super::flights::{Lead, Part};
-use super::keeping::Asked;
+use super::keeping::CacheRequest;
 use super::{PageCache, now_s, serve};
 use crate::app::App;
-use crate::connection::Connection;
 use crate::origin::{Begun, Origin};
 use crate::php_head::PhpHead;
-use crate::turn::{Answered, Turn, refuse, told};
+use crate::request::{RequestContext, ResponseSummary, refuse};
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_page_cache::{
     self as rules, CacheStatus, Entry, Field, Fields, Key, PurgeEpoch, Response, Shared, Validators,
@@ -23,7 +23,7 @@ use std::rc::Rc;
 
 /// A page that is being made for a client.
 pub(super) struct Making<'a> {
-    turn: &'a Turn,
+    ctx: &'a RequestContext,
     app: &'a Rc<App>,
     cache: &'a Rc<PageCache>,
     origin: &'a Origin,
@@ -41,18 +41,22 @@ enum Made {
 
 impl<'a> Making<'a> {
     pub(super) fn new(
-        turn: &'a Turn,
+        ctx: &'a RequestContext,
         app: &'a Rc<App>,
         cache: &'a Rc<PageCache>,
         origin: &'a Origin,
         wanted: Wanted,
     ) -> Self {
         let began = cache.store.borrow().purge_epoch();
-        Self { turn, app, cache, origin, wanted, began, request_s: now_s() }
+        Self { ctx, app, cache, origin, wanted, began, request_s: now_s() }
     }
 
     /// Answers the client; `lead` is let go as soon as those who wait can be answered too.
-    pub(super) async fn answer(self, connection: &mut Connection, lead: Option<Lead>) -> Answered {
+    pub(super) async fn answer(
+        self,
+        connection: &mut Connection,
+        lead: Option<Lead>,
+    ) -> ResponseSummary {
         let made = self.run(connection).await;
         let has_failed = match &made {
             Ok(Made::Begun(begun)) => rules::is_stale_if_error_status(begun.head().status),
@@ -66,7 +70,7 @@ impl<'a> Making<'a> {
             return self.serve(connection, &entry, outcome).await;
         }
         match made {
-            Err(reason) => refuse(connection, self.turn, Some(self.app), reason).await,
+            Err(reason) => refuse(connection, self.ctx, Some(self.app), reason).await,
             Ok(Made::Confirmed(entry)) => {
                 drop(lead);
                 let remaining_s = entry.times().remaining_s(now_s());
@@ -83,23 +87,23 @@ impl<'a> Making<'a> {
 
     /// Runs the script, asking whether what is stored still holds.
     async fn run(&self, connection: &mut Connection) -> Result<Made, Reason> {
-        let Self { turn, app, origin, .. } = *self;
+        let Self { ctx, app, origin, .. } = *self;
         if !self.keeps() {
-            let begun = origin.begin(connection, turn, app, None).await?;
+            let begun = origin.begin(connection, ctx, app, None).await?;
             return Ok(Made::Begun(begun));
         }
         let mut wish = self.cache.wish(self.wanted.stale.as_deref());
-        let begun = origin.begin(connection, turn, app, Some(&wish)).await?;
+        let begun = origin.begin(connection, ctx, app, Some(&wish)).await?;
         let Some(stale) = self.wanted.stale.as_ref().filter(|_| begun.head().status == 304) else {
             return Ok(Made::Begun(begun));
         };
-        let confirm = |asked: &Asked<'_>| self.cache.confirm(asked, stale, begun.head());
+        let confirm = |asked: &CacheRequest<'_>| self.cache.confirm(asked, stale, begun.head());
         if let Some(entry) = self.with_asked(connection, confirm) {
             return Ok(Made::Confirmed(entry));
         }
         // It speaks of something else that it believes us to have.
         wish.conditions.clear();
-        let begun = origin.begin(connection, turn, app, Some(&wish)).await?;
+        let begun = origin.begin(connection, ctx, app, Some(&wish)).await?;
         Ok(Made::Begun(begun))
     }
 
@@ -108,7 +112,7 @@ impl<'a> Making<'a> {
         connection: &mut Connection,
         mut begun: Begun,
         lead: Option<Lead>,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let stored = self.store(connection, &begun);
         let outcome = CacheStatus::Miss {
             forward: self.wanted.missed,
@@ -125,7 +129,7 @@ impl<'a> Making<'a> {
         self.let_go(lead, begun.head(), reason);
         self.cache.count(outcome);
         outcome.write(&mut begun.head_mut().headers.bytes);
-        begun.send(connection, self.turn, self.app, self.origin).await
+        begun.send(connection, self.ctx, self.app, self.origin).await
     }
 
     fn store(&self, connection: &mut Connection, begun: &Begun) -> Result<Shared, rules::Reason> {
@@ -141,7 +145,7 @@ impl<'a> Making<'a> {
         })
     }
 
-    /// Ends the flight of a page that is not kept, and forgets the one of before if the page says
+    /// PeerInfo the flight of a page that is not kept, and forgets the one of before if the page says
     /// itself that it is not to be kept any more (RFC 9111 4.3.3 and 4.3.5).
     fn let_go(&self, lead: Option<Lead>, head: &PhpHead, reason: rules::Reason) {
         use rules::Reason::{
@@ -169,24 +173,28 @@ impl<'a> Making<'a> {
         connection: &mut Connection,
         entry: &Entry,
         outcome: CacheStatus,
-    ) -> Answered {
+    ) -> ResponseSummary {
         self.cache.count(outcome);
-        serve::entry(connection, self.turn, entry, outcome).await
+        serve::entry(connection, self.ctx, entry, outcome).await
     }
 
     /// Logs and counts a failure that the client does not see.
     fn note(&self, connection: &mut Connection, reason: Reason) {
-        let text = told(connection, self.turn);
-        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &text);
-        connection.gateway.counters.borrow_mut().refused(reason);
+        let text = self.ctx.describe(connection);
+        self.ctx.gateway.log_refusal(Some(self.app), self.ctx.request_id, reason, &text);
+        connection.context.count_refusal(reason);
     }
 
-    fn with_asked<T>(&self, connection: &mut Connection, judge: impl FnOnce(&Asked<'_>) -> T) -> T {
+    fn with_asked<T>(
+        &self,
+        connection: &mut Connection,
+        judge: impl FnOnce(&CacheRequest<'_>) -> T,
+    ) -> T {
         let buffers = connection.buffers();
-        let fields = fields(self.turn, buffers);
+        let fields = fields(self.ctx, buffers);
         let path = self.app.below_prefix(&buffers.path);
         let (key, request_s) = (&self.wanted.key, self.request_s);
-        judge(&Asked { key, path, fields: Fields(&fields), request_s })
+        judge(&CacheRequest { key, path, fields: Fields(&fields), request_s })
     }
 }
 
@@ -205,7 +213,7 @@ impl PageCache {
     pub(super) fn refresh_behind(
         self: &Rc<Self>,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
         origin: &Origin,
         key: Key,
@@ -213,12 +221,12 @@ impl PageCache {
     ) {
         let Part::Lead(lead) = self.flights.join(&key) else { return };
         let wish = self.wish(None);
-        let Some(prepared) = origin.prepare(connection, turn, app, &wish) else { return };
+        let Some(prepared) = origin.prepare(connection, ctx, app, &wish) else { return };
         let buffers = connection.buffers();
         let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-        let fields: Vec<_> = fields(turn, buffers).into_iter().map(own).collect();
+        let fields: Vec<_> = fields(ctx, buffers).into_iter().map(own).collect();
         let path = buffers.path.clone();
-        let (cache, app, request_id) = (self.clone(), app.clone(), turn.request_id);
+        let (cache, app, request_id) = (self.clone(), app.clone(), ctx.request_id);
         let stale = stale.clone();
         spawn(async move {
             let others = cache.look_behind(&key, None).await;
@@ -239,7 +247,7 @@ impl PageCache {
             let fields: Vec<Field<'_>> =
                 fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
             let path = app.below_prefix(&path);
-            let asked = Asked { key: &key, path, fields: Fields(&fields), request_s };
+            let asked = CacheRequest { key: &key, path, fields: Fields(&fields), request_s };
             match cache.keep(&asked, &head, &body, began) {
                 Ok(entry) => {
                     drop(lead);

@@ -99,7 +99,7 @@ impl Link {
         self.outgoing.borrow().len() > BEHIND_BYTES
     }
 
-    /// Ends the connection, and all waiting for it.
+    /// PeerInfo the connection, and all waiting for it.
     pub(super) fn give_up(&self, why: &str) {
         self.broken.borrow_mut().get_or_insert_with(|| why.to_owned());
         self.news.set();
