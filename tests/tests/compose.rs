@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request, Response};
+use outboard_e2e::{
+    Backend, Configured, Connection, Docroot, Framing, Request, Response, eventually,
+};
 
 /// A site with these pages; `BACKEND` stands for the backend's URL.
 fn serving(backend: &Backend, pages: &str) -> Configured {
@@ -449,7 +451,7 @@ fn a_host_gets_no_more_requests_than_it_may() {
     backend.hears("/held/one", 2);
     // One of these two waits in the queue, and the other finds it full.
     let mut rest = [open(), open()];
-    while site.status()["upstream"]["failures"]["busy"] != 1 {}
+    eventually("one is refused", || site.status()["upstream"]["failures"]["busy"] == 1);
     backend.release("one");
     let mut statuses: Vec<u16> = answered
         .iter_mut()
@@ -470,7 +472,7 @@ fn a_client_that_goes_ends_the_fetches_of_its_page() {
     backend.hears("/held/one", 1);
     assert_eq!(site.status()["upstream"]["under_way"], 1);
     drop(connection);
-    while site.status()["upstream"]["under_way"] != 0 {}
+    eventually("the fetches end", || site.status()["upstream"]["under_way"] == 0);
     site.client().get("/hello.php").expect(200);
 }
 

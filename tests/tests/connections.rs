@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Certificate, Configured, Connection, Docroot, Fifo, Request};
+use outboard_e2e::{
+    Certificate, Configured, Connection, Docroot, Fifo, Request, eventually, read_to_any_end,
+};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -31,15 +33,6 @@ fn open_from(from: SocketAddr, to: SocketAddr) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// What comes before the server closes, in whatever way.
-fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
-    let mut came = Vec::new();
-    if let Err(error) = stream.read_to_end(&mut came) {
-        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {came:?}");
-    }
-    came
-}
-
 /// Asks on a connection of its own; how long that took.
 #[track_caller]
 fn is_served(from: Ipv4Addr, to: SocketAddr) -> Duration {
@@ -60,10 +53,10 @@ fn p99(mut times: Vec<Duration>) -> Duration {
 /// Waits until `outboard status` counts so many of something, or fewer.
 #[track_caller]
 fn until_at_most(site: &Configured, what: &str, most: u64) {
-    let began = Instant::now();
-    while site.status()[what].as_u64().is_none_or(|count| count > most) {
-        assert!(began.elapsed() < PATIENCE, "{:#}", site.status());
-    }
+    eventually(&format!("at most {most} {what}"), || {
+        let status = site.status();
+        if status[what].as_u64().is_some_and(|count| count <= most) { Ok(()) } else { Err(status) }
+    });
 }
 
 #[test]
@@ -88,10 +81,7 @@ fn a_client_that_closes_its_side_waits_for_a_worker_like_others() {
     let mut wire = site.wire();
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     wire.finish_sending();
-    let began = Instant::now();
-    while site.status()["pools"][0]["queue_length"].as_u64() != Some(1) {
-        assert!(began.elapsed() < PATIENCE, "{:#}", site.status());
-    }
+    eventually("the request waits", || site.status()["pools"][0]["queue_length"] == 1);
     held.finishes();
     assert!(wire.to_end().starts_with("HTTP/1.1 200 OK\r\n"));
 }
@@ -147,7 +137,7 @@ fn those_who_wait_longest_are_closed_when_all_connections_are_taken() {
             is_served(OTHER, site.address());
         }
         // The first have gone, without an answer to what they have not asked.
-        let came = rest_of(&mut waiting[0]);
+        let came = read_to_any_end(&mut waiting[0]);
         assert_eq!(came.is_empty(), beginning != HELLO, "{}", String::from_utf8_lossy(&came));
         assert!(site.status()["connections"].as_u64() <= Some(17), "{:#}", site.status());
     }
@@ -182,11 +172,8 @@ fn an_address_has_so_many_connections_and_no_more() {
     let site = Configured::serving("limits", "[limits]\nconnections_per_ip = 4");
     let mut busy: Vec<TcpStream> = (0..4).map(|_| half_a_post(OTHER, site.address())).collect();
     let accepted = |count: u64| site.status()["accepted"].as_u64() >= Some(count);
-    let began = Instant::now();
-    while !accepted(4) {
-        assert!(began.elapsed() < PATIENCE);
-    }
-    assert_eq!(rest_of(&mut open(OTHER, site.address())), b"");
+    eventually("4 connections are accepted", || accepted(4));
+    assert_eq!(read_to_any_end(&mut open(OTHER, site.address())), b"");
     site.logs(&["reason=too_many_connections", "127.0.0.9"]);
     is_served(ONE, site.address());
     // Those that were there are served on, and once they only wait they make room.

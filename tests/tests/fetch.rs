@@ -4,6 +4,7 @@
 
 use outboard_e2e::{
     Backend, Certificate, Child, Configured, Connection, Docroot, Launch, Request, Scratch,
+    eventually,
 };
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -169,7 +170,7 @@ fn a_client_that_goes_or_a_worker_that_dies_ends_the_fetch() {
     let pid = rustix::process::Pid::from_raw(worker).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     connection.response().unwrap().expect(502);
-    while site.status()["upstream"]["under_way"] != 0 {}
+    eventually("the fetch ends", || site.status()["upstream"]["under_way"] == 0);
     let answer = fetch(&site, &format!("{}/text/alive", backend.url()), json!({}));
     assert_eq!(answer["body"], "alive");
 }

@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Certificate, Client, Configured, Docroot, Fifo, Request, Scratch};
+use outboard_e2e::{
+    Backend, Certificate, Client, Configured, Docroot, Fifo, Request, Scratch, connect, eventually,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use std::fs::Permissions;
@@ -14,7 +16,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
 /// A page of PHP's that is made in pieces, each of which says where it is.
@@ -22,16 +24,6 @@ const PAGE: &str = "<?php for ($at = 0; $at < 1_000_000;) { $lines = ''; \
                     for ($end = $at + 10_000; $at < $end; $at += 10) $lines .= sprintf(\"%09d\\n\", $at); \
                     echo $lines; }";
 const PAGE_BYTES: usize = 1_000_000;
-
-/// Waits for what must come about, however slow the machine is.
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} has not come about");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 struct Site {
     site: Configured,
@@ -87,8 +79,8 @@ impl Site {
     /// Everything goes back, to the system as well.
     #[track_caller]
     fn is_given_back(&self) {
-        until("nothing being held", || self.held() == 0);
-        until("memory going back", || self.resident() <= self.start * 3 / 2);
+        eventually("nothing being held", || self.held() == 0);
+        eventually("memory going back", || self.resident() <= self.start * 3 / 2);
     }
 
     #[track_caller]
@@ -98,7 +90,7 @@ impl Site {
 
     /// A client that asks for much and takes nothing of it.
     fn stalled(&self, path: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.site.address()).unwrap();
+        let mut stream = connect(self.site.address());
         // The kernel would take a page of this length by itself otherwise.
         rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
@@ -167,7 +159,7 @@ const PATIENT: &str = "[pool]\nmin = 2\nmax = 2\nqueue_length = 10000\nqueue_tim
 /// Clients with closed windows on a path; the most that the gateway takes while `is_held` comes about.
 fn closed_windows(site: &Site, clients: u32, path: &str, is_held: impl Fn(&Site) -> bool) -> u64 {
     let held: Vec<Http2> = (0..clients).map(|_| site.http2(128, path)).collect();
-    until("all streams being held", || is_held(site));
+    eventually("all streams being held", || is_held(site));
     let most = site.resident();
     site.serves();
     drop(held);
@@ -244,7 +236,7 @@ fn streams_beyond_the_memory_are_refused_and_others_are_served() {
     let tables = format!("{PATIENT}memory = \"16 MiB\"\n");
     let site = Site::serving(&[("file.bin", &file)], &tables);
     let held: Vec<Http2> = (0..8).map(|_| site.http2(128, "/file.bin")).collect();
-    until("streams being refused", || site.account("http2_streams", "refused") > 0);
+    eventually("streams being refused", || site.account("http2_streams", "refused") > 0);
     assert!(site.refusals("memory_full") > 0);
     assert_eq!(site.refusals("too_many_connections"), 0);
     assert!(site.account("http2_streams", "peak_bytes") <= 8 * MIB + 2 * MIB);
@@ -257,7 +249,7 @@ fn streams_beyond_the_memory_are_refused_and_others_are_served() {
 fn slow_readers_of_large_pages_take_little_memory_and_no_worker() {
     let site = Site::serving(&[("page.php", PAGE)], PATIENT);
     let readers: Vec<TcpStream> = (0..100).map(|_| site.stalled("/page.php")).collect();
-    until("all pages being made", || {
+    eventually("all pages being made", || {
         let pool = &site.site.status()["pools"][0];
         pool["requests"].as_u64() >= Some(103) && pool["in_flight"] == 0
     });
@@ -365,7 +357,7 @@ fn reading_the_same_record_many_times_at_once_takes_no_more_than_the_share_of_a_
     assert!(site.resident() < site.start + 48 * MIB, "{} MiB", site.resident() / MIB);
     assert!(site.account("operations", "refused") >= 3);
     assert!(site.account("operations", "peak_bytes") <= 64 * MIB);
-    until("operations being over", || site.account("operations", "held_bytes") == 0);
+    eventually("operations being over", || site.account("operations", "held_bytes") == 0);
 }
 
 /// A worker that has many calls under way, each with a body; it says what came of them.
@@ -412,7 +404,7 @@ fn many_large_uploads_at_once_take_little_memory() {
     let piece = vec![b'x'; 1 << 20];
     let uploads: Vec<TcpStream> = (0..64)
         .map(|_| {
-            let mut stream = TcpStream::connect(site.site.address()).unwrap();
+            let mut stream = connect(site.site.address());
             let length = 4 * piece.len();
             write!(
                 stream,
@@ -439,7 +431,7 @@ fn many_large_uploads_at_once_take_little_memory() {
 /// Connections that have asked for something, and ask for nothing more.
 fn idle(site: &Site, count: usize) -> Vec<TcpStream> {
     let one = |_| {
-        let mut stream = TcpStream::connect(site.site.address()).unwrap();
+        let mut stream = connect(site.site.address());
         stream.write_all(b"GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut answer = [0; 1024];
         assert!(stream.read(&mut answer).unwrap() > 12);
@@ -472,11 +464,13 @@ fn idle_connections(count: usize, with_tls: bool) {
     let site = Site::serving(&[("file.txt", "file")], "[limits]\nconnections_per_ip = 0\n");
     let plain = if with_tls { Vec::new() } else { idle(&site, count) };
     let tls = if with_tls { idle_with_tls(&site, count) } else { Vec::new() };
-    until("all being idle", || site.site.status()["connections"].as_u64() >= Some(count as u64));
+    eventually("all being idle", || {
+        site.site.status()["connections"].as_u64() >= Some(count as u64)
+    });
     let counted = site.account("connections", "held_bytes");
     assert_eq!(site.held(), 0);
     site.serves();
-    until("spare buffers going back", || {
+    eventually("spare buffers going back", || {
         site.resident().saturating_sub(site.start) <= counted + 4 * MIB
     });
     let most = site.resident();
@@ -570,8 +564,8 @@ fn answers_that_may_be_stored_are_sent_rather_than_collected_while_memory_is_sca
         client.peek(&mut [0]).is_ok_and(|count| count > 0)
     };
     // But for a few, whose beginning is collected.
-    until("clients being answered", || clients.iter().filter(is_answered).count() >= 12);
-    until("memory being scarce", || site.account("all", "peak_bytes") > 8 * MIB);
+    eventually("clients being answered", || clients.iter().filter(is_answered).count() >= 12);
+    eventually("memory being scarce", || site.account("all", "peak_bytes") > 8 * MIB);
     assert!(site.account("all", "peak_bytes") <= 12 * MIB);
     let more = site.resident().saturating_sub(site.start);
     assert!(more <= 48 * MIB, "{} MiB", more / MIB);
@@ -592,7 +586,7 @@ fn parts_of_pages_for_which_memory_has_no_room_are_replaced() {
     let site = Site::serving(&[], &tables);
     let clients: Vec<TcpStream> = (0..12).map(|_| site.stalled("/page")).collect();
     backend.hears("/large/4000000", 12);
-    until("parts being refused", || site.account("responses", "refused") >= 8);
+    eventually("parts being refused", || site.account("responses", "refused") >= 8);
     assert!(site.account("all", "peak_bytes") <= 16 * MIB);
     let more = site.resident().saturating_sub(site.start);
     assert!(more <= 40 * MIB, "{} MiB", more / MIB);
@@ -622,10 +616,10 @@ fn pages_of_parts_that_slow_clients_do_not_take_wait_on_disk() {
     );
     let site = Site::serving(&[], &tables);
     let slow: Vec<TcpStream> = (0..4).map(|_| site.stalled("/page")).collect();
-    let mut late = TcpStream::connect(site.site.address()).unwrap();
+    let mut late = connect(site.site.address());
     late.write_all(b"GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     backend.hears(&format!("/large/{BYTES}"), 5);
-    until("the parts being there", || {
+    eventually("the parts being there", || {
         site.site.status()["upstream"]["under_way"] == 0 && site.held() <= 5 * (80 << 10)
     });
     let more = site.resident().saturating_sub(site.start);
@@ -651,7 +645,7 @@ fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
     for _ in 0..200 {
         assert_eq!(client.send(&request).expect(200).text(), "file");
     }
-    until("lines waiting", || site.account("logs", "held_bytes") > 128 << 10);
+    eventually("lines waiting", || site.account("logs", "held_bytes") > 128 << 10);
     assert!(site.account("logs", "held_bytes") <= 272 << 10);
     assert!(site.site.status()["lost_log_lines"].as_u64() > Some(0));
     // A reader that goes on gets what has waited.
@@ -660,7 +654,7 @@ fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
         let mut piece = vec![0; 1 << 20];
         while !matches!(reader.read(&mut piece), Ok(0) | Err(_)) {}
     });
-    until("the lines being written", || site.account("logs", "held_bytes") == 0);
+    eventually("the lines being written", || site.account("logs", "held_bytes") == 0);
     drop((client, site, fifo));
     lines.join().unwrap();
 }
@@ -673,14 +667,14 @@ fn a_record_is_written_whole_however_scarce_memory_is() {
     // Each stays in memory.
     let uploads: Vec<TcpStream> = (0..40)
         .map(|_| {
-            let mut stream = TcpStream::connect(site.site.address()).unwrap();
+            let mut stream = connect(site.site.address());
             let head = "POST /hello.php HTTP/1.1\r\nHost: a\r\nContent-Length: 250000\r\n\r\n";
             stream.write_all(head.as_bytes()).unwrap();
             stream.write_all(&vec![b'x'; 249_000]).unwrap();
             stream
         })
         .collect();
-    until("the bodies being held", || site.account("request_bodies", "held_bytes") > 9 * MIB);
+    eventually("the bodies being held", || site.account("request_bodies", "held_bytes") > 9 * MIB);
     // Scarce is more than half: of less, from now on.
     let file = std::fs::read_to_string(site.site.docroot().beside().path().join("outboard.toml"));
     site.site.rewrite(&file.unwrap().replace("memory = \"64 MiB\"", "memory = \"16 MiB\""));

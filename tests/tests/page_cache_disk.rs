@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Request, Response, Scratch};
+use outboard_e2e::{Configured, Connection, Docroot, Request, Response, Scratch, eventually};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
@@ -48,8 +48,9 @@ fn stats(site: &Configured) -> Value {
     serde_json::from_slice::<Value>(&output.stdout).expect("it is JSON")["apps"]["site"].clone()
 }
 
+#[track_caller]
 fn wait_for_files(site: &Configured, count: u64) {
-    while stats(site)["disk_entries"].as_u64() < Some(count) {}
+    eventually("pages are on disk", || stats(site)["disk_entries"].as_u64() >= Some(count));
 }
 
 /// How many files of pages there are that have their names.
@@ -72,7 +73,7 @@ fn what_was_kept_is_there_after_a_kill_and_what_was_purged_is_not() {
     for number in 0..8 {
         get(&first, number);
     }
-    while files(&disk) < 8 {}
+    eventually("8 files", || files(&disk) == 8);
     let purged = first.command("cache", &["purge", "http://pages.test/own.php/page-3?times=8000"]);
     assert!(purged.status.success(), "{purged:?}");
     kill(&first);
@@ -97,7 +98,7 @@ fn what_memory_throws_away_is_answered_from_disk() {
     for number in 0..100 {
         get(&site, number);
     }
-    while files(folder.path()) < 100 {}
+    eventually("100 files", || files(folder.path()) == 100);
     assert!(stats(&site)["evicted"].as_u64() > Some(0));
     for number in 0..100 {
         assert_eq!(kept(&site, number).expect("it is on disk").text(), body(number));
@@ -109,10 +110,10 @@ fn a_reload_begins_with_nothing_on_disk_too() {
     let folder = Scratch::new("page-cache");
     let site = serving(folder.path());
     get(&site, 1);
-    while files(folder.path()) < 1 {}
+    eventually("a file", || files(folder.path()) == 1);
     assert!(site.command("reload", &[]).status.success());
     assert!(kept(&site, 1).is_none());
-    while files(folder.path()) > 0 {}
+    eventually("no file", || files(folder.path()) == 0);
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn a_damaged_file_is_no_page() {
     let disk = folder.path().join("pages");
     let first = serving(&disk);
     get(&first, 1);
-    while files(&disk) < 1 {}
+    eventually("a file", || files(&disk) == 1);
     let generation = std::fs::read_dir(disk.join("site")).unwrap().next().unwrap().unwrap().path();
     let is_page = |path: &std::path::PathBuf| {
         path.file_name().unwrap().to_string_lossy().parse::<u64>().is_ok()
@@ -134,7 +135,7 @@ fn a_damaged_file_is_no_page() {
     std::fs::write(&page, bytes).unwrap();
     kill(&first);
     let second = serving(&disk);
-    while files(&disk) > 0 {}
+    eventually("no file", || files(&disk) == 0);
     assert!(kept(&second, 1).is_none());
     assert_eq!(get(&second, 1).text(), body(1));
 }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request};
+use outboard_e2e::{Configured, Connection, Docroot, Fifo, Request, eventually};
 use serde_json::Value;
 
 const CLIENTS: usize = 500;
@@ -55,6 +55,12 @@ fn start(site: &Configured, target: &str) -> Connection {
     connection
 }
 
+/// Returns once this many requests wait for the response to another one.
+#[track_caller]
+fn waiting(site: &Configured, count: u64) {
+    eventually("requests wait for another", || stats(site)["waiting"].as_u64() == Some(count));
+}
+
 fn purge(site: &Configured, arguments: &[&str]) {
     let output = site.command("cache", &[&["purge"], arguments].concat());
     assert!(output.status.success(), "{output:?}");
@@ -70,7 +76,7 @@ fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
     let mut run = Run::held(&site, 2);
     let mut clients: Vec<Connection> = (0..CLIENTS).map(|_| start(&site, &target)).collect();
     run.has_begun();
-    while stats(&site)["waiting"].as_u64() != Some(CLIENTS as u64 - 1) {}
+    waiting(&site, CLIENTS as u64 - 1);
     run.goes_on();
     for client in &mut clients {
         assert_eq!(client.response().unwrap().expect(200).text(), "run 2 for anybody\n");
@@ -91,13 +97,11 @@ fn the_old_page_is_served_while_one_new_one_is_made() {
     }
     run.has_begun();
     run.goes_on();
-    loop {
+    let new = eventually("the new page", || {
         let response = start(&site, &target).response().unwrap();
-        if response.header("x-cache") == Some("HIT") {
-            assert_eq!(response.text(), "run 2 for anybody\n");
-            break;
-        }
-    }
+        (response.header("x-cache") == Some("HIT")).then_some(response)
+    });
+    assert_eq!(new.text(), "run 2 for anybody\n");
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
     let mut first = start(&site, &page("no-store"));
     run.has_begun();
     let mut second = start(&site, &page("no-store"));
-    while stats(&site)["waiting"].as_u64() != Some(1) {}
+    waiting(&site, 1);
     run.goes_on();
     assert_eq!(first.response().unwrap().text(), "run 1 for anybody\n");
     assert_eq!(second.response().unwrap().text(), "run 2 for anybody\n");
@@ -137,7 +141,7 @@ fn who_leaves_takes_nobody_along() {
     let first = start(&site, &page("max-age=60"));
     abandoned.has_begun();
     let mut second = start(&site, &page("max-age=60"));
-    while stats(&site)["waiting"].as_u64() != Some(1) {}
+    waiting(&site, 1);
     drop(first);
     let answer = second.response().unwrap().expect(200);
     assert_eq!(answer.header("x-cache"), Some("MISS"));

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Cable, Configured, Connection, Docroot, Redis, Request, Response};
+use outboard_e2e::{Cable, Configured, Connection, Docroot, Redis, Request, Response, eventually};
 use serde_json::Value;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -69,23 +69,30 @@ impl Gateway {
         stats["apps"]["site"]["shared"].clone()
     }
 
+    #[track_caller]
     fn wait_for(&self, name: &str, number: u64) {
-        while self.shared()[name].as_u64() < Some(number) {}
+        eventually(name, || {
+            let shared = self.shared();
+            if shared[name].as_u64() >= Some(number) { Ok(()) } else { Err(shared) }
+        });
     }
 
     /// Waits until Redis has so many pages of this gateway.
+    #[track_caller]
     fn wait_for_put(&self, number: u64) {
         self.wait_for("stores", number);
         // Redis does one command after the other, and this one it confirms.
         self.purge(&["/nothing"]);
     }
 
+    #[track_caller]
     fn wait_until_away(&self) {
-        while self.shared()["away"].is_null() {}
+        eventually("Redis is away", || !self.shared()["away"].is_null());
     }
 
+    #[track_caller]
     fn wait_until_there(&self) {
-        while !self.shared()["away"].is_null() {}
+        eventually("Redis is there", || self.shared()["away"].is_null());
     }
 }
 

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Request, Response};
+use outboard_e2e::{Configured, Connection, Request, Response, eventually};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -165,7 +165,7 @@ fn five_hundred_clients_at_the_moment_of_expiry_ask_it_once() {
         })
         .collect();
     let waiting = || cache(&site, &["stats"])["apps"]["site"]["waiting"].as_u64();
-    while waiting() != Some(CLIENTS as u64 - 1) {}
+    eventually("all but one wait", || waiting() == Some(CLIENTS as u64 - 1));
     upstream.hold(false);
     for client in &mut clients {
         assert_eq!(client.response().unwrap().expect(200).text(), "answer 2");
@@ -181,6 +181,6 @@ fn what_is_used_stale_is_made_anew_behind() {
     get(&site, target).expect(200);
     cache(&site, &["purge", "--all", "--soft"]);
     assert_eq!(get(&site, target).expect(200).text(), "answer 1");
-    while get(&site, target).expect(200).text() != "answer 2" {}
+    eventually("the new answer", || get(&site, target).expect(200).text() == "answer 2");
     assert_eq!(upstream.asked(), 2);
 }

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request};
+use outboard_e2e::{Backend, Configured, Connection, Docroot, Framing, Request, accept, connect};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -243,7 +243,7 @@ impl Peer {
     }
 
     fn accept(&self) -> TcpStream {
-        self.listener.accept().expect("the gateway connects").0
+        accept(&self.listener)
     }
 }
 
@@ -305,7 +305,7 @@ fn when_the_client_goes_the_upstream_is_left() {
         let peer = Peer::new();
         let more = if is_reset { "" } else { "[limits]\nabort_on_close = true" };
         let site = serving(&peer.url(), more);
-        let mut client = TcpStream::connect(site.address()).unwrap();
+        let mut client = connect(site.address());
         client.write_all(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut upstream = peer.accept();
         hear(&mut upstream, "\r\n\r\n");

@@ -2,28 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Process, Wire};
+use outboard_e2e::{Configured, Process, Wire, eventually, repeating};
 use rustix::process::Signal;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Output;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const POOL: &str = "[pool]\nmin = 2\nmax = 2";
-
-/// Old processes may take so long to leave.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A test that looked all the time would take the processor that they need for it.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-#[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not within a minute: {what}");
-        std::thread::sleep(LOOK_AGAIN);
-    }
-}
 
 fn serving() -> Configured {
     Configured::serving("reload", POOL)
@@ -58,7 +43,7 @@ fn is_refused(site: &Configured, text: &str, words: &[&str]) {
     assert_eq!(site.status()["generation"].as_u64(), Some(1));
     assert!(before.iter().any(|process| pid.trim() == process.to_string()));
     // What was tried leaves nothing behind.
-    wait_until("what was tried has gone", || site.processes() == before);
+    eventually("what was tried has gone", || site.processes() == before);
     site.rewrite(&Configured::text(POOL));
     reloads(site);
     greets(site);
@@ -68,37 +53,24 @@ fn is_refused(site: &Configured, text: &str, words: &[&str]) {
 #[test]
 fn twenty_reloads_cost_no_request_and_no_connection() {
     let site = serving();
-    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        // Enough for requests at every moment; more would only keep the successors from starting.
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut wire = site.wire();
-                while !stop.load(Ordering::Relaxed) {
-                    wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
-                    let head = wire.head();
-                    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-                    assert!(!head.contains("Connection: close"), "{head}");
-                    wire.expect("Hello, world\n");
-                    served.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+    let served = AtomicUsize::new(0);
+    let client = |is_over: &dyn Fn() -> bool| {
+        let mut wire = site.wire();
+        while !is_over() {
+            wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
+            let head = wire.head();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+            assert!(!head.contains("Connection: close"), "{head}");
+            wire.expect("Hello, world\n");
+            served.fetch_add(1, Ordering::Relaxed);
         }
-        let mut failed = None;
-        for _ in 0..20 {
-            let output = site.command("reload", &[]);
-            if !output.status.success() {
-                failed = Some(output);
-                break;
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-        assert!(failed.is_none(), "{failed:?}");
-    });
+    };
+    // Enough for requests at every moment; more would only keep the successors from starting.
+    repeating(2, client, || (0..20).for_each(|_| drop(reloads(&site))));
     assert!(served.into_inner() > 20);
     assert_eq!(site.status()["generation"].as_u64(), Some(21));
     // One zygote and its two workers are left.
-    wait_until("three processes", || site.processes().len() == 3);
+    eventually("three processes", || site.processes().len() == 3);
 }
 
 #[test]
@@ -183,11 +155,11 @@ fn a_request_that_is_still_being_sent_is_answered_by_the_old_generation() {
     greets(&site);
     // The zygote and one worker for it stay.
     let old = || site.processes().iter().filter(|process| before.contains(process)).count();
-    wait_until("one old worker is left", || old() == 2);
+    eventually("one old worker is left", || old() == 2);
     wire.send("more.");
     assert!(wire.head().starts_with("HTTP/1.1 200 OK\r\n"));
     wire.expect("10 bytes\n");
-    wait_until("the old processes have gone", || old() == 0);
+    eventually("the old processes have gone", || old() == 0);
 }
 
 #[test]
@@ -247,7 +219,7 @@ fn a_new_address_is_listened_on_and_the_old_one_is_let_go() {
     let mut wire = Wire::open(new);
     wire.send("GET /hello.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(wire.to_end().ends_with("\r\n\r\nHello, world\n"));
-    wait_until("the old address is let go", || TcpStream::connect(old).is_err());
+    eventually("the old address is let go", || TcpStream::connect(old).is_err());
     // A connection outlives the socket that it came from.
     kept.send("GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n");
     kept.head();
@@ -263,5 +235,5 @@ fn reloads_at_the_same_time_leave_one_generation() {
         }
     });
     greets(&site);
-    wait_until("three processes", || site.processes().len() == 3);
+    eventually("three processes", || site.processes().len() == 3);
 }

@@ -2,13 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Docroot, Fifo, Process, Request};
+use outboard_e2e::{Configured, Docroot, Fifo, Process, Request, eventually_within};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a test that asks again and again does so.
+/// Thousands of tasks take a while where other tests run as well.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A worker, and task workers as these lines of `[app.site.tasks]` have them.
@@ -36,15 +36,12 @@ fn json(site: &Configured, target: &str, status: u16) -> Value {
 /// The lines of a file, once there are so many.
 #[track_caller]
 fn lines(site: &Configured, name: &str, count: usize) -> Vec<String> {
-    let begun = Instant::now();
     let mut client = site.client();
-    loop {
+    eventually_within(PATIENCE, &format!("{count} lines in {name}"), || {
         let text = client.get(&format!("/lines?name={name}")).expect(200).text();
-        if text.lines().count() >= count {
-            return text.lines().map(str::to_owned).collect();
-        }
-        assert!(begun.elapsed() < PATIENCE, "{} lines in {name}", text.lines().count());
-    }
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if lines.len() >= count { Ok(lines) } else { Err(lines.len()) }
+    })
 }
 
 /// A task with this pipe for its data does not end before it is opened.
@@ -146,11 +143,10 @@ const CLASSIC: &str = "[app.site.tasks]\nworkers = 1\nscript = \"www/cron.php\"\
 /// Asks until the answer is this one.
 #[track_caller]
 fn comes_to_say(site: &Configured, target: &str, text: &str) {
-    let begun = Instant::now();
     let mut client = site.client();
-    while client.get(target).expect(200).text() != text {
-        assert!(begun.elapsed() < PATIENCE, "{target} does not come to say {text:?}");
-    }
+    eventually_within(PATIENCE, &format!("{target} is answered by {text:?}"), || {
+        client.get(target).expect(200).text() == text
+    });
 }
 
 #[test]
@@ -233,10 +229,10 @@ fn what_waits_at_a_stop_is_done_after_the_next_start() {
 
 #[track_caller]
 fn until_done(site: &Configured, count: u64) {
-    let begun = Instant::now();
-    while tasks_of(site)["done"].as_u64() < Some(count) {
-        assert!(begun.elapsed() < PATIENCE, "{}", tasks_of(site));
-    }
+    eventually_within(PATIENCE, &format!("{count} tasks are done"), || {
+        let tasks = tasks_of(site);
+        if tasks["done"].as_u64() >= Some(count) { Ok(()) } else { Err(tasks) }
+    });
 }
 
 /// The process of one of the task workers that have a task.

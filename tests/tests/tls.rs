@@ -2,9 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Backend, Certificate, Configured, Docroot, Fifo, Request};
+use outboard_e2e::{
+    Backend, Certificate, Configured, Docroot, Fifo, Request, accept, connect, eventually,
+    read_to_any_end,
+};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
 /// Bytes of `large.php` and `large.txt`.
@@ -230,8 +233,8 @@ fn a_record_that_cannot_be_read_is_answered_by_an_alert_and_nothing_else() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("openssl is there");
-    let (mut near, _) = relay.accept().unwrap();
-    let mut far = TcpStream::connect(("127.0.0.2", site.port())).unwrap();
+    let mut near = accept(&relay);
+    let mut far = connect(("127.0.0.2", site.port()));
     let (mut from_client, mut to_server) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     let (forwarded, pieces) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -260,7 +263,7 @@ fn a_record_that_cannot_be_read_is_answered_by_an_alert_and_nothing_else() {
     while pieces.try_recv().is_ok() {}
     // The beginning of a request, and then a record of nobody's.
     send(b"GET / HT");
-    pieces.recv().unwrap();
+    pieces.recv_timeout(std::time::Duration::from_secs(60)).expect("the client sends the request");
     far.write_all(&[&[23, 3, 3, 0, 32][..], &[0; 32]].concat()).unwrap();
     let output = client.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
@@ -299,11 +302,10 @@ fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
 #[test]
 fn who_speaks_http_there_is_told_what_to_write() {
     let site = Site::serving("");
-    let mut stream = TcpStream::connect(("127.0.0.2", site.port())).unwrap();
+    let mut stream = connect(("127.0.0.2", site.port()));
     stream.write_all(b"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n").unwrap();
-    let mut answer = String::new();
     // The request was not read, so that the end can be a reset.
-    let _ = stream.read_to_string(&mut answer);
+    let answer = String::from_utf8(read_to_any_end(&mut stream)).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"), "{answer}");
 }
 
@@ -311,7 +313,7 @@ fn who_speaks_http_there_is_told_what_to_write() {
 fn who_says_nothing_does_not_stay() {
     let site = Site::serving("[limits]\nheader_timeout = \"300ms\"");
     for begun in [&b""[..], &[22, 3, 1]] {
-        let mut stream = TcpStream::connect(("127.0.0.2", site.port())).unwrap();
+        let mut stream = connect(("127.0.0.2", site.port()));
         stream.write_all(begun).unwrap();
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
@@ -505,11 +507,7 @@ fn an_http2_client_that_takes_nothing_does_not_stay() {
     // It writes to a pipe that nobody reads on, and is blocked by that.
     curl.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let connections = || site.site.status()["connections"].as_u64().expect("a number");
-    let began = std::time::Instant::now();
-    while connections() > 1 {
-        assert!(began.elapsed().as_secs() < 60, "{}", connections());
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    eventually("the connection is closed", || connections() <= 1);
     curl.kill().unwrap();
     curl.wait().unwrap();
 }

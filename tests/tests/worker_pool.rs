@@ -3,13 +3,11 @@
 
 #![forbid(unsafe_code)]
 
-use outboard_e2e::{Configured, Connection, Docroot, Fifo, Held, Launch, Process, Request, Server};
+use outboard_e2e::{
+    Configured, Connection, Docroot, Fifo, Held, Launch, Process, Request, Server, eventually,
+};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
-
-/// How long a test that asks again and again does so.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server of the fixtures with so many workers.
 fn serving(workers: usize, worker: &str, tables: &str) -> Configured {
@@ -116,7 +114,7 @@ fn beyond_its_concurrency_requests_wait() {
     let (one, two) = (site.hold(), site.hold());
     let mut third = Connection::open(site.address());
     third.send(&Request::get("/who").to_bytes("a")).unwrap();
-    while pool_of(&site)["queue_length"] != 1 {}
+    eventually("the third waits", || pool_of(&site)["queue_length"] == 1);
     one.finishes();
     third.response().unwrap().expect(200);
     two.finishes();
@@ -174,7 +172,7 @@ fn a_client_that_takes_nothing_holds_up_its_own_request_alone() {
         let waits = pool_of(&site)["waits"].as_array().cloned().unwrap_or_default();
         waits.iter().any(|wait| wait["call"] == "client" && wait["suspended"].as_u64() > Some(0))
     };
-    while !waits_for_client() {}
+    eventually("the script waits for the client", waits_for_client);
     for _ in 0..20 {
         who(&site);
     }
@@ -234,12 +232,11 @@ fn forks_answer_at_the_same_time() {
 fn a_worker_is_replaced_after_its_requests_by_one_that_is_ready() {
     let site = serving(1, "", "max_requests = 5\nmax_requests_jitter = 0");
     let mut pids = HashSet::new();
-    let begun = Instant::now();
     // The worker goes on while its successor boots, so how many it answers is not said.
-    while pool_of(&site)["recycled"].as_u64() < Some(3) {
-        assert!(begun.elapsed() < PATIENCE, "{:#}", pool_of(&site));
+    eventually("three workers are replaced", || {
         pids.insert(who(&site).0);
-    }
+        pool_of(&site)["recycled"].as_u64() >= Some(3)
+    });
     pids.insert(who(&site).0);
     assert!(pids.len() >= 4, "{pids:?}");
     let pool = pool_of(&site);
