@@ -208,7 +208,7 @@ fn a_missing_php_host_is_reported() {
 }
 
 #[test]
-fn a_program_that_is_no_php_host_is_reported() {
+fn an_invalid_php_host_is_reported() {
     let ended = serve(&[".", "--listen", "127.0.0.1:0", "--php-host", "/bin/true"]);
     ended.says_in_one_sentence(1, &["/bin/true"]);
 }
@@ -339,7 +339,7 @@ fn an_option_that_the_file_answers_is_refused() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_panic() {
+fn a_closed_output_pipe_does_not_panic() {
     let binary = Server::binary().display().to_string();
     for command in ["schema", "completions bash", "--help", "check --json no.toml"] {
         let line = format!("set -o pipefail; {binary} {command} | head -c 1 >/dev/null; true");

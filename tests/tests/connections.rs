@@ -87,7 +87,7 @@ fn a_client_that_closes_its_side_waits_for_a_worker_like_others() {
 }
 
 #[test]
-fn a_client_that_closes_its_side_is_let_go_where_that_is_wished() {
+fn abort_on_close_drops_a_client_that_closes_its_side() {
     let site = Configured::serving(
         "supervision",
         "[limits]\nabort_on_close = true\n[app.site.pool]\nmin = 1\nmax = 1\nmin_idle = 0",
@@ -102,7 +102,7 @@ fn a_client_that_closes_its_side_is_let_go_where_that_is_wished() {
 
 /// A client that has closed its side and takes the answer slowly keeps nobody else waiting.
 #[test]
-fn a_half_closed_client_that_reads_slowly_holds_up_nobody() {
+fn a_half_closed_slow_reader_delays_no_other_client() {
     let site = Configured::serving("limits", "");
     let file = std::fs::File::create(site.root().join("large.bin")).unwrap();
     file.set_len(64 << 20).unwrap();
@@ -123,7 +123,7 @@ fn a_half_closed_client_that_reads_slowly_holds_up_nobody() {
 }
 
 #[test]
-fn those_who_wait_longest_are_closed_when_all_connections_are_taken() {
+fn a_full_server_closes_the_longest_idle_connections() {
     let site = Configured::serving("limits", "[limits]\nconnections = 16\nidle_timeout = \"10m\"");
     for beginning in [&b""[..], b"GET / HTT", HELLO] {
         let mut waiting: Vec<TcpStream> = Vec::new();
@@ -279,7 +279,7 @@ const RST_STREAM: u8 = 3;
 const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 #[test]
-fn streams_of_http2_are_no_connections_and_have_a_limit_of_their_own() {
+fn http2_streams_have_a_limit_apart_from_connections() {
     let (site, port) = with_tls("[limits]\nconnections = 8\nhttp2_streams = 20");
     let mut stalled = Stalled::asks(port, 30);
     assert_eq!(stalled.frame(RST_STREAM), REFUSED_STREAM);
@@ -302,7 +302,7 @@ fn streams_count_for_their_address() {
 
 /// The script goes on until its output cannot be sent, and ends then.
 #[test]
-fn a_script_whose_client_was_reset_is_told() {
+fn a_script_learns_that_its_client_was_reset() {
     let docroot = Docroot::of("fidelity");
     let site = Configured::start(docroot, &Configured::text(""));
     let folder = site.docroot().beside().path().to_owned();
@@ -320,7 +320,7 @@ fn a_script_whose_client_was_reset_is_told() {
 
 #[test]
 #[ignore = "16,500 sockets, and times that want a quiet machine"]
-fn silent_sockets_of_one_address_slow_nobody_down() {
+fn silent_sockets_of_one_address_delay_no_other_client() {
     let site = Configured::serving("limits", "");
     // Below those that the kernel gives out: it looks through all of one half of them for each
     // socket once these are taken, which takes 14 ms.
@@ -338,7 +338,7 @@ fn silent_sockets_of_one_address_slow_nobody_down() {
 
 #[test]
 #[ignore = "128 processes, and times that want a quiet machine"]
-fn stalled_http2_connections_of_one_address_slow_nobody_down() {
+fn stalled_http2_connections_delay_no_other_client() {
     let (site, port) = with_tls("");
     let mut stalled: Vec<Stalled> = (0..128).map(|_| Stalled::asks(port, 128)).collect();
     for one in &mut stalled[..20] {

@@ -179,7 +179,7 @@ fn a_chunk_that_says_its_excess_is_413_at_once() {
 }
 
 #[test]
-fn a_chunk_size_that_is_no_number_of_bytes_is_400() {
+fn an_invalid_chunk_size_is_400() {
     for size in ["8000000000000000", "ffffffffffffffff", "10000000000000000", "-1", "0x5", ""] {
         let request = format!(
             "POST /echo.php HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n"
@@ -237,7 +237,7 @@ fn just_as_many_headers_as_allowed_are_taken() {
 }
 
 #[test]
-fn the_last_request_of_a_connection_is_told_that_it_is_the_last() {
+fn the_last_response_of_a_connection_announces_the_close() {
     let request = "GET /hello.php HTTP/1.1\r\nHost: a\r\n\r\n";
     let transcript = strict().exchange(request.repeat(5));
     assert_eq!(transcript.matches("Hello, world\n").count(), 3, "{transcript}");

@@ -209,24 +209,24 @@ fn files_behind_closed_windows(clients: u32) {
 }
 
 #[test]
-fn http2_clients_that_take_nothing_of_large_pages_take_little_memory() {
+fn stalled_http2_clients_of_pages_take_little_memory() {
     pages_behind_closed_windows(3);
 }
 
 #[test]
-fn http2_clients_that_take_nothing_of_files_take_little_memory() {
+fn stalled_http2_clients_of_files_take_little_memory() {
     files_behind_closed_windows(16);
 }
 
 #[test]
 #[ignore = "the bar at full size"]
-fn ten_connections_of_pages_stay_below_200_mib() {
+fn connections_of_pages_stay_below_200_mib() {
     pages_behind_closed_windows(10);
 }
 
 #[test]
 #[ignore = "the bar at full size"]
-fn a_hundred_and_twenty_seven_connections_of_files_stay_below_200_mib() {
+fn connections_of_files_stay_below_200_mib() {
     files_behind_closed_windows(127);
 }
 
@@ -287,7 +287,7 @@ fn is_page(answer: &[u8]) {
 }
 
 #[test]
-fn what_waits_on_disk_for_slow_clients_arrives_whole_in_every_protocol() {
+fn slow_clients_get_spooled_pages_whole_in_every_protocol() {
     let site = Site::serving(&[("page.php", PAGE)], PATIENT);
     let https = site.site.listeners()[1].clone();
     let http = format!("http://{}/", site.site.address());
@@ -325,7 +325,7 @@ fn a_stream_of_events_is_not_kept_back() {
 }
 
 #[test]
-fn a_client_that_closes_its_side_and_takes_nothing_does_not_hold_up_others() {
+fn a_half_closed_client_that_stalls_does_not_delay_others() {
     let file = "x".repeat(20 << 20);
     let site = Site::serving(&[("file.bin", &file), ("page.php", PAGE)], PATIENT);
     let mut held = Vec::new();
@@ -342,7 +342,7 @@ fn a_client_that_closes_its_side_and_takes_nothing_does_not_hold_up_others() {
 }
 
 #[test]
-fn reading_the_same_record_many_times_at_once_takes_no_more_than_the_share_of_a_worker() {
+fn concurrent_reads_of_a_record_stay_within_a_workers_share() {
     let script = "<?php $kv = new Outboard\\KV(); $kv->put('big', str_repeat('v', 1 << 20)); \
                   try { $ids = array_fill(0, (int) $_GET['n'], 'big'); \
                   array_walk($ids, fn(&$id, $at) => $id = 'big'); \
@@ -374,7 +374,7 @@ const WORKER: &str = "mode = \"worker\"\n[app.site.worker]\nscript = \"www/worke
                       concurrency = 1000\n[app.site.pool]\nmin = 1\nmax = 1\n";
 
 #[test]
-fn fetches_with_large_bodies_are_refused_beyond_the_share_of_a_worker() {
+fn fetches_with_large_bodies_stay_within_a_workers_share() {
     let site = Site::serving(&[("worker.php", CALLER)], WORKER);
     // It listens, and that is all.
     let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -390,7 +390,7 @@ fn fetches_with_large_bodies_are_refused_beyond_the_share_of_a_worker() {
 }
 
 #[test]
-fn calls_that_fail_at_once_by_the_thousand_are_heard_and_forgotten() {
+fn thousands_of_failing_calls_leave_no_memory_in_use() {
     let site = Site::serving(&[("worker.php", CALLER)], WORKER);
     let answer = site.site.client().get("/?to=ftp://nowhere/&calls=5000&bytes=0").expect(200);
     assert_eq!(answer.text(), "{\"bad_call\":5000}");
@@ -500,7 +500,7 @@ fn sixteen_thousand_idle_connections_take_what_is_counted() {
 }
 
 #[test]
-fn connections_beyond_their_share_of_the_memory_take_the_place_of_those_that_wait_longest() {
+fn new_connections_replace_the_longest_idle_for_want_of_memory() {
     let tables = "[limits]\nmemory = \"16 MiB\"\nconnections_per_ip = 0\n";
     let site = Site::serving(&[("file.txt", "file")], tables);
     let mut idle = idle(&site, 2_300);
@@ -514,7 +514,7 @@ fn connections_beyond_their_share_of_the_memory_take_the_place_of_those_that_wai
 }
 
 #[test]
-fn a_body_for_which_the_spool_has_no_room_is_refused_and_its_room_is_given_back() {
+fn a_body_beyond_the_spool_is_refused_and_its_space_is_freed() {
     let script = "<?php echo strlen(file_get_contents('php://input'));";
     let tables = "[io]\nmax_temp_size = \"1 MiB\"\n[log.error]\nlevel = \"info\"\n";
     let site = Site::serving(&[("length.php", script)], tables);
@@ -550,7 +550,7 @@ fn endless() -> SocketAddr {
 }
 
 #[test]
-fn answers_that_may_be_stored_are_sent_rather_than_collected_while_memory_is_scarce() {
+fn scarce_memory_streams_storable_responses() {
     let upstream = endless();
     let tables = format!(
         "[limits]\nmemory = \"16 MiB\"\n[app.site.page_cache]\nmax_body = \"8 MiB\"\n\
@@ -575,7 +575,7 @@ fn answers_that_may_be_stored_are_sent_rather_than_collected_while_memory_is_sca
 }
 
 #[test]
-fn parts_of_pages_for_which_memory_has_no_room_are_replaced() {
+fn parts_beyond_the_memory_are_replaced_by_their_fallback() {
     let backend = Backend::start();
     let url = backend.url();
     let tables = format!(
@@ -633,7 +633,7 @@ fn pages_of_parts_that_slow_clients_do_not_take_wait_on_disk() {
 }
 
 #[test]
-fn a_log_whose_reader_is_stuck_holds_little_and_nobody_up() {
+fn a_stuck_log_reader_holds_little_memory_and_no_request() {
     let scratch = Scratch::new("stuck");
     // A log that is no regular file has to be where nobody else can replace it.
     std::fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
@@ -690,7 +690,7 @@ fn a_record_is_written_whole_however_scarce_memory_is() {
 }
 
 #[test]
-fn the_accounts_are_told_to_people_and_to_prometheus() {
+fn the_accounts_are_in_status_and_metrics() {
     let site =
         Site::serving(&[], "[limits]\nmemory = \"64 MiB\"\n[admin]\nmetrics = \"/metrics\"\n");
     assert_eq!(site.account("all", "limit_bytes"), 64 * MIB);

@@ -190,7 +190,7 @@ fn no_order_reaches_a_process_whose_number_was_left_behind() {
 }
 
 #[test]
-fn a_stop_finishes_what_has_begun() {
+fn a_stop_finishes_running_requests() {
     let servers = NamedServers::with(&["shop"]);
     let gate = servers.path("gate");
     let script =
@@ -342,7 +342,7 @@ fn a_background_server_logs_to_its_file_and_reopens_it() {
 }
 
 #[test]
-fn what_init_writes_runs_and_nothing_is_written_over() {
+fn init_writes_a_working_server_and_overwrites_nothing() {
     let servers = NamedServers::new();
     let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php");
     for (template, words) in

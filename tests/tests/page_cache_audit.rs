@@ -35,7 +35,7 @@ fn stats(site: &Configured) -> Value {
 }
 
 #[test]
-fn the_command_names_the_page_and_the_cookie_or_header_that_makes_the_difference() {
+fn the_audit_names_the_page_and_the_cookie_or_header() {
     let site = site("");
     let [by_cookie, by_header, safe] = ["/by.php?cookie", "/by.php?header", "/by.php?"];
     for target in [by_cookie, by_header, safe] {
@@ -65,7 +65,7 @@ fn pages_that_are_the_same_for_everybody_are_left_in_peace() {
 }
 
 #[test]
-fn by_itself_it_takes_an_unsafe_page_out_of_the_cache() {
+fn an_unsafe_page_is_removed_automatically() {
     let site = site("audit = \"100%\"\n");
     hit(&site, "/by.php?");
     eventually("a page is examined", || stats(&site)["audit"]["examined"].as_u64() > Some(0));

@@ -66,7 +66,7 @@ fn kill(site: &Configured) {
 }
 
 #[test]
-fn what_was_kept_is_there_after_a_kill_and_what_was_purged_is_not() {
+fn pages_survive_a_kill_and_purged_ones_do_not() {
     let folder = Scratch::new("page-cache");
     let disk = folder.path().join("pages");
     let first = serving(&disk);
@@ -92,7 +92,7 @@ fn what_was_kept_is_there_after_a_kill_and_what_was_purged_is_not() {
 }
 
 #[test]
-fn what_memory_throws_away_is_answered_from_disk() {
+fn pages_evicted_from_memory_are_served_from_disk() {
     let folder = Scratch::new("page-cache");
     let site = serving(folder.path());
     for number in 0..100 {
@@ -117,7 +117,7 @@ fn a_reload_begins_with_nothing_on_disk_too() {
 }
 
 #[test]
-fn a_damaged_file_is_no_page() {
+fn a_damaged_file_is_not_served() {
     let folder = Scratch::new("page-cache");
     let disk = folder.path().join("pages");
     let first = serving(&disk);
@@ -163,13 +163,13 @@ fn kill_during_writes(rounds: usize) {
 }
 
 #[test]
-fn killed_during_writes_it_serves_no_wrong_page_afterwards() {
+fn kills_during_writes_leave_no_wrong_page() {
     kill_during_writes(6);
 }
 
 #[test]
 #[ignore = "a minute and more; the shorter one above is the same"]
-fn killed_a_hundred_times_during_writes_it_serves_no_wrong_page_afterwards() {
+fn a_hundred_kills_during_writes_leave_no_wrong_page() {
     kill_during_writes(100);
 }
 

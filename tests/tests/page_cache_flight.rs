@@ -67,7 +67,7 @@ fn purge(site: &Configured, arguments: &[&str]) {
 }
 
 #[test]
-fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
+fn concurrent_requests_at_expiry_render_the_page_once() {
     let site = site("lock_timeout = \"60s\"");
     let target = page("max-age=60,must-revalidate");
     start(&site, &target).response().unwrap().expect(200);
@@ -84,7 +84,7 @@ fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
 }
 
 #[test]
-fn the_old_page_is_served_while_one_new_one_is_made() {
+fn a_stale_page_is_served_while_one_request_renders() {
     let site = site("");
     let target = page("max-age=60");
     start(&site, &target).response().unwrap().expect(200);
@@ -105,7 +105,7 @@ fn the_old_page_is_served_while_one_new_one_is_made() {
 }
 
 #[test]
-fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
+fn a_page_purged_while_it_was_rendered_is_not_cached() {
     let site = site("");
     let target = page("max-age=60&header[]=Cache-Tag:news");
     for (number, purge_by) in (1..).zip(["--all", "--prefix=/page", "--tag=news"]) {
@@ -122,7 +122,7 @@ fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
 }
 
 #[test]
-fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
+fn waiters_for_an_uncacheable_page_get_their_own() {
     let site = site("lock_timeout = \"60s\"");
     let mut run = Run::held(&site, 1);
     let mut first = start(&site, &page("no-store"));
@@ -135,7 +135,7 @@ fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
 }
 
 #[test]
-fn who_leaves_takes_nobody_along() {
+fn a_client_that_leaves_does_not_end_the_wait_of_others() {
     let site = site("lock_timeout = \"60s\"");
     let mut abandoned = Run::held(&site, 1);
     let first = start(&site, &page("max-age=60"));
@@ -150,7 +150,7 @@ fn who_leaves_takes_nobody_along() {
 }
 
 #[test]
-fn nobody_waits_longer_than_is_configured() {
+fn no_request_waits_longer_than_lock_timeout() {
     let site = site("lock_timeout = \"100ms\"");
     let mut held = Run::held(&site, 1);
     let mut first = start(&site, &page("max-age=60"));

@@ -65,7 +65,7 @@ fn waiting_is_seen_where_it_is_asked_for() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn a_missing_server_is_reported() {
     let scratch = Scratch::new("profile");
     let mut command = Command::new(Server::binary());
     command.arg("profile").arg("--admin").arg(scratch.path().join("none.sock"));

@@ -140,7 +140,7 @@ fn others(site: &Configured, mut more: impl FnMut() -> bool) -> Vec<Duration> {
 
 #[test]
 #[ignore = "1,024 sockets each, and times that want a quiet machine"]
-fn slow_bodies_and_slow_readers_slow_nobody_down() {
+fn slow_bodies_and_slow_readers_delay_no_other_client() {
     const BYTES: usize = 4 << 20;
     let backend = Backend::start();
     let site = serving(&backend, 1024, "");

@@ -58,7 +58,7 @@ fn both_sides_switch_and_talk_until_they_have_said_all() {
 }
 
 #[test]
-fn a_connection_on_which_nothing_is_said_is_closed_after_its_time() {
+fn an_idle_tunnel_is_closed_after_its_time_out() {
     let backend = Backend::start();
     let site = serving(&backend, "tunnel_timeout = \"400ms\"");
     let (mut stream, _) = switched(&site);
@@ -98,7 +98,7 @@ fn as_much_as_one_likes_goes_both_ways_at_once() {
 }
 
 #[test]
-fn what_the_upstream_says_instead_is_an_answer_like_any_other() {
+fn a_refused_switch_is_an_ordinary_response() {
     let backend = Backend::start();
     let site = serving(&backend, "");
     let request = offering("/status/403", "websocket");

@@ -74,37 +74,37 @@ fn twenty_reloads_cost_no_request_and_no_connection() {
 }
 
 #[test]
-fn a_broken_configuration_changes_nothing_and_is_told() {
+fn an_invalid_configuration_is_reported_and_changes_nothing() {
     let site = serving();
     let text = Configured::text("[app.site.limits]\nrequest_timeout = \"2s\"");
     is_refused(&site, &text, &["outboard.toml:", "request_timeout", "request_deadline"]);
 }
 
 #[test]
-fn a_configuration_that_is_no_toml_changes_nothing_and_is_told() {
+fn a_configuration_with_invalid_toml_changes_nothing() {
     is_refused(&serving(), "[app.site\n", &["outboard.toml:"]);
 }
 
 #[test]
-fn a_host_that_is_missing_changes_nothing_and_is_told() {
+fn a_missing_host_is_reported_and_changes_nothing() {
     let text = Configured::text("[php]\nhost_binary = \"/nonexistent/outboard-php\"");
     is_refused(&serving(), &text, &["/nonexistent/outboard-php"]);
 }
 
 #[test]
-fn a_host_that_ends_at_once_changes_nothing_and_is_told() {
+fn a_host_that_exits_is_reported_and_changes_nothing() {
     let text = Configured::text("[php]\nhost_binary = \"/bin/false\"");
     is_refused(&serving(), &text, &["PHP of app site did not start"]);
 }
 
 #[test]
-fn an_ini_file_that_is_missing_changes_nothing_and_is_told() {
+fn a_missing_ini_file_is_reported_and_changes_nothing() {
     let text = Configured::text("[php]\nini_file = \"no-such-php.ini\"");
     is_refused(&serving(), &text, &["no-such-php.ini"]);
 }
 
 #[test]
-fn a_preload_script_that_fails_changes_nothing_and_is_told() {
+fn a_failing_preload_is_reported_and_changes_nothing() {
     let site = serving();
     site.docroot().beside().file("preload.php", "<?php throw new Exception('not today');\n");
     let text = Configured::text("[php]\npreload = \"preload.php\"");
@@ -113,14 +113,14 @@ fn a_preload_script_that_fails_changes_nothing_and_is_told() {
 
 /// The first app's processes were started by then.
 #[test]
-fn a_second_app_that_cannot_be_opened_changes_nothing_and_is_told() {
+fn a_second_app_that_fails_to_open_changes_nothing() {
     let text =
         Configured::text("[app.zoo]\nroot = \"www\"\nhosts = [\"zoo\"]\nuser = \"nobody-has-it\"");
     is_refused(&serving(), &text, &["nobody-has-it"]);
 }
 
 #[test]
-fn an_address_that_is_taken_changes_nothing_and_is_told() {
+fn an_address_in_use_is_reported_and_changes_nothing() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let text = Configured::text(POOL).replace("127.0.0.1:0", &address);
@@ -143,7 +143,7 @@ fn a_request_that_has_begun_is_finished_by_the_old_generation() {
 
 /// Who uploads slowly has no worker yet when the reload comes.
 #[test]
-fn a_request_that_is_still_being_sent_is_answered_by_the_old_generation() {
+fn the_old_generation_serves_a_request_that_it_has_begun() {
     let site = serving();
     let before = site.processes();
     let mut wire = site.wire();
@@ -173,7 +173,7 @@ fn sighup_does_the_same() {
 }
 
 #[test]
-fn what_changed_holds_from_then_on() {
+fn a_changed_configuration_applies_after_the_reload() {
     let site = serving();
     site.docroot().beside().file("other/hello.php", "<?php echo \"of the other root\\n\";");
     site.rewrite(&Configured::text(POOL).replace("root = \"www\"", "root = \"other\""));
@@ -188,7 +188,7 @@ fn what_changed_holds_from_then_on() {
 }
 
 #[test]
-fn code_that_was_cached_is_read_anew() {
+fn cached_code_is_read_again() {
     let site = Configured::serving("reload", "\"opcache.validate_timestamps\" = 0");
     greets(&site);
     site.docroot().put("hello.php", "<?php echo \"deployed\\n\";");

@@ -41,7 +41,7 @@ fn a_stopped_zygote_is_replaced_and_its_stuck_worker_ends() {
 
 /// Without pauses each request of a crawler would cost a fork and a line in the log.
 #[test]
-fn an_app_whose_every_request_crashes_is_given_pauses_and_comes_back() {
+fn an_app_that_always_crashes_is_paused_and_recovers() {
     let site = serving("[pool]\nmin = 1\nmax = 1\nloopback_slots = 0");
     let mut refused = 0;
     let began = Instant::now();
@@ -162,7 +162,7 @@ fn a_stop_lets_requests_finish_and_leaves_nothing() {
 }
 
 #[test]
-fn what_does_not_finish_is_ended_at_the_drain_timeout() {
+fn unfinished_requests_end_at_the_drain_timeout() {
     let text =
         format!("drain_timeout = \"300ms\"\n{}", Configured::text("[pool]\nmin = 1\nmax = 1"));
     let site = Configured::start(outboard_e2e::Docroot::of("supervision"), &text);

@@ -28,7 +28,7 @@ fn waiting(site: &Configured) -> Wire {
 }
 
 #[test]
-fn who_finds_the_queue_full_is_told_to_come_again() {
+fn a_full_queue_is_503_with_retry_after() {
     let site = serving("queue_length = 2\nloopback_slots = 0");
     let held = site.hold();
     let mut inside = [waiting(&site), waiting(&site)];
@@ -44,7 +44,7 @@ fn who_finds_the_queue_full_is_told_to_come_again() {
 }
 
 #[test]
-fn who_waits_too_long_is_told_to_come_again() {
+fn a_queue_timeout_is_503_with_retry_after() {
     let site = serving("queue_timeout = \"200ms\"\nloopback_slots = 0");
     let held = site.hold();
     refused(site.client().get("/hello.php"), "queue_timeout");
@@ -53,7 +53,7 @@ fn who_waits_too_long_is_told_to_come_again() {
 }
 
 #[test]
-fn who_leaves_the_queue_costs_no_worker() {
+fn a_client_that_leaves_the_queue_costs_no_worker() {
     let site = serving("loopback_slots = 0");
     let held = site.hold();
     drop((waiting(&site), waiting(&site)));

@@ -54,7 +54,7 @@ fn tasks_of(site: &Configured) -> Value {
 }
 
 #[test]
-fn a_result_comes_back_to_who_waits_for_it() {
+fn a_result_is_returned_to_the_waiting_request() {
     let site = serving("workers = 2");
     assert_eq!(json(&site, "/await?name=shout&data=hello", 200)["result"], "HELLO");
     let line = &lines(&site, "shouted", 1)[0];
@@ -77,7 +77,7 @@ fn dispatch_answers_before_the_task_has_begun() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_given_up_with_its_last_reason() {
+fn a_failing_task_is_retried_and_fails_with_its_last_reason() {
     let site = serving("workers = 1\nmax_retries = 2\nbackoff = \"10ms\"");
     let refused = json(&site, "/await?name=fail", 500);
     assert_eq!(refused["reason"], "task");
@@ -116,7 +116,7 @@ fn an_app_without_task_workers_says_so() {
 }
 
 #[test]
-fn what_waits_goes_over_to_the_successor_at_a_reload() {
+fn waiting_tasks_move_to_the_new_generation_at_a_reload() {
     let site = serving("workers = 1");
     let mut fifo = gate(&site);
     json(&site, &format!("/dispatch?name=gate&data={}", fifo.path().display()), 200);
@@ -165,7 +165,7 @@ fn a_script_per_request_hands_tasks_over() {
 }
 
 #[test]
-fn a_script_per_request_is_told_what_is_not_taken() {
+fn a_classic_script_learns_which_tasks_are_rejected() {
     let site = Configured::serving("tasks", "");
     let refused = json(&site, "/index.php?dispatch=a", 200);
     assert_eq!(refused["reason"], "busy");
@@ -188,7 +188,7 @@ fn kill(site: Configured) -> Docroot {
 }
 
 #[test]
-fn what_was_written_down_is_done_though_the_gateway_is_killed() {
+fn journaled_tasks_survive_a_killed_gateway() {
     let docroot = Docroot::of("tasks");
     docroot.writable("var");
     let folder = docroot.beside().folder("entities");
@@ -212,7 +212,7 @@ fn what_was_written_down_is_done_though_the_gateway_is_killed() {
 }
 
 #[test]
-fn what_waits_at_a_stop_is_done_after_the_next_start() {
+fn waiting_tasks_run_after_a_restart() {
     let docroot = Docroot::of("tasks");
     docroot.writable("var");
     let folder = docroot.beside().folder("entities");

@@ -176,7 +176,7 @@ fn requests_share_a_connection_and_come_in_any_pieces() {
 }
 
 #[test]
-fn the_name_that_is_asked_for_decides_the_certificate() {
+fn the_server_name_selects_the_certificate() {
     let site = Site::serving("");
     let ok = |trusted, host: &str| {
         let url = format!("https://{host}/server.php");
@@ -191,7 +191,7 @@ fn the_name_that_is_asked_for_decides_the_certificate() {
 }
 
 #[test]
-fn a_host_of_another_certificate_is_to_be_asked_on_another_connection() {
+fn a_host_of_another_certificate_is_a_421() {
     let site = Site::serving("");
     let asked = |name: &str, host: &str, version: &str| {
         let to = format!("{name}:443:127.0.0.2:{}", site.port());
@@ -222,7 +222,7 @@ fn a_host_of_another_certificate_is_to_be_asked_on_another_connection() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_answered_by_an_alert_and_nothing_else() {
+fn an_invalid_tls_record_gets_an_alert_and_nothing_else() {
     let site = Site::serving("");
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = relay.local_addr().unwrap().to_string();
@@ -273,7 +273,7 @@ fn a_record_that_cannot_be_read_is_answered_by_an_alert_and_nothing_else() {
 }
 
 #[test]
-fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
+fn a_reload_loads_the_new_certificate_unless_it_is_invalid() {
     let site = Site::serving("");
     let folder = site.site.docroot().beside().path().to_owned();
     let mut kept = site.wire();
@@ -300,7 +300,7 @@ fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
 }
 
 #[test]
-fn who_speaks_http_there_is_told_what_to_write() {
+fn plain_http_to_a_tls_port_is_400_with_a_hint() {
     let site = Site::serving("");
     let mut stream = connect(("127.0.0.2", site.port()));
     stream.write_all(b"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n").unwrap();
@@ -310,7 +310,7 @@ fn who_speaks_http_there_is_told_what_to_write() {
 }
 
 #[test]
-fn who_says_nothing_does_not_stay() {
+fn a_silent_client_is_disconnected() {
     let site = Site::serving("[limits]\nheader_timeout = \"300ms\"");
     for begun in [&b""[..], &[22, 3, 1]] {
         let mut stream = connect(("127.0.0.2", site.port()));
@@ -323,7 +323,7 @@ fn who_says_nothing_does_not_stay() {
 }
 
 #[test]
-fn clients_are_not_sent_to_a_host_that_nobody_has() {
+fn no_redirect_leads_to_an_unknown_host() {
     let site = Site::serving("");
     let text = Site::text("").replace("[app.site]\n", "[app.site]\nhosts = [\"one.test\"]\n");
     site.site.rewrite(&text);
@@ -462,7 +462,7 @@ fn an_http2_answer_that_is_not_whole_is_reset_and_others_go_on() {
 }
 
 #[test]
-fn whoever_leaves_an_http2_stream_ends_its_script() {
+fn a_reset_http2_stream_ends_its_script() {
     let site = Site::serving("");
     let folder = site.site.docroot().beside().path().to_owned();
     let mut gate = Fifo::at(folder.join("gate"));

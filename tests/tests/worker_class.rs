@@ -58,7 +58,7 @@ fn json_of(site: &Configured, target: &str) -> Value {
 }
 
 #[test]
-fn a_class_answers_whether_the_script_or_the_configuration_names_it() {
+fn a_class_serves_named_by_the_script_or_the_configuration() {
     for worker in [BY_CONFIGURATION, BY_RUN] {
         let site = serving(worker);
         let mut client = site.client();
@@ -128,7 +128,7 @@ fn on_stop_is_called_when_the_worker_leaves() {
 }
 
 #[test]
-fn a_class_that_is_missing_or_no_worker_is_a_failed_start_that_says_so() {
+fn a_missing_or_invalid_class_fails_the_start_with_a_reason() {
     let site = serving(BY_CONFIGURATION);
     for (class, why) in [
         ("App\\\\Shopp", "the worker class App\\Shopp is not there once the script has run"),

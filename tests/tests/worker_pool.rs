@@ -40,7 +40,7 @@ fn pool_of(site: &Configured) -> Value {
 }
 
 #[test]
-fn files_are_served_as_ever_and_everything_else_goes_to_the_script() {
+fn files_are_served_and_the_rest_goes_to_the_script() {
     let site = serving(1, "", "");
     site.client().get("/plain.txt").expect(200).saying("plain text\n");
     site.client().get("/docs/").expect(200).saying("<p>the docs\n");
@@ -121,7 +121,7 @@ fn beyond_its_concurrency_requests_wait() {
 }
 
 #[test]
-fn a_killed_worker_costs_exactly_what_it_had_begun() {
+fn a_killed_worker_costs_exactly_its_started_requests() {
     let site = serving(2, "worker.concurrency = 4", "");
     let mut held: Vec<Held> = (0..4).map(|_| site.hold()).collect();
     let victim = held[0].pid();
@@ -152,7 +152,7 @@ fn a_request_past_its_deadline_leaves_its_neighbours_alone() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_told_is_killed_at_the_deadline() {
+fn a_worker_that_does_not_react_is_killed_at_the_deadline() {
     let site = serving(1, "worker.concurrency = 4", "[limits]\nrequest_deadline = \"500ms\"");
     let (pid, _) = who(&site);
     let worker = Process::of(pid);
@@ -266,14 +266,14 @@ fn gives_up(worker: &str, words: &str) {
 }
 
 #[test]
-fn a_script_that_does_not_boot_is_told_in_the_words_of_php() {
+fn a_failed_boot_is_reported_with_the_message_of_php() {
     for worker in ["", "worker.isolation = \"fork\""] {
         gives_up(worker, "no_such_function");
     }
 }
 
 #[test]
-fn a_reload_boots_the_script_anew() {
+fn a_reload_boots_the_script_again() {
     let site = serving(2, "", "");
     who(&site);
     let changed = "<?php while (Outboard\\handle_request(function () { echo 'changed'; }));";
@@ -295,7 +295,7 @@ fn a_reload_with_a_script_that_does_not_boot_changes_nothing() {
 }
 
 #[test]
-fn status_and_metrics_tell_memory_by_route() {
+fn status_and_metrics_show_memory_by_route() {
     let site = serving(1, "", "[admin]\nmetrics = \"/metrics\"");
     for target in ["/a/b/1", "/a/b/2", "/c"] {
         site.client().get(target).expect(200);

@@ -321,7 +321,8 @@ impl Body {
             }
             Rest::Chunked(decoder) => loop {
                 let broken = |error: outboard_http1::ChunkError| {
-                    let message = format!("the chunks of the response are invalid: {}", error.reason());
+                    let message =
+                        format!("the chunks of the response are invalid: {}", error.reason());
                     Error::new(Kind::Protocol, message)
                 };
                 match decoder.decode(&input[self.at..]).map_err(broken)? {

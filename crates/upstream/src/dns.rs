@@ -139,7 +139,12 @@ mod tests {
 
     /// Starts lookups and returns how many are pending. `inet_aton(3)` accepts the resolver, so no name server
     /// is involved.
-    fn under_way(resolver: &Resolver, account: Option<&Rc<Account>>, count: usize, kind: u8) -> usize {
+    fn under_way(
+        resolver: &Resolver,
+        account: Option<&Rc<Account>>,
+        count: usize,
+        kind: u8,
+    ) -> usize {
         let mut context = Context::from_waker(std::task::Waker::noop());
         for number in 0..count {
             let host = format!("127.{kind}.{number}");

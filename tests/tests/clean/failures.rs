@@ -58,7 +58,7 @@ fn endless_recursion_in_the_engine() {
 }
 
 #[test]
-fn an_error_that_nobody_catches() {
+fn an_uncaught_error() {
     ending("error", 500, Worker::Stays);
     ending("error_in_shutdown", 500, Worker::Stays).saying("body");
 }

@@ -33,7 +33,7 @@ fn output_that_is_read_as_fast_as_it_comes() {
 }
 
 #[test]
-fn output_that_nobody_reads() {
+fn output_without_a_reader() {
     is_borne("output, unread", classic(), |site| {
         let address = site.address();
         Flood::of_clients(2, move || {

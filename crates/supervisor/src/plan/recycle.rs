@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_told() {
+    fn the_reason_is_given() {
         assert_eq!(POLICY.due(&candidate(1, 10, 500)), None);
         let memory = POLICY.due(&candidate(1, 10, 501)).unwrap();
         assert_eq!(memory, Reason::Memory { own_bytes: 501 });

@@ -20,7 +20,7 @@ fn an_ordered_worker_is_forking_and_has_its_output_once() {
 }
 
 #[test]
-fn a_worker_that_is_told_to_stop_is_woken() {
+fn a_worker_that_is_ordered_to_stop_is_woken() {
     let (_zygote, mut worker) = order(1);
     worker.forked(1234);
     assert_eq!(worker.life.ready(8), life::Moved::Yes);

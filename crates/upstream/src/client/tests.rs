@@ -258,7 +258,7 @@ fn a_name_is_resolved_off_the_loop() {
 }
 
 #[test]
-fn a_call_ends_by_its_time_out_before_the_head_and_within_the_body() {
+fn a_call_times_out_before_the_head_and_within_the_body() {
     on_loop(|client| async move {
         let cut = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
         let peer = Peer::saying(&[&[SILENCE], &[cut, SILENCE]]);

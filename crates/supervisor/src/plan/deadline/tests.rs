@@ -75,7 +75,7 @@ fn the_earlier_bound_is_the_one_that_counts() {
 }
 
 #[test]
-fn who_has_no_request_is_killed_without_ado() {
+fn a_worker_without_a_request_is_killed_at_once() {
     let starting = Bounds::Starting { ready_by_ms: 30 };
     assert_eq!(at(29, starting, Stage::InTime, false), Step::Wait { until_ms: Some(30) });
     assert_eq!(at(30, starting, Stage::InTime, false), Step::Kill(Cause::Starting));

@@ -57,7 +57,7 @@ fn a_second_ready_changes_nothing() {
 }
 
 #[test]
-fn only_who_is_ready_and_stays_is_given_requests() {
+fn only_a_ready_worker_is_given_requests() {
     assert_eq!(Life::new(0).begin(), Moved::No);
     let mut life = busy();
     assert_eq!(life.begin(), Moved::Yes);
@@ -77,7 +77,7 @@ fn a_worker_is_idle_when_the_last_of_its_requests_is_over() {
 }
 
 #[test]
-fn a_worker_that_leaves_by_itself_finishes_the_others_first() {
+fn a_leaving_worker_finishes_its_other_requests() {
     let mut life = busy();
     assert_eq!(life.begin(), Moved::Yes);
     assert_eq!(life.finished(20, true), Finished::Leaving);
@@ -108,7 +108,7 @@ fn a_busy_worker_drains_after_its_request() {
 }
 
 #[test]
-fn a_worker_that_leaves_by_itself_has_a_deadline_for_it() {
+fn a_leaving_worker_has_a_deadline() {
     let mut life = busy();
     assert_eq!(life.finished(20, true), Finished::Leaving);
     assert_eq!(life.state(), State::Draining);
@@ -116,7 +116,7 @@ fn a_worker_that_leaves_by_itself_has_a_deadline_for_it() {
 }
 
 #[test]
-fn a_death_says_what_it_costs() {
+fn an_exit_is_classified_by_its_requests() {
     let mut forking = Life::new(0);
     assert_eq!(forking.exited(), Death::WhileStarting);
     let mut booting = Life::new(0);
@@ -131,7 +131,7 @@ fn a_death_says_what_it_costs() {
 }
 
 #[test]
-fn an_end_without_a_request_is_told_apart() {
+fn an_end_without_a_request_is_distinguished() {
     assert_eq!(idle().finished(5, false), Finished::HadNone);
     let mut life = busy();
     assert_eq!(life.finished(11, false), Finished::Free);
