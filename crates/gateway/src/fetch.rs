@@ -13,7 +13,7 @@ use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
 };
 use outboard_upstream::{
-    Account, Client, Error, Job, Kind, Request, RequestHeaders, Response, Url,
+    Account, Client, Error, Kind, Request, RequestHeaders, Response, ScopedTask, Url,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ enum Fetch {
     /// Its body is coming.
     Collecting { wanted: Wanted, left: usize, requester: Requester, held: Held },
     /// It runs until this is dropped.
-    Running { _job: Job },
+    Running { _task: ScopedTask },
 }
 
 /// What is asked for.
@@ -133,7 +133,7 @@ impl Fetches {
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), requester.worker());
-        let job = Job::spawn(async move {
+        let task = ScopedTask::spawn(async move {
             match wanted {
                 Wanted::Http(request) => run(&client, &requester, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
@@ -148,7 +148,7 @@ impl Fetches {
                 fetches.close(worker, id);
             }
         });
-        let fetch = Fetch::Running { _job: job };
+        let fetch = Fetch::Running { _task: task };
         // One with the same id is replaced, and thereby ended.
         let replaced = self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         drop(replaced);

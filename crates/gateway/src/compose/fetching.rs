@@ -8,7 +8,7 @@ use crate::app::App;
 use outboard_buffer::Held;
 use outboard_config::FetchSource;
 use outboard_reactor::{Event, TaskId, current_task, wake};
-use outboard_upstream::{Client, Error, Job, Kind, Request, RequestHeaders, Url};
+use outboard_upstream::{Client, Error, Kind, Request, RequestHeaders, ScopedTask, Url};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct Fetching {
     shared: Rc<Shared>,
-    _job: Job,
+    _task: ScopedTask,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Fetching {
             request
         });
         let (client, theirs) = (app.upstream.clone(), shared.clone());
-        let job = Job::spawn(async move {
+        let task = ScopedTask::spawn(async move {
             let outcome = match request {
                 Ok(request) => theirs.fetch(&client, request).await,
                 Err(error) => Err(error),
@@ -64,7 +64,7 @@ impl Fetching {
             theirs.outcome.replace(Some(outcome));
             wake(theirs.task);
         });
-        Self { shared, _job: job }
+        Self { shared, _task: task }
     }
 
     /// The status; 0 before it has come.

@@ -9,7 +9,7 @@ use outboard_buffer::{Account, Held};
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_reactor::Event;
-use outboard_upstream::{Error, Job, Response};
+use outboard_upstream::{Error, Response, ScopedTask};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Poll, ready};
@@ -23,7 +23,7 @@ const BYTES_A_TURN: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Inflow {
     shared: Rc<Shared>,
-    _job: Job,
+    _task: ScopedTask,
 }
 
 #[derive(Debug)]
@@ -61,12 +61,12 @@ impl Inflow {
             went: Event::default(),
         });
         let theirs = shared.clone();
-        let job = Job::spawn(async move {
+        let task = ScopedTask::spawn(async move {
             let end = theirs.fill(response, timeout_ms, &turns).await;
             theirs.end.replace(Some(end));
             theirs.came.set();
         });
-        Self { shared, _job: job }
+        Self { shared, _task: task }
     }
 
     /// Waits for what comes next, as long as there is a client.

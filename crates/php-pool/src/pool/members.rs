@@ -8,7 +8,7 @@ use super::operations::WorkerId;
 use super::worker::Worker;
 use crate::exchange::Exchange;
 use outboard_ring::spsc::Corrupt;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;

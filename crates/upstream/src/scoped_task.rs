@@ -1,4 +1,4 @@
-//! [`Job`]: a task that ends when its handle is dropped.
+//! [`ScopedTask`]: a task that ends when its handle is dropped.
 //!
 //! For requests that may be cancelled: dropping the handle drops the task's future, connections and
 //! permits included.
@@ -12,7 +12,7 @@ use std::task::Poll;
 
 /// The handle of a task; dropping it cancels the task.
 #[derive(Debug)]
-pub struct Job {
+pub struct ScopedTask {
     state: Rc<State>,
 }
 
@@ -22,7 +22,7 @@ struct State {
     task: Cell<Option<TaskId>>,
 }
 
-impl Job {
+impl ScopedTask {
     /// Spawns the task.
     pub fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
         let state = Rc::new(State::default());
@@ -42,7 +42,7 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for ScopedTask {
     fn drop(&mut self) {
         self.state.cancelled.set(true);
         if let Some(task) = self.state.task.take() {
@@ -75,12 +75,12 @@ mod tests {
                     drop(mark);
                 }
             };
-            drop(Job::spawn(work(&dropped)));
-            let begun = Job::spawn(work(&dropped));
+            drop(ScopedTask::spawn(work(&dropped)));
+            let started = ScopedTask::spawn(work(&dropped));
             while dropped.get() < 1 {
                 sleep(1).await;
             }
-            drop(begun);
+            drop(started);
             while dropped.get() < 2 {
                 sleep(1).await;
             }

@@ -1,15 +1,15 @@
-//! [`Host`]: the idle connections to one origin, and how many requests may be under way to it.
+//! [`OriginPool`]: the idle connections to one origin, and the limit of concurrent requests to it.
 //!
-//! Owned by the client, one per scheme, host and port. Invariants: a request holds a [`Permit`]
-//! from before its connection to the end of its answer, which counts for a request or, once that is
-//! wished, for a response; permits are given in the order in which they were asked for; an idle
-//! connection was read to the end of its last answer.
+//! Owned by the client, one per scheme, host and port. Invariants: a request holds a [`Permit`] from
+//! before its connection to the end of its response; the permit counts as a request or, if the caller
+//! chooses, as a response; permits are granted in the order of the requests; an idle connection has no
+//! unread bytes.
 
 use crate::account::{Account, Share};
 use crate::connection::Connection;
 use crate::error::{Error, Kind};
 use crate::http2::{Multiplexed, Opening};
-use crate::tls::Wish;
+use crate::tls::TlsOptions;
 use outboard_reactor::{Elapsed, TaskId, current_task, now_ms, wake, with_deadline};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,14 +19,14 @@ use std::task::Poll;
 
 /// One origin.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct OriginPool {
     origin: Box<str>,
-    /// The last is the warmest.
+    /// Ordered by time; the last one was used last.
     idle: RefCell<Vec<Idle>>,
     requests: Cell<usize>,
     responses: Cell<usize>,
-    waiting: RefCell<VecDeque<Rc<Ticket>>>,
-    http2: RefCell<Option<(Wish, Multiplexed)>>,
+    waiting: RefCell<VecDeque<Rc<Waiter>>>,
+    http2: RefCell<Option<(TlsOptions, Multiplexed)>>,
     opening: Opening,
 }
 
@@ -36,23 +36,23 @@ struct Idle {
     since_ms: u64,
 }
 
-/// One that waits for a permit.
+/// A task that waits for a permit.
 #[derive(Debug)]
-struct Ticket {
+struct Waiter {
     task: TaskId,
-    state: Cell<Place>,
+    state: Cell<WaiterState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WaiterState {
     Waiting,
     Granted,
     GaveUp,
 }
 
-/// Bounds of one origin.
+/// The limits of one origin.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HostLimits {
+pub(crate) struct OriginLimits {
     pub(crate) requests: usize,
     pub(crate) responses: usize,
     pub(crate) waiting: usize,
@@ -60,7 +60,7 @@ pub(crate) struct HostLimits {
     pub(crate) idle: usize,
 }
 
-impl Host {
+impl OriginPool {
     pub(crate) fn new(origin: &str) -> Self {
         Self {
             origin: origin.into(),
@@ -76,14 +76,14 @@ impl Host {
     /// Waits until a request may begin, until `until_ms` at most.
     pub(crate) async fn enter(
         self: &Rc<Self>,
-        limits: HostLimits,
+        limits: OriginLimits,
         account: Option<&Rc<Account>>,
         until_ms: u64,
     ) -> Result<Permit, Error> {
         let share = account.map(Account::enter).transpose()?;
         if self.requests.get() < limits.requests {
             self.requests.set(self.requests.get() + 1);
-            return Ok(Permit { host: self.clone(), share, is_response: false });
+            return Ok(Permit { pool: self.clone(), share, is_response: false });
         }
         let busy = |what: &str| {
             let most = limits.requests;
@@ -93,14 +93,15 @@ impl Host {
         if self.waiting.borrow().len() >= limits.waiting {
             return Err(busy(" and as many wait as may"));
         }
-        let ticket = Rc::new(Ticket { task: current_task(), state: Cell::new(Place::Waiting) });
-        self.waiting.borrow_mut().push_back(ticket.clone());
-        let queued = Queued { host: self.clone(), ticket };
+        let waiter =
+            Rc::new(Waiter { task: current_task(), state: Cell::new(WaiterState::Waiting) });
+        self.waiting.borrow_mut().push_back(waiter.clone());
+        let queued = Queued { pool: self.clone(), waiter };
         let patience_ms = now_ms() + limits.wait_ms;
         let granted = with_deadline(
             until_ms.min(patience_ms),
-            poll_fn(|_| match queued.ticket.state.get() {
-                Place::Granted => Poll::Ready(()),
+            poll_fn(|_| match queued.waiter.state.get() {
+                WaiterState::Granted => Poll::Ready(()),
                 _ => Poll::Pending,
             }),
         );
@@ -112,8 +113,8 @@ impl Host {
 
     fn leave(&self) {
         while let Some(next) = self.waiting.borrow_mut().pop_front() {
-            if next.state.get() == Place::Waiting {
-                next.state.set(Place::Granted);
+            if next.state.get() == WaiterState::Waiting {
+                next.state.set(WaiterState::Granted);
                 wake(next.task);
                 return;
             }
@@ -122,11 +123,11 @@ impl Host {
     }
 
     /// An idle connection that the peer has not closed meanwhile.
-    pub(crate) fn take_idle(&self, wish: Option<Wish>) -> Option<Box<Connection>> {
+    pub(crate) fn take_idle(&self, tls: Option<TlsOptions>) -> Option<Box<Connection>> {
         loop {
             let mut connection = {
                 let mut idle = self.idle.borrow_mut();
-                let at = idle.iter().rposition(|idle| idle.connection.wish() == wish)?;
+                let at = idle.iter().rposition(|idle| idle.connection.tls() == tls)?;
                 idle.remove(at).connection
             };
             if connection.is_quiet() {
@@ -135,7 +136,7 @@ impl Host {
         }
     }
 
-    /// Since when its longest idle connection is.
+    /// When the connection that has been idle longest became idle.
     pub(crate) fn idle_since_ms(&self) -> Option<u64> {
         self.idle.borrow().first().map(|idle| idle.since_ms)
     }
@@ -147,8 +148,8 @@ impl Host {
         drop(closed);
     }
 
-    /// Keeps a connection for the next request, unless enough are kept.
-    pub(crate) fn keep(&self, mut connection: Box<Connection>, limits: HostLimits) {
+    /// Stores a connection for the next request, unless the pool is full.
+    pub(crate) fn keep(&self, mut connection: Box<Connection>, limits: OriginLimits) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < limits.idle {
             connection.rest();
@@ -156,19 +157,19 @@ impl Host {
         }
     }
 
-    /// The connection that requests share, if the peer speaks HTTP/2 and it is still open.
-    pub(crate) fn http2(&self, wish: Wish) -> Option<Multiplexed> {
+    /// The connection that requests share, if the peer speaks HTTP/2 and the connection is open.
+    pub(crate) fn http2(&self, tls: TlsOptions) -> Option<Multiplexed> {
         let mut http2 = self.http2.borrow_mut();
-        let (_, connection) = http2.as_mut().filter(|(theirs, _)| *theirs == wish)?;
+        let (_, connection) = http2.as_mut().filter(|(theirs, _)| *theirs == tls)?;
         connection.use_at(now_ms());
         Some(connection.clone())
     }
 
-    pub(crate) fn share(&self, wish: Wish, connection: Multiplexed) {
-        self.http2.replace(Some((wish, connection)));
+    pub(crate) fn share(&self, tls: TlsOptions, connection: Multiplexed) {
+        self.http2.replace(Some((tls, connection)));
     }
 
-    /// Nothing more goes over the shared connection; what is under way there may end well.
+    /// Removes the shared connection. Its present requests continue.
     pub(crate) fn unshare(&self, connection: &Multiplexed) {
         let mut http2 = self.http2.borrow_mut();
         if http2.as_ref().is_some_and(|(_, theirs)| theirs.is(connection)) {
@@ -182,7 +183,8 @@ impl Host {
 
     /// Closes connections that have been idle since before `since_ms`.
     pub(crate) fn expire(&self, since_ms: u64) {
-        let unused = |(_, connection): &mut (Wish, Multiplexed)| connection.used_ms() < since_ms;
+        let unused =
+            |(_, connection): &mut (TlsOptions, Multiplexed)| connection.used_ms() < since_ms;
         if self.under_way() == 0 {
             drop(self.http2.borrow_mut().take_if(unused));
         }
@@ -194,7 +196,7 @@ impl Host {
         drop(expired);
     }
 
-    /// Whether nothing is known of it that would have to be kept.
+    /// Whether the pool has no state and can be removed.
     pub(crate) fn is_forgettable(&self) -> bool {
         self.under_way() == 0 && self.idle.borrow().is_empty() && self.http2.borrow().is_none()
     }
@@ -212,33 +214,33 @@ impl Host {
     }
 }
 
-/// The right to have a request under way.
+/// The right to one concurrent request.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    host: Rc<Host>,
+    pool: Rc<OriginPool>,
     share: Option<Share>,
     is_response: bool,
 }
 
 impl Permit {
-    pub(crate) fn host(&self) -> &Rc<Host> {
-        &self.host
+    pub(crate) fn pool(&self) -> &Rc<OriginPool> {
+        &self.pool
     }
 
-    /// Counts for a response from now on, so that another request may begin; for the request as
-    /// before when there are as many responses as may be.
-    pub(crate) fn count_as_response(&mut self, limits: HostLimits) {
-        let responses = &self.host.responses;
+    /// Counts as a response from now on, so that another request can start. At the limit of responses
+    /// it continues to count as a request.
+    pub(crate) fn count_as_response(&mut self, limits: OriginLimits) {
+        let responses = &self.pool.responses;
         if self.is_response || responses.get() >= limits.responses {
             return;
         }
         responses.set(responses.get() + 1);
         self.is_response = true;
         self.share = self.share.take().map(Share::into_channel);
-        self.host.leave();
+        self.pool.leave();
     }
 
-    /// What is left of it when the connection speaks something else from now on.
+    /// The share of the account, for a connection that switches to another protocol.
     pub(crate) fn into_channel(mut self) -> Option<Share> {
         self.share.take().map(Share::into_channel)
     }
@@ -247,31 +249,31 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         match self.is_response {
-            true => self.host.responses.set(self.host.responses.get() - 1),
-            false => self.host.leave(),
+            true => self.pool.responses.set(self.pool.responses.get() - 1),
+            false => self.pool.leave(),
         }
     }
 }
 
-/// A place in the queue; given up on drop, with the permit if it has come to that.
+/// A place in the queue. Dropping it leaves the queue, and returns a permit that was granted meanwhile.
 struct Queued {
-    host: Rc<Host>,
-    ticket: Rc<Ticket>,
+    pool: Rc<OriginPool>,
+    waiter: Rc<Waiter>,
 }
 
 impl Queued {
     fn into_permit(self, share: Option<Share>) -> Permit {
-        self.ticket.state.set(Place::GaveUp);
-        Permit { host: self.host.clone(), share, is_response: false }
+        self.waiter.state.set(WaiterState::GaveUp);
+        Permit { pool: self.pool.clone(), share, is_response: false }
     }
 }
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        if self.ticket.state.replace(Place::GaveUp) == Place::Granted {
-            self.host.leave();
+        if self.waiter.state.replace(WaiterState::GaveUp) == WaiterState::Granted {
+            self.pool.leave();
         }
-        self.host.waiting.borrow_mut().retain(|ticket| !Rc::ptr_eq(ticket, &self.ticket));
+        self.pool.waiting.borrow_mut().retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
     }
 }
 
@@ -280,27 +282,27 @@ mod tests {
     use super::*;
     use outboard_reactor::{run, sleep, spawn};
 
-    const LIMITS: HostLimits =
-        HostLimits { requests: 1, responses: 1, waiting: 2, wait_ms: 60_000, idle: 1 };
+    const LIMITS: OriginLimits =
+        OriginLimits { requests: 1, responses: 1, waiting: 2, wait_ms: 60_000, idle: 1 };
 
     #[test]
-    fn permits_go_round_in_order_and_those_who_give_up_are_passed_over() {
+    fn permits_are_granted_in_order_and_skip_waiters_that_gave_up() {
         run(async {
-            let host = Rc::new(Host::new("http://a"));
-            let first = host.enter(LIMITS, None, u64::MAX).await.unwrap();
+            let pool = Rc::new(OriginPool::new("http://a"));
+            let first = pool.enter(LIMITS, None, u64::MAX).await.unwrap();
             let order = Rc::new(RefCell::new(Vec::new()));
             for name in ["gives up", "second"] {
-                let (host, order) = (host.clone(), order.clone());
+                let (pool, order) = (pool.clone(), order.clone());
                 let until_ms = if name == "second" { u64::MAX } else { now_ms() + 30 };
                 spawn(async move {
-                    let entered = host.enter(LIMITS, None, until_ms).await;
+                    let entered = pool.enter(LIMITS, None, until_ms).await;
                     order.borrow_mut().push((name, entered.map(drop).map_err(|e| e.kind)));
                 });
             }
-            while host.waiting.borrow().len() < 2 {
+            while pool.waiting.borrow().len() < 2 {
                 sleep(1).await;
             }
-            let full = host.enter(LIMITS, None, u64::MAX).await.unwrap_err();
+            let full = pool.enter(LIMITS, None, u64::MAX).await.unwrap_err();
             assert_eq!(full.kind, Kind::Busy);
             while order.borrow().is_empty() {
                 sleep(1).await;
@@ -310,30 +312,30 @@ mod tests {
                 sleep(1).await;
             }
             assert_eq!(*order.borrow(), [("gives up", Err(Kind::Busy)), ("second", Ok(()))]);
-            assert!(host.is_forgettable());
+            assert!(pool.is_forgettable());
         })
         .unwrap();
     }
 
     #[test]
-    fn a_response_leaves_its_place_to_a_request_as_long_as_there_is_room_for_responses() {
+    fn responses_count_apart_from_requests_up_to_their_limit() {
         run(async {
-            let host = Rc::new(Host::new("http://a"));
+            let pool = Rc::new(OriginPool::new("http://a"));
             let account = Account::new("a", 1, 8);
-            let enter = async || host.enter(LIMITS, Some(&account), now_ms() + 10).await;
+            let enter = async || pool.enter(LIMITS, Some(&account), now_ms() + 10).await;
             let mut first = enter().await.unwrap();
             first.count_as_response(LIMITS);
             first.count_as_response(LIMITS);
             let mut second = enter().await.unwrap();
-            assert_eq!((host.under_way(), host.responses()), (2, 1));
+            assert_eq!((pool.under_way(), pool.responses()), (2, 1));
             second.count_as_response(LIMITS);
-            assert_eq!(host.responses(), 1, "as many as may be");
+            assert_eq!(pool.responses(), 1, "at the limit");
             assert_eq!(enter().await.unwrap_err().kind, Kind::Busy);
             drop(first);
             second.count_as_response(LIMITS);
             drop(enter().await.unwrap());
             drop(second);
-            assert!(host.is_forgettable());
+            assert!(pool.is_forgettable());
         })
         .unwrap();
     }

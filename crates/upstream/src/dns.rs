@@ -1,9 +1,8 @@
-//! [`Names`]: from host names to addresses, off the loop, remembered for a short while.
+//! [`Resolver`]: resolves host names on other threads, and caches the addresses briefly.
 //!
-//! Called before each connection. Invariants: `getaddrinfo(3)` runs on a thread of its own and
-//! once a name at a time, however many wait for it; there are so many threads and no more, and one
-//! account has a part of them, since a name server may keep each for a long time: others wait;
-//! failures are not remembered.
+//! Called before each connection. Invariants: `getaddrinfo(3)` runs outside of the loop, once per name
+//! however many tasks wait for it; the number of its threads is limited, and each account has a part of
+//! them, since a name server can delay each for a long time; failures are not cached.
 
 use crate::account::Account;
 use crate::error::{Error, Kind};
@@ -16,46 +15,46 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// `getaddrinfo(3)` does not tell how long an answer holds, so not long.
-const REMEMBERED_MS: u64 = 10_000;
-/// Names that are asked for at a time.
+/// Short, because `getaddrinfo(3)` does not return the time to live of a record.
+const CACHED_MS: u64 = 10_000;
+/// The most concurrent lookups.
 const LOOKUPS_MAX: usize = 256;
-/// Those among them of one account.
+/// The most concurrent lookups of one account.
 const LOOKUPS_PER_ACCOUNT: usize = 32;
-/// Beyond this many names, those that no longer hold are forgotten.
-const NAMES_KEPT: usize = 256;
+/// With this many names in the cache, expired ones are removed.
+const NAMES_CACHED: usize = 256;
 
-type Found = Result<Rc<[IpAddr]>, String>;
+type Resolved = Result<Rc<[IpAddr]>, String>;
 
-/// Names that were asked for lately.
+/// The cache and the present lookups.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct Resolver {
     known: RefCell<HashMap<Box<str>, Rc<Lookup>>>,
-    /// Each lookup that is under way has one of these.
+    /// Each present lookup holds a clone.
     under_way: Rc<()>,
-    /// Tasks that wait for one of them to end.
+    /// Tasks that wait for a lookup to end.
     waiting: Rc<RefCell<Vec<TaskId>>>,
 }
 
-/// One question, under way or answered.
+/// A lookup, pending or complete.
 #[derive(Debug, Default)]
 struct Lookup {
-    answer: RefCell<Option<(Found, u64)>>,
+    outcome: RefCell<Option<(Resolved, u64)>>,
     waiting: RefCell<Vec<TaskId>>,
 }
 
 impl Lookup {
-    /// Whether it may be used: under way, or an address that still holds.
+    /// Whether it can be used: pending, or successful and not expired.
     fn is_fresh(&self, now_ms: u64) -> bool {
-        match &*self.answer.borrow() {
+        match &*self.outcome.borrow() {
             None => true,
-            Some((found, at_ms)) => found.is_ok() && now_ms < at_ms + REMEMBERED_MS,
+            Some((found, at_ms)) => found.is_ok() && now_ms < at_ms + CACHED_MS,
         }
     }
 }
 
-impl Names {
-    /// The addresses of a host; one at least.
+impl Resolver {
+    /// The addresses of a host, at least one.
     pub(crate) async fn resolve(
         &self,
         host: &str,
@@ -75,7 +74,7 @@ impl Names {
             }
         })
         .await;
-        let found = poll_fn(|_| match &*lookup.answer.borrow() {
+        let found = poll_fn(|_| match &*lookup.outcome.borrow() {
             Some((found, _)) => Poll::Ready(found.clone()),
             None => {
                 lookup.waiting.borrow_mut().push(current_task());
@@ -86,7 +85,7 @@ impl Names {
         found.map_err(|why| Error::new(Kind::Resolve, format!("{host} has no address: {why}")))
     }
 
-    /// `None` as long as there are too many.
+    /// `None` at the limit of concurrent lookups.
     fn lookup(&self, host: &str, account: Option<&Rc<Account>>) -> Option<Rc<Lookup>> {
         let now_ms = now_ms();
         let mut known = self.known.borrow_mut();
@@ -94,22 +93,22 @@ impl Names {
             return Some(lookup.clone());
         }
         let share = (self.under_way.clone(), account.map(|account| account.lookups().clone()));
-        // The one that the owner has, and the one just taken.
-        let is_too_much = |share: &Rc<()>, most: usize| Rc::strong_count(share) > most + 1;
-        if is_too_much(&share.0, LOOKUPS_MAX)
-            || share.1.as_ref().is_some_and(|share| is_too_much(share, LOOKUPS_PER_ACCOUNT))
+        // The owner holds one, and this lookup another.
+        let exceeds = |share: &Rc<()>, most: usize| Rc::strong_count(share) > most + 1;
+        if exceeds(&share.0, LOOKUPS_MAX)
+            || share.1.as_ref().is_some_and(|share| exceeds(share, LOOKUPS_PER_ACCOUNT))
         {
             return None;
         }
-        if known.len() >= NAMES_KEPT {
+        if known.len() >= NAMES_CACHED {
             known.retain(|_, lookup| lookup.is_fresh(now_ms));
         }
         let lookup = Rc::new(Lookup::default());
         known.insert(host.into(), lookup.clone());
-        let asked = ask(host.to_owned(), lookup.clone());
+        let resolved = resolve(host.to_owned(), lookup.clone());
         let waiting = self.waiting.clone();
         spawn(async move {
-            asked.await;
+            resolved.await;
             drop(share);
             waiting.take().into_iter().for_each(wake);
         });
@@ -117,15 +116,15 @@ impl Names {
     }
 }
 
-/// Asks in a task of its own, since the first caller may give up.
-async fn ask(host: String, lookup: Rc<Lookup>) {
+/// Runs in its own task, since the first caller can be cancelled.
+async fn resolve(host: String, lookup: Rc<Lookup>) {
     let found = blocking(move || {
         let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|error| error.to_string())?;
         let addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
-        if addresses.is_empty() { Err("none at all".to_owned()) } else { Ok(addresses) }
+        if addresses.is_empty() { Err("the list is empty".to_owned()) } else { Ok(addresses) }
     })
     .await;
-    lookup.answer.replace(Some((found.map(Rc::from), now_ms())));
+    lookup.outcome.replace(Some((found.map(Rc::from), now_ms())));
     for task in lookup.waiting.take() {
         wake(task);
     }
@@ -138,26 +137,31 @@ mod tests {
     use std::pin::pin;
     use std::task::Context;
 
-    /// Asks for so many names, without time for an answer; how many are under way then. They are such as
-    /// `inet_aton(3)` takes, so no name server is asked.
-    fn under_way(names: &Names, account: Option<&Rc<Account>>, count: usize, kind: u8) -> usize {
+    /// Starts lookups and returns how many are pending. `inet_aton(3)` accepts the resolver, so no name server
+    /// is involved.
+    fn under_way(
+        resolver: &Resolver,
+        account: Option<&Rc<Account>>,
+        count: usize,
+        kind: u8,
+    ) -> usize {
         let mut context = Context::from_waker(std::task::Waker::noop());
         for number in 0..count {
             let host = format!("127.{kind}.{number}");
-            assert!(pin!(names.resolve(&host, account)).poll(&mut context).is_pending());
+            assert!(pin!(resolver.resolve(&host, account)).poll(&mut context).is_pending());
         }
-        Rc::strong_count(&names.under_way) - 1
+        Rc::strong_count(&resolver.under_way) - 1
     }
 
     #[test]
-    fn so_many_names_are_asked_for_at_a_time_and_one_account_has_a_part() {
+    fn lookups_are_limited_in_total_and_per_account() {
         run(async {
-            let names = Names::default();
+            let resolver = Resolver::default();
             let (one, other) = (Account::new("a", 1, 1), Account::new("b", 1, 1));
-            assert_eq!(under_way(&names, Some(&one), 40, 1), LOOKUPS_PER_ACCOUNT);
-            assert_eq!(under_way(&names, Some(&other), 40, 2), 2 * LOOKUPS_PER_ACCOUNT);
-            assert_eq!(under_way(&names, None, LOOKUPS_MAX, 3), LOOKUPS_MAX);
-            let late = names.resolve("127.1.41", Some(&one)).await.unwrap();
+            assert_eq!(under_way(&resolver, Some(&one), 40, 1), LOOKUPS_PER_ACCOUNT);
+            assert_eq!(under_way(&resolver, Some(&other), 40, 2), 2 * LOOKUPS_PER_ACCOUNT);
+            assert_eq!(under_way(&resolver, None, LOOKUPS_MAX, 3), LOOKUPS_MAX);
+            let late = resolver.resolve("127.1.41", Some(&one)).await.unwrap();
             assert_eq!(late[0], IpAddr::from([127, 1, 0, 41]));
         })
         .unwrap();

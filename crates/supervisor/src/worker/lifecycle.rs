@@ -78,17 +78,17 @@ impl fmt::Display for State {
 /// Whether an event changed the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Moved {
+pub enum Transition {
     /// It changed.
-    Yes,
+    Applied,
     /// The event came too late, or the peer is confused: nothing changed.
-    No,
+    Ignored,
 }
 
 /// What the end of a request means for the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Finished {
+pub enum RequestEnd {
     /// The worker takes the next request.
     Free,
     /// The worker is draining and has no other request: send `Stop`.
@@ -114,7 +114,7 @@ pub enum Stopping {
 /// What a worker's exit means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Death {
+pub enum ExitKind {
     /// The worker was ordered to exit and had no request.
     Expected,
     /// The worker was ordered to exit and had requests: respond to their clients.
@@ -131,7 +131,7 @@ pub enum Death {
 
 /// The state of one worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct Lifecycle {
     state: State,
     /// At least one in `Busy`; any number in `Draining` and `Killing`; none otherwise.
     requests: u32,
@@ -146,7 +146,7 @@ pub struct Life {
     served: u64,
 }
 
-impl Life {
+impl Lifecycle {
     /// A worker whose fork is being ordered now.
     pub fn new(now_ms: u64) -> Self {
         Self {
@@ -197,12 +197,12 @@ impl Life {
         (self.state == State::Idle).then(|| now_ms.saturating_sub(self.idle_since_ms))
     }
 
-    fn become_if_legal(&mut self, next: State) -> Moved {
+    fn become_if_legal(&mut self, next: State) -> Transition {
         if !self.state.may_become(next) {
-            return Moved::No;
+            return Transition::Ignored;
         }
         self.state = next;
-        Moved::Yes
+        Transition::Applied
     }
 
     /// Handles the fork. A later state stays, because a worker can be ready before the report.
@@ -213,9 +213,9 @@ impl Life {
     }
 
     /// Handles the readiness of the worker.
-    pub fn ready(&mut self, now_ms: u64) -> Moved {
+    pub fn ready(&mut self, now_ms: u64) -> Transition {
         if !matches!(self.state, State::Forking | State::Booting) {
-            return Moved::No;
+            return Transition::Ignored;
         }
         self.was_ready = true;
         self.ready_ms = Some(now_ms);
@@ -224,18 +224,18 @@ impl Life {
     }
 
     /// Gives the worker a request.
-    pub fn begin(&mut self) -> Moved {
-        if self.state != State::Busy && self.become_if_legal(State::Busy) == Moved::No {
-            return Moved::No;
+    pub fn begin(&mut self) -> Transition {
+        if self.state != State::Busy && self.become_if_legal(State::Busy) == Transition::Ignored {
+            return Transition::Ignored;
         }
         self.requests += 1;
-        Moved::Yes
+        Transition::Applied
     }
 
     /// Ends a request; `leaving` if the worker announces its exit.
-    pub fn finished(&mut self, now_ms: u64, leaving: bool) -> Finished {
+    pub fn finished(&mut self, now_ms: u64, leaving: bool) -> RequestEnd {
         if self.requests == 0 {
-            return Finished::HadNone;
+            return RequestEnd::HadNone;
         }
         self.served += 1;
         self.leaves_by_itself |= leaving;
@@ -246,35 +246,35 @@ impl Life {
     }
 
     /// Handles a request that was withdrawn before its start.
-    pub fn withdrawn(&mut self, now_ms: u64) -> Finished {
-        if self.requests == 0 { Finished::HadNone } else { self.one_less(now_ms) }
+    pub fn withdrawn(&mut self, now_ms: u64) -> RequestEnd {
+        if self.requests == 0 { RequestEnd::HadNone } else { self.one_less(now_ms) }
     }
 
-    fn one_less(&mut self, now_ms: u64) -> Finished {
+    fn one_less(&mut self, now_ms: u64) -> RequestEnd {
         self.requests -= 1;
         match (self.state, self.requests) {
             (State::Busy, 0) => {
                 self.state = State::Idle;
                 self.idle_since_ms = now_ms;
-                Finished::Free
+                RequestEnd::Free
             }
-            (State::Busy, _) => Finished::Free,
+            (State::Busy, _) => RequestEnd::Free,
             (State::Draining, 0) if self.leaves_by_itself => {
                 let until_ms = now_ms.saturating_add(LEAVING_GRACE_MS);
                 let earlier = self.drain_deadline_ms.is_some_and(|at_ms| at_ms < until_ms);
                 if !earlier {
                     self.drain_deadline_ms = Some(until_ms);
                 }
-                Finished::Leaving
+                RequestEnd::Leaving
             }
-            (State::Draining, 0) => Finished::Stop,
-            _ => Finished::Leaving,
+            (State::Draining, 0) => RequestEnd::Stop,
+            _ => RequestEnd::Leaving,
         }
     }
 
     /// Drains the worker, which has to exit by `drain_deadline_ms`.
     pub fn drain(&mut self, drain_deadline_ms: u64) -> Stopping {
-        if self.become_if_legal(State::Draining) == Moved::No {
+        if self.become_if_legal(State::Draining) == Transition::Ignored {
             return Stopping::Already;
         }
         self.drain_deadline_ms = Some(drain_deadline_ms);
@@ -282,22 +282,22 @@ impl Life {
     }
 
     /// Marks the worker as being killed.
-    pub fn kill(&mut self) -> Moved {
+    pub fn kill(&mut self) -> Transition {
         self.become_if_legal(State::Killing)
     }
 
     /// Handles the exit, or the failure of the fork.
-    pub fn exited(&mut self) -> Death {
+    pub fn exited(&mut self) -> ExitKind {
         let last = self.state;
-        if self.become_if_legal(State::Gone) == Moved::No {
-            return Death::Again;
+        if self.become_if_legal(State::Gone) == Transition::Ignored {
+            return ExitKind::Again;
         }
         match (last, std::mem::take(&mut self.requests)) {
-            (State::Draining | State::Killing, 0) => Death::Expected,
-            (State::Draining | State::Killing, _) => Death::ExpectedWithRequests,
-            (_, 0) if self.was_ready => Death::WhileIdle,
-            (_, 0) => Death::WhileStarting,
-            _ => Death::WhileServing,
+            (State::Draining | State::Killing, 0) => ExitKind::Expected,
+            (State::Draining | State::Killing, _) => ExitKind::ExpectedWithRequests,
+            (_, 0) if self.was_ready => ExitKind::WhileIdle,
+            (_, 0) => ExitKind::WhileStarting,
+            _ => ExitKind::WhileServing,
         }
     }
 }
