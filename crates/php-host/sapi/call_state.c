@@ -10,7 +10,7 @@
 #include "ext/standard/file.h"
 
 /* Takes it out; another coroutine finds nothing under way. */
-void outboard_call_state_take(outboard_call_state *state)
+void outboard_call_state_save(outboard_call_state *state)
 {
 	state->compare = BG(user_compare_fci);
 	state->compare_cache = BG(user_compare_fci_cache);
@@ -30,7 +30,7 @@ void outboard_call_state_take(outboard_call_state *state)
 	FG(user_stream_current_filename) = NULL;
 }
 
-void outboard_call_state_put(const outboard_call_state *state)
+void outboard_call_state_restore(const outboard_call_state *state)
 {
 	BG(user_compare_fci) = state->compare;
 	BG(user_compare_fci_cache) = state->compare_cache;

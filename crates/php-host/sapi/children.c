@@ -53,7 +53,7 @@ static void in_child(void)
 	SG(rfc1867_uploaded_files) = NULL;
 	OG(flags) |= PHP_OUTPUT_DISABLED;
 	outboard_one_shot_begin();
-	outboard_one_shot_keep_open();
+	outboard_one_shot_pin_resources();
 	most_children /= 4;
 	count = 0;
 }

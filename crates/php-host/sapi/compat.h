@@ -67,7 +67,7 @@ extern PHPAPI char *php_ini_opened_path;
  * Whether zend_fiber_init_context made one: it returns true in 8.2, and in later versions a
  * zend_result, whose SUCCESS is 0.
  */
-#define OUTBOARD_IS_MADE(made) \
+#define OUTBOARD_IS_CREATED(made) \
 	(__builtin_types_compatible_p(__typeof__(made), bool) ? (made) != 0 : (made) == SUCCESS)
 
 #endif

@@ -35,7 +35,7 @@ static size_t stack_bytes(void)
 {
 	struct rlimit limit;
 	const size_t configured = EG(fiber_stack_size);
-	if (outboard_concurrency > OUTBOARD_FEW || getrlimit(RLIMIT_STACK, &limit) != 0) {
+	if (outboard_concurrency > OUTBOARD_FEW_COROUTINES || getrlimit(RLIMIT_STACK, &limit) != 0) {
 		return configured;
 	}
 	const size_t own = limit.rlim_cur < MOST_STACK_BYTES ? limit.rlim_cur : MOST_STACK_BYTES;
@@ -87,7 +87,7 @@ coroutine *outboard_next_ready(void)
 	return one;
 }
 
-uint64_t outboard_name_of(const coroutine *one)
+uint64_t outboard_waiter_of(const coroutine *one)
 {
 	return (uint64_t) one->serial << 32 | one->index;
 }
@@ -138,7 +138,7 @@ static void begin_stack(void)
 	OUTBOARD_LIMIT_STACK(here, size);
 	EG(vm_stack) = NULL;
 	zend_vm_stack_init_ex(
-		outboard_concurrency <= OUTBOARD_FEW ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES);
+		outboard_concurrency <= OUTBOARD_FEW_COROUTINES ? LARGE_PAGE_BYTES : SMALL_PAGE_BYTES);
 	frame = (zend_execute_data *) EG(vm_stack_top);
 	EG(vm_stack_top) += ZEND_CALL_FRAME_SLOT;
 	memset(frame, 0, sizeof(*frame));
@@ -171,7 +171,7 @@ static coroutine *new_context(void)
 {
 	coroutine *one = pecalloc(1, sizeof(*one), 1);
 	register_coroutine(one);
-	if (!OUTBOARD_IS_MADE(
+	if (!OUTBOARD_IS_CREATED(
 		zend_fiber_init_context(&one->context, &kind, run_context, stack_bytes()))) {
 		return NULL;
 	}
@@ -189,7 +189,7 @@ void outboard_switch_to(coroutine *next)
 	}
 	ZVAL_NULL(&transfer.value);
 	self->resume = EG(current_fiber_context);
-	outboard_visit_enter(next->visit ? next->visit : &outboard_boot_visit);
+	outboard_request_state_enter(next->state ? next->state : &outboard_boot_state);
 	next->phase = RUNNING;
 	outboard_running = next;
 	zend_fiber_switch_context(&transfer);
@@ -210,7 +210,7 @@ static coroutine *successor(void)
 	return new_context();
 }
 
-enum outboard_woken outboard_suspend(void)
+enum outboard_wake_reason outboard_suspend(void)
 {
 	coroutine *self = outboard_running;
 	coroutine *next;
@@ -223,16 +223,16 @@ enum outboard_woken outboard_suspend(void)
 	if (!next) {
 		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
 	}
-	outboard_call_state_take(&under_way);
+	outboard_call_state_save(&under_way);
 	outboard_switch_to(next);
-	outboard_call_state_put(&under_way);
+	outboard_call_state_restore(&under_way);
 	self->frame = NULL;
 	return self->cancelled ? OUTBOARD_CANCELLED : OUTBOARD_WOKEN;
 }
 
 uint64_t outboard_waiter(void)
 {
-	return outboard_name_of(outboard_running);
+	return outboard_waiter_of(outboard_running);
 }
 
 const zend_execute_data *outboard_frame_of(uint64_t waiter)
@@ -268,9 +268,9 @@ void outboard_become_idle(void)
 	idle = outboard_running;
 }
 
-outboard_visit *outboard_visit_here(void)
+outboard_request_state *outboard_running_state(void)
 {
-	return outboard_running->visit;
+	return outboard_running->state;
 }
 
 /* Before the script boots. */

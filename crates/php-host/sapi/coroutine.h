@@ -4,7 +4,7 @@
 #ifndef OUTBOARD_COROUTINE_H
 #define OUTBOARD_COROUTINE_H
 
-#include "visit.h"
+#include "worker_mode.h"
 #include "zend_fibers.h"
 
 enum phase {
@@ -18,7 +18,7 @@ typedef struct coroutine {
 	zend_fiber_context context;
 	zend_fiber_context *resume; /* where it waits: its own context, or that of a Fiber on it */
 	const zend_execute_data *frame; /* while it waits */
-	outboard_visit *visit;
+	outboard_request_state *state;
 	struct coroutine *next;
 	uint32_t index;
 	uint32_t serial;
@@ -31,7 +31,7 @@ typedef struct coroutine {
 extern coroutine outboard_main_script;
 extern coroutine *outboard_running;
 
-uint64_t outboard_name_of(const coroutine *one);
+uint64_t outboard_waiter_of(const coroutine *one);
 coroutine *outboard_coroutine_at(uint32_t index); /* NULL beyond the last */
 void outboard_ready(coroutine *one);
 coroutine *outboard_next_ready(void);
@@ -50,23 +50,23 @@ typedef struct {
 	const char *opening;
 } outboard_call_state;
 
-void outboard_call_state_take(outboard_call_state *state);
-void outboard_call_state_put(const outboard_call_state *state);
+void outboard_call_state_save(outboard_call_state *state);
+void outboard_call_state_restore(const outboard_call_state *state);
 
 /* loop.c; never returns. */
 void outboard_loop(void);
 
-/* attempt.c */
+/* protected_call.c */
 
 /* Whether the engine can bring what it has to an end and no more. */
 extern bool outboard_broken;
 
-void outboard_contain(void (*step)(void *arg), void *arg, outboard_visit *visit);
-void outboard_call(zval *callback, outboard_visit *visit);
+void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_request_state *state);
+void outboard_call_php(zval *callback, outboard_request_state *state);
 
 /* one_shot.c */
 void outboard_one_shot_begin(void);
-void outboard_one_shot_keep_open(void);
+void outboard_one_shot_pin_resources(void);
 void outboard_one_shot_end(void);
 
 /* reopen.c */
@@ -74,6 +74,6 @@ void outboard_reopen_files(void);
 
 /* serve.c */
 void outboard_serve_startup(void);
-void outboard_serve(zval *handler, outboard_visit *visit);
+void outboard_serve(zval *handler, outboard_request_state *state);
 
 #endif

@@ -17,6 +17,6 @@ void outboard_filter_startup(void);
 bool outboard_filter_changes_input(void);
 
 /* Lets filter_input(INPUT_SERVER) see the same as $_SERVER. */
-void outboard_filter_keep_server(zval *variables);
+void outboard_filter_set_server(zval *variables);
 
 #endif

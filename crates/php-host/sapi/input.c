@@ -34,12 +34,12 @@ char *outboard_read_cookies(void)
 	if (lines < 2) {
 		return only ? (char *) only->ptr : NULL;
 	}
-	outboard_input_forget();
+	outboard_input_reset();
 	outboard_variables_each_header(find_cookies, &joined_cookies);
 	return joined_cookies;
 }
 
-void outboard_input_forget(void)
+void outboard_input_reset(void)
 {
 	free(joined_cookies);
 	joined_cookies = NULL;

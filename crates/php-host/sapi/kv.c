@@ -29,7 +29,7 @@ static uint32_t read_u32(const char *from)
 }
 
 /* The question for the records with these names. */
-PHP_FUNCTION(outboard_engine_kv_wanted)
+PHP_FUNCTION(outboard_engine_kv_read_request)
 {
 	HashTable *ids;
 	ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -73,7 +73,7 @@ PHP_FUNCTION(outboard_engine_kv_wanted)
 }
 
 /* The records that the answer has, by their names. */
-PHP_FUNCTION(outboard_engine_kv_found)
+PHP_FUNCTION(outboard_engine_kv_parse_records)
 {
 	HashTable *ids;
 	zend_string *answer;
@@ -145,7 +145,7 @@ void outboard_kv_hook(void)
 }
 
 const zend_function_entry outboard_kv_functions[] = {
-	ZEND_NS_FENTRY("Outboard\\Engine", kv_wanted, ZEND_FN(outboard_engine_kv_wanted), arginfo_kv, 0)
-	ZEND_NS_FENTRY("Outboard\\Engine", kv_found, ZEND_FN(outboard_engine_kv_found), arginfo_kv, 0)
+	ZEND_NS_FENTRY("Outboard\\Engine", kv_read_request, ZEND_FN(outboard_engine_kv_read_request), arginfo_kv, 0)
+	ZEND_NS_FENTRY("Outboard\\Engine", kv_parse_records, ZEND_FN(outboard_engine_kv_parse_records), arginfo_kv, 0)
 	PHP_FE_END
 };

@@ -12,7 +12,7 @@
 typedef struct task {
 	zval callback;
 	zval ended;
-	outboard_visit *visit;
+	outboard_request_state *state;
 	struct task *next;
 	uint64_t id;
 	bool cancelled;
@@ -22,10 +22,10 @@ static task *first_task;
 static task **last_task = &first_task;
 static uint32_t tasks;
 static uint64_t task_ids;
-static uint32_t visits;
-static uint64_t visit_ids;
+static uint32_t requests;
+static uint64_t request_ids;
 static zval *handler;
-static enum outboard_way way;
+static enum outboard_serve_mode way;
 static bool stopping;
 static bool one_shot;
 /* Whether the script has its turn back because a request was answered. */
@@ -42,20 +42,20 @@ bool outboard_may_suspend(void)
 		&& !zend_fiber_switch_blocked() && EG(current_execute_data);
 }
 
-static void release(outboard_visit *visit)
+static void release(outboard_request_state *state)
 {
-	if (--visit->coroutines == 1 && awaits_others) {
-		outboard_wake(outboard_name_of(&outboard_main_script));
-	} else if (visit->coroutines == 0) {
-		void *exchange = visit->exchange;
+	if (--state->coroutines == 1 && awaits_others) {
+		outboard_wake(outboard_waiter_of(&outboard_main_script));
+	} else if (state->coroutines == 0) {
+		void *exchange = state->exchange;
 		outboard_result result;
-		outboard_visit_end(visit);
-		result = visit->result;
-		result.leaving = outboard_broken || outboard_process_is_spoilt;
-		stopping |= one_shot || outboard_process_is_spoilt;
-		visits--;
+		outboard_request_state_end(state);
+		result = state->result;
+		result.leaving = outboard_broken || outboard_process_is_tainted;
+		stopping |= one_shot || outboard_process_is_tainted;
+		requests--;
 		outboard_rs_done(outboard_events, exchange, &result);
-		if (way == OUTBOARD_ONE && outboard_main_script.phase == WAITING && handler) {
+		if (way == OUTBOARD_SERVE_ONE && outboard_main_script.phase == WAITING && handler) {
 			handler = NULL;
 			answered = true;
 			outboard_main_script.serial++;
@@ -69,62 +69,62 @@ static int is_same(void *one, void *other)
 	return one == other;
 }
 
-static void run_deferred(outboard_visit *visit)
+static void run_deferred(outboard_request_state *state)
 {
-	zend_llist *deferred = visit->deferred;
+	zend_llist *deferred = state->deferred;
 	while (deferred && zend_llist_count(deferred) > 0) {
 		zval callback;
 		zval *first = zend_llist_get_first(deferred);
 		ZVAL_COPY(&callback, first);
 		zend_llist_del_element(deferred, first, is_same);
-		outboard_call(&callback, visit);
+		outboard_call_php(&callback, state);
 		zval_ptr_dtor(&callback);
 	}
 	if (deferred) {
 		zend_llist_destroy(deferred);
 		efree(deferred);
-		visit->deferred = NULL;
+		state->deferred = NULL;
 	}
 }
 
 static void answer(const outboard_event *event)
 {
-	outboard_visit *visit;
-	visits++;
+	outboard_request_state *state;
+	requests++;
 	zend_try {
 		outboard_doctor_examine();
-		outboard_visit_begin(event->request, event->exchange);
+		outboard_request_state_begin(event->request, event->exchange);
 	} zend_catch {
 		outboard_broken = true;
 		CG(unclean_shutdown) = 0;
 	} zend_end_try();
-	visit = outboard_active_visit;
-	visit->coroutines = 1;
-	visit->id = ++visit_ids;
-	outboard_running->visit = visit;
+	state = outboard_active_state;
+	state->coroutines = 1;
+	state->id = ++request_ids;
+	outboard_running->state = state;
 	outboard_backtrace_begin(event->slot, event->generation);
 	if (outboard_concurrency == 1) {
 		outboard_time_limit_begin();
 	}
-	if (outboard_opcache_asked(event->request)) {
+	if (outboard_is_opcache_request(event->request)) {
 		outboard_opcache_show();
-	} else if (!outboard_broken && way == OUTBOARD_SERVED) {
-		outboard_serve(handler, visit);
+	} else if (!outboard_broken && way == OUTBOARD_SERVE_RETURNED) {
+		outboard_serve(handler, state);
 	} else if (!outboard_broken) {
-		outboard_call(handler, visit);
+		outboard_call_php(handler, state);
 	}
-	outboard_visit_answer(visit);
-	if (visit->deferred || visit->coroutines > 1) {
-		outboard_rs_finish(visit->exchange);
-		run_deferred(visit);
+	outboard_request_state_complete(state);
+	if (state->deferred || state->coroutines > 1) {
+		outboard_rs_finish(state->exchange);
+		run_deferred(state);
 	}
 	outboard_time_limit_end();
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
 	/* Its end may wait, for a connection to roll back: it is this context's until then. */
-	release(visit);
-	outboard_running->visit = NULL;
-	outboard_visit_enter(&outboard_boot_visit);
+	release(state);
+	outboard_running->state = NULL;
+	outboard_request_state_enter(&outboard_boot_state);
 }
 
 /* In a fork of the snapshot: one request is all that it answers. */
@@ -133,7 +133,7 @@ void outboard_forked(void)
 	one_shot = true;
 	outboard_one_shot_begin();
 	outboard_reopen_files();
-	outboard_reset_forked();
+	outboard_reset_random();
 }
 
 bool outboard_is_fork(void)
@@ -142,28 +142,28 @@ bool outboard_is_fork(void)
 }
 
 /* The script itself goes on as the request's, after its snapshot was taken. */
-void outboard_main_visit(const outboard_event *event)
+void outboard_begin_main_request(const outboard_event *event)
 {
-	visits++;
+	requests++;
 	outboard_doctor_examine();
-	outboard_visit_begin(event->request, event->exchange);
+	outboard_request_state_begin(event->request, event->exchange);
 	/* Of the boot and of the request, as it is one script. */
-	BG(user_shutdown_function_names) = outboard_boot_visit.state.shutdown_functions;
-	outboard_boot_visit.state.shutdown_functions = NULL;
-	outboard_main_script.visit = outboard_active_visit;
-	outboard_main_script.visit->coroutines = 1;
-	outboard_main_script.visit->id = ++visit_ids;
+	BG(user_shutdown_function_names) = outboard_boot_state.engine.shutdown_functions;
+	outboard_boot_state.engine.shutdown_functions = NULL;
+	outboard_main_script.state = outboard_active_state;
+	outboard_main_script.state->coroutines = 1;
+	outboard_main_script.state->id = ++request_ids;
 	outboard_backtrace_begin(event->slot, event->generation);
 }
 
 /* What the script has begun and not waited for goes on, and finds everything as it was. */
-static void finish_before_end(outboard_visit *visit)
+static void finish_before_end(outboard_request_state *state)
 {
-	outboard_visit_answer(visit);
-	outboard_rs_finish(visit->exchange);
-	run_deferred(visit);
+	outboard_request_state_complete(state);
+	outboard_rs_finish(state->exchange);
+	run_deferred(state);
 	awaits_others = true;
-	while (visit->coroutines > 1 && !outboard_broken) {
+	while (state->coroutines > 1 && !outboard_broken) {
 		outboard_suspend();
 	}
 }
@@ -171,57 +171,57 @@ static void finish_before_end(outboard_visit *visit)
 /* In a fork, when the script has ended. */
 void outboard_end_fork(void)
 {
-	outboard_visit *visit = outboard_main_script.visit;
-	if (visit && (visit->deferred || visit->coroutines > 1) && !CG(unclean_shutdown)) {
-		finish_before_end(visit);
+	outboard_request_state *state = outboard_main_script.state;
+	if (state && (state->deferred || state->coroutines > 1) && !CG(unclean_shutdown)) {
+		finish_before_end(state);
 	}
 	outboard_one_shot_end();
-	if (visit) {
+	if (state) {
 		outboard_backtrace_end();
-		outboard_rs_done(outboard_events, visit->exchange, &visit->result);
+		outboard_rs_done(outboard_events, state->exchange, &state->result);
 	}
 }
 
 static void run_task(task *one)
 {
-	outboard_visit *visit = one->visit;
-	outboard_visit_enter(visit ? visit : &outboard_boot_visit);
-	outboard_running->visit = visit;
+	outboard_request_state *state = one->state;
+	outboard_request_state_enter(state ? state : &outboard_boot_state);
+	outboard_running->state = state;
 	outboard_running->task = one->id;
 	if (!one->cancelled) {
-		outboard_call(&one->callback, visit);
+		outboard_call_php(&one->callback, state);
 	}
 	outboard_running->cancelled = false;
 	if (!Z_ISUNDEF(one->ended)) {
-		outboard_call(&one->ended, visit);
+		outboard_call_php(&one->ended, state);
 		zval_ptr_dtor(&one->ended);
 	}
 	zval_ptr_dtor(&one->callback);
 	outboard_running->task = 0;
 	tasks--;
 	efree(one);
-	if (visit) {
-		release(visit);
+	if (state) {
+		release(state);
 	}
-	outboard_running->visit = NULL;
-	outboard_visit_enter(&outboard_boot_visit);
+	outboard_running->state = NULL;
+	outboard_request_state_enter(&outboard_boot_state);
 }
 
 static void cancel(coroutine *one)
 {
 	one->cancelled = true;
-	outboard_rs_cancel_wait(outboard_events, outboard_name_of(one));
-	outboard_wake(outboard_name_of(one));
+	outboard_rs_cancel_wait(outboard_events, outboard_waiter_of(one));
+	outboard_wake(outboard_waiter_of(one));
 }
 
 /* Ends the waits of everything that works for this request. */
-static void cancel_visit(const outboard_event *event)
+static void cancel_request(const outboard_event *event)
 {
 	coroutine *one;
 	for (uint32_t i = 0; (one = outboard_coroutine_at(i)); i++) {
-		if (one->visit && one->visit->exchange == event->exchange) {
+		if (one->state && one->state->exchange == event->exchange) {
 			outboard_backtrace_at(one->frame, event->slot, event->generation);
-			one->visit->cancelled = true;
+			one->state->cancelled = true;
 			cancel(one);
 		}
 	}
@@ -233,7 +233,7 @@ static void run_timer(uint64_t id)
 	if (callback) {
 		zval copy;
 		ZVAL_COPY(&copy, callback);
-		outboard_call(&copy, NULL);
+		outboard_call_php(&copy, NULL);
 		zval_ptr_dtor(&copy);
 	}
 }
@@ -241,7 +241,7 @@ static void run_timer(uint64_t id)
 /* Nothing is left to be done, and nothing may be begun. */
 static bool is_over(void)
 {
-	return (stopping || outboard_broken) && visits == 0 && outboard_main_script.phase == WAITING;
+	return (stopping || outboard_broken) && requests == 0 && outboard_main_script.phase == WAITING;
 }
 
 static void handle(const outboard_event *event)
@@ -257,7 +257,7 @@ static void handle(const outboard_event *event)
 		run_timer(event->id);
 		break;
 	case OUTBOARD_CANCEL:
-		cancel_visit(event);
+		cancel_request(event);
 		break;
 	case OUTBOARD_STOP:
 		stopping = true;
@@ -287,7 +287,7 @@ void outboard_loop(void)
 			outboard_ready(&outboard_main_script);
 		} else {
 			outboard_event event = {0};
-			bool may_start = handler && !stopping && !outboard_broken && visits < outboard_concurrency;
+			bool may_start = handler && !stopping && !outboard_broken && requests < outboard_concurrency;
 			outboard_rs_next(outboard_events, may_start, true, &event);
 			handle(&event);
 		}
@@ -302,9 +302,9 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	ZVAL_COPY(&one->callback, callback);
 	ZVAL_COPY(&one->ended, ended);
 	one->id = ++task_ids;
-	one->visit = outboard_running->visit;
-	if (one->visit) {
-		one->visit->coroutines++;
+	one->state = outboard_running->state;
+	if (one->state) {
+		one->state->coroutines++;
 	}
 	*last_task = one;
 	last_task = &one->next;
@@ -344,7 +344,7 @@ void outboard_loop_startup(void)
 }
 
 /* The main script waits here while requests are answered; false when the worker is to leave. */
-bool outboard_attend(zval *callback, enum outboard_way how)
+bool outboard_serve_requests(zval *callback, enum outboard_serve_mode how)
 {
 	zval copy;
 	if (stopping || outboard_broken) {
@@ -352,7 +352,7 @@ bool outboard_attend(zval *callback, enum outboard_way how)
 	}
 	answered = false;
 	ZVAL_COPY(&copy, callback);
-	if (how == OUTBOARD_SERVED) {
+	if (how == OUTBOARD_SERVE_RETURNED) {
 		outboard_serve_startup();
 	}
 	handler = &copy;

@@ -16,7 +16,7 @@ const size_t outboard_layout[9] = {
 	sizeof(outboard_subject),
 	sizeof(outboard_event),
 	sizeof(outboard_fetch),
-	sizeof(outboard_fetched),
+	sizeof(outboard_fetch_result),
 };
 
 static zend_result request_time(double *time)
@@ -42,7 +42,7 @@ static int deactivate(void)
 	if (outboard_current_result) {
 		outboard_current_result->peak_memory_bytes = zend_memory_peak_usage(true);
 	}
-	outboard_input_forget();
+	outboard_input_reset();
 	return SUCCESS;
 }
 
@@ -85,13 +85,13 @@ static PHP_MINIT_FUNCTION(outboard)
 	outboard_backtrace_hook();
 	zend_register_functions(NULL, outboard_page_cache_functions, NULL, type);
 	zend_register_functions(NULL, outboard_task_functions, NULL, type);
-	zend_register_functions(NULL, outboard_resident_functions, NULL, type);
+	zend_register_functions(NULL, outboard_worker_functions, NULL, type);
 	zend_register_functions(NULL, outboard_engine_functions, NULL, type);
 	zend_register_functions(NULL, outboard_kv_functions, NULL, type);
 	zend_register_functions(NULL, outboard_sanitizer_functions, NULL, type);
 	zend_class_entry in_use;
 	INIT_NS_CLASS_ENTRY(in_use, "Outboard", "ConnectionInUse", NULL);
-	outboard_connection_in_use = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
+	outboard_connection_in_use_class = zend_register_internal_class_ex(&in_use, spl_ce_LogicException);
 	return SUCCESS;
 }
 
@@ -193,7 +193,7 @@ bool outboard_engine_start(const char *sapi_name, const char *ini_file, const ch
 	outboard_filter_startup();
 	outboard_time_limit_hook();
 	outboard_children_startup();
-	outboard_lasting_startup();
+	outboard_process_changes_startup();
 	outboard_sanitizer_startup();
 	/* script.c changes the directory; php_execute_script would ask for and restore it as well. */
 	SG(options) |= SAPI_OPTION_NO_CHDIR;

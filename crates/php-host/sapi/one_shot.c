@@ -31,7 +31,7 @@ static bool has_storage(const zend_object *object)
 }
 
 /* What would be closed with its last reference is another process's as well. */
-void outboard_one_shot_keep_open(void)
+void outboard_one_shot_pin_resources(void)
 {
 	zend_resource *resource;
 	ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
@@ -86,7 +86,7 @@ static void deactivate_extensions(void)
 	zend_post_deactivate_modules();
 }
 
-static void attempt(void (*step)(void))
+static void run_step(void (*step)(void))
 {
 	zend_try {
 		step();
@@ -105,23 +105,23 @@ void outboard_one_shot_end(void)
 	OUTBOARD_FORGET_OOM();
 	zend_llist_clean(&PG(tick_functions));
 	if (ZEND_OBSERVER_ENABLED) {
-		attempt(zend_observer_fcall_end_all);
+		run_step(zend_observer_fcall_end_all);
 	}
 	php_call_shutdown_functions();
-	outboard_one_shot_keep_open();
+	outboard_one_shot_pin_resources();
 	zend_call_destructors();
-	attempt(php_output_end_all);
+	run_step(php_output_end_all);
 	outboard_time_limit_end();
-	attempt(zend_unset_timeout);
+	run_step(zend_unset_timeout);
 	zend_deactivate_modules();
-	attempt(php_output_deactivate);
+	run_step(php_output_deactivate);
 	php_free_shutdown_functions();
 	EG(flags) |= EG_FLAGS_IN_RESOURCE_SHUTDOWN;
-	attempt(close_resources);
+	run_step(close_resources);
 	/* No PHP is called from here on (zend_shutdown_executor_values). */
 	EG(active) = 0;
-	attempt(free_storage);
-	attempt(deactivate_extensions);
+	run_step(free_storage);
+	run_step(deactivate_extensions);
 	/* Uploaded files that the script has not moved are removed. */
-	attempt(sapi_deactivate);
+	run_step(sapi_deactivate);
 }

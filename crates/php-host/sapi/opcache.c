@@ -59,7 +59,7 @@ void outboard_opcache_hook(void)
 	}
 }
 
-bool outboard_opcache_asked(const outboard_request *request)
+bool outboard_is_opcache_request(const outboard_request *request)
 {
 	const outboard_str *name = &request->script_filename;
 	return name->len == strlen(ASKED) && memcmp(name->ptr, ASKED, name->len) == 0;

@@ -13,7 +13,7 @@
  * its life: the kernel ends that with the process. Whoever gets no slot locks opcache's file as ever.
  */
 #include "shim.h"
-#include "stand_in.h"
+#include "interpose.h"
 #include "zend_extensions.h"
 #include <fcntl.h>
 #include <pthread.h>

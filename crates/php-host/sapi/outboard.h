@@ -105,8 +105,8 @@ void outboard_backtrace_from(int pid, const void *root);
 /* time_limit.c */
 bool outboard_time_limit_start(void);
 
-/* resident.c */
-bool outboard_resident_run(const char *script, void *events, bool functions, uint32_t concurrency,
+/* worker_script.c */
+bool outboard_worker_script_run(const char *script, void *events, bool functions, uint32_t concurrency,
 	const char *state_report);
 
 /* What a resident script's worker is to do next; Rust's Event. */
@@ -154,7 +154,7 @@ typedef struct {
 	outboard_str url;
 	outboard_str headers;
 	outboard_str body;
-} outboard_fetched;
+} outboard_fetch_result;
 
 /* The calls into Rust. `exchange` is what outboard_request_run was given. */
 size_t outboard_rs_write(void *exchange, const char *bytes, size_t len);
@@ -168,14 +168,14 @@ bool outboard_rs_finish(void *exchange);
 bool outboard_rs_is_finished(void *exchange);
 size_t outboard_rs_read_body(void *exchange, char *buffer, size_t len);
 /* `kinds` has a letter for each text: u(rl), p(refix), t(ag), a(ll). */
-bool outboard_rs_ask(void *exchange, const outboard_fetch *fetch, outboard_fetched *fetched);
+bool outboard_rs_blocking_fetch(void *exchange, const outboard_fetch *fetch, outboard_fetch_result *fetched);
 int64_t outboard_rs_purge(void *exchange, void *events, const char *kinds,
 	const outboard_str *texts, size_t count, bool soft);
 /* Of a script per request, which waits for the answer; it lives until the next call. */
-bool outboard_rs_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,
-	int retries, outboard_fetched *answer);
+bool outboard_rs_blocking_dispatch(void *exchange, outboard_str name, outboard_str data, uint64_t delay_ms,
+	int retries, outboard_fetch_result *answer);
 void outboard_rs_log(void *exchange, int severity, const char *text, size_t len);
-/* The calls of a resident script's worker; `events` is what outboard_resident_run was given. */
+/* The calls of a resident script's worker; `events` is what outboard_worker_script_run was given. */
 void outboard_rs_ready(void *events);
 void outboard_rs_next(void *events, bool may_start, bool may_block, outboard_event *event);
 void outboard_rs_done(void *events, void *exchange, const outboard_result *result);
@@ -189,7 +189,7 @@ uint64_t outboard_rs_fetch(void *events, void *exchange, uint64_t waiter,
 	const outboard_fetch *fetch);
 uint64_t outboard_rs_task(void *events, void *exchange, uint64_t waiter, outboard_str name,
 	outboard_str data, uint64_t delay_ms, int retries, bool is_awaited);
-bool outboard_rs_fetched(void *events, uint64_t operation, outboard_fetched *fetched);
+bool outboard_rs_fetch_result(void *events, uint64_t operation, outboard_fetch_result *fetched);
 void outboard_rs_fetch_free(void *events, uint64_t operation);
 void outboard_rs_fetch_awaited(void *events, uint64_t operation, uint64_t waiter);
 uint64_t outboard_rs_reader(void *events, int fd);

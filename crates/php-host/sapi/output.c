@@ -2,7 +2,7 @@
  * Output and log lines, from PHP to the exchange. Before the first request there is none, and
  * what PHP prints goes to the process's own streams, which the zygote captures at start-up.
  */
-#include "visit.h"
+#include "worker_mode.h"
 
 /*
  * As php_handle_aborted_connection, whose bailout would leave an engine that can serve nobody
@@ -10,14 +10,14 @@
  */
 static void client_has_gone(void)
 {
-	const outboard_visit *visit = outboard_events ? outboard_visit_here() : NULL;
-	if (!visit) {
+	const outboard_request_state *state = outboard_events ? outboard_running_state() : NULL;
+	if (!state) {
 		php_handle_aborted_connection();
 		return;
 	}
 	PG(connection_status) = PHP_CONNECTION_ABORTED;
 	php_output_set_status(PHP_OUTPUT_DISABLED);
-	if (!PG(ignore_user_abort) && !visit->answered && !EG(exception)) {
+	if (!PG(ignore_user_abort) && !state->completed && !EG(exception)) {
 		zend_throw_graceful_exit();
 	}
 }

@@ -8,31 +8,31 @@
  * string and the flags, of which it knows two, and pg_connect() is of the same kind. Both are called
  * with a name that is numbered. mysqli and redis have pools of their own.
  *
- * Called by resident.c once. Invariant: of two objects that share a connection, both are of one
+ * Called by worker_script.c once. Invariant: of two objects that share a connection, both are of one
  * coroutine in one request.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "ext/pdo/php_pdo_driver.h"
 
 /* A connection that an object of the script has, or that is being opened. */
-typedef struct place {
+typedef struct connection_use {
 	zend_string *name;
 	uint32_t number; /* among those with this name; 0 is called what the script calls it */
-	uint64_t visit;
+	uint64_t request_id;
 	uint32_t coroutine;
 	bool opening;
 	const zend_object *object;
 	uint32_t handle;
 	const void *connection;
-	struct place *next;
-} place;
+	struct connection_use *next;
+} connection_use;
 
 /* The flag for PHP that an existing connection is not wanted (ext/pgsql/pgsql.c). */
 #define PGSQL_CONNECT_FORCE_NEW 2
 /* Above all flags that it knows. */
 #define PGSQL_NUMBER_SHIFT 8
 
-static place *places;
+static connection_use *connections;
 static zend_class_entry *pdo_class;
 static zif_handler pdo_construct;
 static zif_handler pdo_connect;
@@ -50,7 +50,7 @@ static const void *connection_of(const zend_object *object)
 }
 
 /* An object that has gone, or was closed, needs its connection no more. */
-static bool is_taken(const place *one)
+static bool is_taken(const connection_use *one)
 {
 	return one->opening
 		|| (one->handle < EG(objects_store).top
@@ -60,9 +60,9 @@ static bool is_taken(const place *one)
 			&& connection_of(one->object) == one->connection);
 }
 
-static void leave(place *gone)
+static void leave(connection_use *gone)
 {
-	place **at = &places;
+	connection_use **at = &connections;
 	while (*at != gone) {
 		at = &(*at)->next;
 	}
@@ -73,8 +73,8 @@ static void leave(place *gone)
 
 static void leave_where_nobody_is(void)
 {
-	place *next;
-	for (place *one = places; one; one = next) {
+	connection_use *next;
+	for (connection_use *one = connections; one; one = next) {
 		next = one->next;
 		if (!is_taken(one)) {
 			leave(one);
@@ -83,11 +83,11 @@ static void leave_where_nobody_is(void)
 }
 
 /* Whether another coroutine or another request has the connection. */
-static bool is_anothers(const zend_string *name, const place *self)
+static bool is_anothers(const zend_string *name, const connection_use *self)
 {
-	for (const place *one = places; one; one = one->next) {
+	for (const connection_use *one = connections; one; one = one->next) {
 		if (one->number == self->number && zend_string_equals(one->name, name)
-			&& (one->visit != self->visit || one->coroutine != self->coroutine)) {
+			&& (one->request_id != self->request_id || one->coroutine != self->coroutine)) {
 			return true;
 		}
 	}
@@ -95,23 +95,23 @@ static bool is_anothers(const zend_string *name, const place *self)
 }
 
 /* The first that is free; it is the caller's until it leaves it or fills it. */
-static place *take(zend_string *name)
+static connection_use *take(zend_string *name)
 {
-	place *self = pecalloc(1, sizeof(*self), 1);
+	connection_use *self = pecalloc(1, sizeof(*self), 1);
 	leave_where_nobody_is();
-	self->visit = outboard_active_visit ? outboard_active_visit->id : 0;
+	self->request_id = outboard_active_state ? outboard_active_state->id : 0;
 	self->coroutine = (uint32_t) outboard_waiter();
 	while (is_anothers(name, self)) {
 		self->number++;
 	}
 	self->name = name;
 	self->opening = true;
-	self->next = places;
-	places = self;
+	self->next = connections;
+	connections = self;
 	return self;
 }
 
-static void fill(place *self, const zend_object *object)
+static void fill(connection_use *self, const zend_object *object)
 {
 	self->opening = false;
 	self->object = object;
@@ -141,8 +141,8 @@ static const char *text_of(zend_execute_data *call, uint32_t argument)
 	return Z_TYPE_P(value) == IS_STRING ? Z_STRVAL_P(value) : "";
 }
 
-/* Has the options ask for the connection with the place's number. */
-static void number_options(zval *options, const zval *asked, const place *self)
+/* Has the options ask for the connection with the connection_use's number. */
+static void number_options(zval *options, const zval *asked, const connection_use *self)
 {
 	zval numbered;
 	ZVAL_STR(&numbered, strpprintf(0, "%s outboard %u",
@@ -159,7 +159,7 @@ static void open_pdo(INTERNAL_FUNCTION_PARAMETERS, zif_handler original)
 		original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
-	place *self = take(strpprintf(0, "PDO\n%s\n%s\n%s\n%s", text_of(execute_data, 1),
+	connection_use *self = take(strpprintf(0, "PDO\n%s\n%s\n%s\n%s", text_of(execute_data, 1),
 		text_of(execute_data, 2), text_of(execute_data, 3),
 		Z_TYPE_P(asked) == IS_STRING ? Z_STRVAL_P(asked) : ""));
 	if (self->number > 0) {
@@ -207,7 +207,7 @@ static void open_pgsql(INTERNAL_FUNCTION_PARAMETERS, zif_handler original, const
 		original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 		return;
 	}
-	place *self = take(strpprintf(0, "%s\n%s", kind, Z_STRVAL_P(name)));
+	connection_use *self = take(strpprintf(0, "%s\n%s", kind, Z_STRVAL_P(name)));
 	call_numbered(execute_data->func, name,
 		(flags ? Z_LVAL_P(flags) : 0) | (zend_long) self->number << PGSQL_NUMBER_SHIFT,
 		return_value);

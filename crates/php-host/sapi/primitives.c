@@ -2,7 +2,7 @@
  * What the API's PHP part (php/runtime) is made of: Outboard\Engine. Internal: applications use
  * the functions and classes above it.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "zend_fibers.h"
 #include "ext/spl/spl_exceptions.h"
 #include <time.h>
@@ -142,22 +142,22 @@ PHP_FUNCTION(outboard_engine_timer_cancel)
 }
 
 /* The number of the present request; 0 outside of one. */
-PHP_FUNCTION(outboard_engine_visit)
+PHP_FUNCTION(outboard_engine_request_number)
 {
-	outboard_visit *visit = outboard_visit_here();
+	outboard_request_state *state = outboard_running_state();
 	ZEND_PARSE_PARAMETERS_NONE();
-	RETURN_LONG(visit ? (zend_long) visit->id : 0);
+	RETURN_LONG(state ? (zend_long) state->id : 0);
 }
 
 /* An object that outlives its request must not show another one. */
 static const outboard_request *request_of(zend_long id)
 {
-	outboard_visit *visit = outboard_visit_here();
-	if (!visit || (zend_long) visit->id != id) {
+	outboard_request_state *state = outboard_running_state();
+	if (!state || (zend_long) state->id != id) {
 		zend_throw_exception(spl_ce_LogicException, "this request is over", 0);
 		return NULL;
 	}
-	return visit->request;
+	return state->request;
 }
 
 PHP_FUNCTION(outboard_engine_field)
@@ -293,20 +293,20 @@ static void release_callback(void *callback)
 PHP_FUNCTION(outboard_engine_defer)
 {
 	zval *callback;
-	outboard_visit *visit = outboard_visit_here();
+	outboard_request_state *state = outboard_running_state();
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_ZVAL(callback)
 	ZEND_PARSE_PARAMETERS_END();
-	if (!visit) {
+	if (!state) {
 		zend_throw_exception(spl_ce_LogicException, "there is no request to defer after", 0);
 		return;
 	}
-	if (!visit->deferred) {
-		visit->deferred = emalloc(sizeof(*visit->deferred));
-		zend_llist_init(visit->deferred, sizeof(zval), release_callback, false);
+	if (!state->deferred) {
+		state->deferred = emalloc(sizeof(*state->deferred));
+		zend_llist_init(state->deferred, sizeof(zval), release_callback, false);
 	}
 	Z_TRY_ADDREF_P(callback);
-	zend_llist_add_element(visit->deferred, callback);
+	zend_llist_add_element(state->deferred, callback);
 }
 
 PHP_FUNCTION(outboard_engine_log)
@@ -370,7 +370,7 @@ static void give_headers(zval *target, const outboard_str *lines)
 }
 
 /* [status, HTTP version, URL, headers, body], or [failure, message]. */
-static void give(zval *target, const outboard_fetched *fetched)
+static void give(zval *target, const outboard_fetch_result *fetched)
 {
 	array_init_size(target, 5);
 	if (fetched->failure) {
@@ -388,8 +388,8 @@ static void give(zval *target, const outboard_fetched *fetched)
 /* Waits for what comes of a fetch or a task. */
 static void answer(zval *target, uint64_t operation)
 {
-	outboard_fetched fetched;
-	while (!outboard_rs_fetched(outboard_events, operation, &fetched)) {
+	outboard_fetch_result fetched;
+	while (!outboard_rs_fetch_result(outboard_events, operation, &fetched)) {
 		outboard_rs_fetch_awaited(outboard_events, operation, outboard_waiter());
 		if (!suspend()) {
 			outboard_rs_fetch_free(outboard_events, operation);
@@ -432,8 +432,8 @@ PHP_FUNCTION(outboard_engine_fetch)
 	};
 	if (!outboard_events && SG(server_context)) {
 		/* Classic mode: nobody else could go on meanwhile. */
-		outboard_fetched fetched;
-		if (outboard_rs_ask(SG(server_context), &fetch, &fetched)) {
+		outboard_fetch_result fetched;
+		if (outboard_rs_blocking_fetch(SG(server_context), &fetch, &fetched)) {
 			give(return_value, &fetched);
 		} else {
 			zend_throw_exception(spl_ce_RuntimeException, "the gateway does not answer", 0);
@@ -460,8 +460,8 @@ PHP_FUNCTION(outboard_engine_task)
 		Z_PARAM_BOOL(is_awaited)
 	ZEND_PARSE_PARAMETERS_END();
 	if (!outboard_events && !is_awaited && SG(server_context)) {
-		outboard_fetched fetched;
-		if (outboard_rs_dispatch(SG(server_context), string_of(name), string_of(data),
+		outboard_fetch_result fetched;
+		if (outboard_rs_blocking_dispatch(SG(server_context), string_of(name), string_of(data),
 			(uint64_t) delay_ms, (int) retries, &fetched)) {
 			give(return_value, &fetched);
 		} else {
@@ -486,7 +486,7 @@ const zend_function_entry outboard_engine_functions[] = {
 	ENGINE(timer)
 	ENGINE(timer_again)
 	ENGINE(timer_cancel)
-	ENGINE(visit)
+	ENGINE(request_number)
 	ENGINE(field)
 	ENGINE(target)
 	ENGINE(path)

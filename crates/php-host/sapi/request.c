@@ -58,8 +58,8 @@ void outboard_request_run(const outboard_request *request, void *exchange, outbo
 	} zend_end_try();
 	outboard_time_limit_end();
 	outboard_children_reap();
-	outboard_lasting_put_back();
-	result->leaving |= outboard_process_is_spoilt;
+	outboard_process_changes_revert();
+	result->leaving |= outboard_process_is_tainted;
 	SG(server_context) = NULL;
 	SG(request_info).path_translated = NULL;
 	outboard_current = NULL;

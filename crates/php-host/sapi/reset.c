@@ -1,6 +1,6 @@
 /*
  * What a request may change of the process beyond its visit's state, and in which order it is put
- * back. Called by visit.c after each request; what each thing is, and how it is put back, is in
+ * back. Called by request_state.c after each request; what each thing is, and how it is put back, is in
  * the files reset_*.c.
  *
  * Functions that change such a thing are wrapped, so that a request which calls none of them costs
@@ -13,12 +13,12 @@
 #include "ext/standard/php_filestat.h"
 #include "zend_smart_str.h"
 
-uint32_t outboard_dirt;
+uint32_t outboard_changes;
 
 /* The functions that make a request's traces, and what they make. */
 static const struct {
 	const char *name;
-	uint32_t dirt;
+	uint32_t change;
 } marked[] = {
 	{"putenv", OUTBOARD_ENVIRONMENT},
 	{"chdir", OUTBOARD_DIRECTORY},
@@ -77,18 +77,18 @@ static void mark(INTERNAL_FUNCTION_PARAMETERS)
 		at++;
 	}
 	zval *first = ZEND_NUM_ARGS() > 0 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
-	switch (marked[at].dirt) {
+	switch (marked[at].change) {
 	case OUTBOARD_TRANSACTION:
-		outboard_note_beginning(execute_data, false);
+		outboard_track_transaction(execute_data, false);
 		break;
 	case OUTBOARD_LOCK:
-		outboard_note_lock(first);
+		outboard_track_lock(first);
 		break;
 	case OUTBOARD_LIBXML_CONTEXT:
-		outboard_note_libxml_context(first);
+		outboard_track_libxml_context(first);
 		break;
 	default:
-		outboard_dirt |= marked[at].dirt;
+		outboard_changes |= marked[at].change;
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
@@ -122,18 +122,18 @@ static void reset_ticks(void)
 /* The script has booted: this is what requests begin with. */
 void outboard_reset_baseline(void)
 {
-	outboard_note_ini();
-	outboard_note_process();
-	outboard_note_settings();
-	outboard_note_streams();
+	outboard_save_ini();
+	outboard_save_process();
+	outboard_save_settings();
+	outboard_save_streams();
 	tick_functions = BG(user_tick_functions) ? zend_llist_count(BG(user_tick_functions)) : 0;
-	outboard_forget_holds();
-	outboard_lasting_keep();
-	outboard_dirt = 0;
+	outboard_clear_held();
+	outboard_process_changes_accept();
+	outboard_changes = 0;
 }
 
 /* Forks of one snapshot must not draw the same numbers, nor requests after one that seeded. */
-void outboard_reset_forked(void)
+void outboard_reset_random(void)
 {
 	RANDOM_G(mt19937_seeded) = false;
 	RANDOM_G(combined_lcg_seeded) = false;
@@ -151,31 +151,31 @@ static void reset_rewriting(void)
 	scanner->active = 0;
 }
 
-void outboard_reset_after(outboard_visit *visit)
+void outboard_reset_after(outboard_request_state *state)
 {
-	uint32_t made = outboard_dirt;
+	uint32_t changes = outboard_changes;
 	outboard_children_reap();
-	outboard_lasting_put_back();
+	outboard_process_changes_revert();
 	outboard_reset_ini();
 	/* What the file was that was looked at last: another may have changed it meanwhile. */
 	php_clear_stat_cache(0, NULL, 0);
-	if (!made) {
+	if (!changes) {
 		return;
 	}
-	outboard_dirt = 0;
-	if ((made & (OUTBOARD_TRANSACTION | OUTBOARD_LOCK)) && outboard_release_holds(visit)) {
-		outboard_dirt |= OUTBOARD_TRANSACTION;
+	outboard_changes = 0;
+	if ((changes & (OUTBOARD_TRANSACTION | OUTBOARD_LOCK)) && outboard_release_held(state)) {
+		outboard_changes |= OUTBOARD_TRANSACTION;
 	}
-	outboard_reset_process(made);
-	outboard_reset_settings(made);
-	outboard_reset_streams(made);
-	if (made & OUTBOARD_REWRITING) {
+	outboard_reset_process(changes);
+	outboard_reset_settings(changes);
+	outboard_reset_streams(changes);
+	if (changes & OUTBOARD_REWRITING) {
 		reset_rewriting();
 	}
-	if (made & OUTBOARD_TICKS) {
+	if (changes & OUTBOARD_TICKS) {
 		reset_ticks();
 	}
-	if (made & OUTBOARD_SEED) {
-		outboard_reset_forked();
+	if (changes & OUTBOARD_SEED) {
+		outboard_reset_random();
 	}
 }

@@ -1,6 +1,6 @@
 /*
  * Handles of php://input, which all read the one stream that holds the request's body. Called by
- * visit.c at a request's end, before that stream is closed.
+ * request_state.c at a request's end, before that stream is closed.
  *
  * Invariant: a handle that is kept for longer (a request object in a service, an SplFileObject) is at
  * its end from then on. It is not closed, because objects of PHP point to the stream itself; left as it
@@ -68,7 +68,7 @@ static void end_handle(php_stream *stream)
 }
 
 /* Handles are made after the body that they read: resources are numbered in their order. */
-void outboard_end_handles_of(const php_stream *body)
+void outboard_close_handles_of(const php_stream *body)
 {
 	zend_long last = EG(regular_list).nNextFreeElement;
 	for (zend_long handle = body->res->handle + 1; handle < last; handle++) {

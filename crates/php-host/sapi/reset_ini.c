@@ -1,13 +1,13 @@
 /*
  * Ini values: what the script's boot has set, and how requests begin with that again. Called by
- * reset.c; by visit.c for the path of sessions.
+ * reset.c; by request_state.c for the path of sessions.
  */
 #include "reset.h"
 
 static HashTable baseline_ini;
 
 /* The very strings, because extensions point into them (OnUpdateString in zend_ini.c). */
-void outboard_note_ini(void)
+void outboard_save_ini(void)
 {
 	zend_ini_entry *entry;
 	zend_hash_init(&baseline_ini, 8, NULL, NULL, true);

@@ -40,7 +40,7 @@ static void reset_environment(void)
 	tzset();
 }
 
-void outboard_note_process(void)
+void outboard_save_process(void)
 {
 	const char *locale = setlocale(LC_ALL, NULL);
 	baseline_environment = copied_environment();
@@ -52,18 +52,18 @@ void outboard_note_process(void)
 	baseline_locale = locale ? pestrdup(locale, 1) : NULL;
 }
 
-void outboard_reset_process(uint32_t made)
+void outboard_reset_process(uint32_t changes)
 {
-	if (made & OUTBOARD_ENVIRONMENT) {
+	if (changes & OUTBOARD_ENVIRONMENT) {
 		reset_environment();
 	}
-	if ((made & OUTBOARD_DIRECTORY) && baseline_directory[0] && chdir(baseline_directory) != 0) {
+	if ((changes & OUTBOARD_DIRECTORY) && baseline_directory[0] && chdir(baseline_directory) != 0) {
 		php_log_err_with_severity("the worker's directory is gone", LOG_WARNING);
 	}
-	if (made & OUTBOARD_UMASK) {
+	if (changes & OUTBOARD_UMASK) {
 		umask(baseline_umask);
 	}
-	if ((made & OUTBOARD_LOCALE) && baseline_locale) {
+	if ((changes & OUTBOARD_LOCALE) && baseline_locale) {
 		setlocale(LC_ALL, baseline_locale);
 		zend_update_current_locale();
 	}

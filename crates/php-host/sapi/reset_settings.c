@@ -19,18 +19,18 @@ void outboard_call_if_there(const char *function, zval *argument, zval *result)
 	zval name;
 	ZVAL_UNDEF(result);
 	if (zend_hash_str_exists(CG(function_table), function, strlen(function))) {
-		const uint32_t dirt = outboard_dirt;
+		const uint32_t change = outboard_changes;
 		ZVAL_STRING(&name, function);
 		call_user_function(NULL, NULL, &name, result, argument ? 1 : 0, argument);
 		zval_ptr_dtor(&name);
-		outboard_dirt = dirt;
+		outboard_changes = change;
 	}
 }
 
 /* Functions that tell a setting when they are called without arguments, and else change it. */
 static const struct {
 	const char *name;
-	uint32_t dirt;
+	uint32_t change;
 } settings[] = {
 	{"mb_internal_encoding", OUTBOARD_MBSTRING},
 	{"mb_http_output", OUTBOARD_MBSTRING},
@@ -45,17 +45,17 @@ static const struct {
 
 static zval baseline_settings[SETTINGS];
 
-static void note_told(void)
+static void save_values(void)
 {
 	for (size_t i = 0; i < SETTINGS; i++) {
 		outboard_call_if_there(settings[i].name, NULL, &baseline_settings[i]);
 	}
 }
 
-static void reset_told(uint32_t made)
+static void reset_values(uint32_t changes)
 {
 	for (size_t i = 0; i < SETTINGS; i++) {
-		if ((made & settings[i].dirt) && !Z_ISUNDEF(baseline_settings[i])) {
+		if ((changes & settings[i].change) && !Z_ISUNDEF(baseline_settings[i])) {
 			zval result;
 			outboard_call_if_there(settings[i].name, &baseline_settings[i], &result);
 			zval_ptr_dtor(&result);
@@ -74,9 +74,9 @@ static void reset_libxml(void)
 	zval_ptr_dtor(&result);
 }
 
-void outboard_note_libxml_context(const zval *context)
+void outboard_track_libxml_context(const zval *context)
 {
-	outboard_dirt |= OUTBOARD_LIBXML_CONTEXT;
+	outboard_changes |= OUTBOARD_LIBXML_CONTEXT;
 	if (!has_booted && context) {
 		zval_ptr_dtor(&baseline_libxml_context);
 		ZVAL_COPY(&baseline_libxml_context, (zval *) context);
@@ -124,29 +124,29 @@ static void call_assert_options(zval *callback, zval *result)
 	zval_ptr_dtor(&name);
 }
 
-void outboard_note_settings(void)
+void outboard_save_settings(void)
 {
 	has_booted = true;
 	outboard_call_if_there("date_default_timezone_get", NULL, &baseline_time_zone);
-	note_told();
+	save_values();
 	call_assert_options(NULL, &baseline_assertion);
 }
 
-void outboard_reset_settings(uint32_t made)
+void outboard_reset_settings(uint32_t changes)
 {
 	zval result;
-	reset_told(made);
-	if (made & OUTBOARD_LIBXML) {
+	reset_values(changes);
+	if (changes & OUTBOARD_LIBXML) {
 		reset_libxml();
 	}
-	if (made & OUTBOARD_LIBXML_CONTEXT) {
+	if (changes & OUTBOARD_LIBXML_CONTEXT) {
 		reset_libxml_context();
 	}
-	if (made & OUTBOARD_TIME_ZONE) {
+	if (changes & OUTBOARD_TIME_ZONE) {
 		outboard_call_if_there("date_default_timezone_set", &baseline_time_zone, &result);
 		zval_ptr_dtor(&result);
 	}
-	if (made & OUTBOARD_ASSERTION) {
+	if (changes & OUTBOARD_ASSERTION) {
 		call_assert_options(&baseline_assertion, &result);
 		zval_ptr_dtor(&result);
 	}

@@ -150,7 +150,7 @@ static void reset_context(void)
 	}
 }
 
-void outboard_note_streams(void)
+void outboard_save_streams(void)
 {
 	note_wrappers();
 	copy_names(&baseline_filters, php_get_stream_filters_hash());
@@ -158,15 +158,15 @@ void outboard_note_streams(void)
 	note_context();
 }
 
-void outboard_reset_streams(uint32_t made)
+void outboard_reset_streams(uint32_t changes)
 {
-	if (made & OUTBOARD_WRAPPERS) {
+	if (changes & OUTBOARD_WRAPPERS) {
 		reset_wrappers();
 	}
-	if (made & OUTBOARD_FILTERS) {
+	if (changes & OUTBOARD_FILTERS) {
 		reset_filters();
 	}
-	if (made & OUTBOARD_CONTEXT) {
+	if (changes & OUTBOARD_CONTEXT) {
 		reset_context();
 	}
 }

@@ -1,6 +1,6 @@
 /*
  * Open transactions: which calls begin one, and how a connection has it undone. Called by reset.c
- * when one of its functions runs, by reset_holds.c at a request's end.
+ * when one of its functions runs, by reset_held_resources.c at a request's end.
  */
 #include "reset.h"
 #include <syslog.h>
@@ -252,7 +252,7 @@ static void note_transaction(const zval *connection, bool autocommit)
 }
 
 /* The connection is `this` of a method, the first argument of a function; a statement follows. */
-void outboard_note_beginning(zend_execute_data *execute_data, bool is_method)
+void outboard_track_transaction(zend_execute_data *execute_data, bool is_method)
 {
 	uint32_t at = is_method ? 1 : 2;
 	zval *connection = is_method ? ZEND_THIS
@@ -294,7 +294,7 @@ static zif_handler wrapped_methods[BEGINNERS];
 #define MARK_METHOD(at) \
 	static void mark_method_##at(INTERNAL_FUNCTION_PARAMETERS) \
 	{ \
-		outboard_note_beginning(execute_data, true); \
+		outboard_track_transaction(execute_data, true); \
 		wrapped_methods[at](INTERNAL_FUNCTION_PARAM_PASSTHRU); \
 	}
 MARK_METHOD(0)

@@ -108,7 +108,7 @@ int outboard_script_run(const outboard_request *request)
 	zend_file_handle file;
 	refused_errno = 0;
 	EG(exit_status) = 0;
-	if (outboard_opcache_asked(request)) {
+	if (outboard_is_opcache_request(request)) {
 		outboard_opcache_show();
 		return OUTBOARD_FINISHED;
 	}

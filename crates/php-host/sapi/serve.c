@@ -11,7 +11,7 @@
 static zend_class_entry *request_class;
 static zend_class_entry *response_class;
 static zend_function *send_other;
-static uint32_t visit_offset;
+static uint32_t number_offset;
 static uint32_t body_offset;
 static uint32_t status_offset;
 static uint32_t headers_offset;
@@ -31,7 +31,7 @@ void outboard_serve_startup(void)
 	request_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("outboard\\request"));
 	response_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("outboard\\response"));
 	send_other = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("outboard\\engine\\send"));
-	visit_offset = offset_of(request_class, "visit");
+	number_offset = offset_of(request_class, "number");
 	body_offset = offset_of(response_class, "body");
 	status_offset = offset_of(response_class, "status");
 	headers_offset = offset_of(response_class, "headers");
@@ -226,12 +226,12 @@ static bool find(zval *handler, zend_fcall_info *info)
 
 typedef struct {
 	zval *handler;
-	zend_long visit_id;
-} conversation;
+	zend_long number;
+} handler_call;
 
-static void converse(void *arg)
+static void call_handler(void *arg)
 {
-	const conversation *one = arg;
+	const handler_call *one = arg;
 	zend_fcall_info info;
 	zval request;
 	zval answer;
@@ -240,9 +240,9 @@ static void converse(void *arg)
 		return;
 	}
 	object_init_ex(&request, request_class);
-	zval *visit = OBJ_PROP(Z_OBJ(request), visit_offset);
-	ZVAL_LONG(visit, one->visit_id);
-	Z_PROP_FLAG_P(visit) = 0;
+	zval *number = OBJ_PROP(Z_OBJ(request), number_offset);
+	ZVAL_LONG(number, one->number);
+	Z_PROP_FLAG_P(number) = 0;
 	info.params = &request;
 	info.param_count = 1;
 	info.retval = &answer;
@@ -254,8 +254,8 @@ static void converse(void *arg)
 	zval_ptr_dtor(&answer);
 }
 
-void outboard_serve(zval *handler, outboard_visit *visit)
+void outboard_serve(zval *handler, outboard_request_state *state)
 {
-	conversation one = {handler, (zend_long) visit->id};
-	outboard_contain(converse, &one, visit);
+	handler_call one = {handler, (zend_long) state->id};
+	outboard_protected_call(call_handler, &one, state);
 }

@@ -153,7 +153,7 @@ static enum repetition repetition_of(size_t index)
 	return ALONE;
 }
 
-void outboard_variables_each_header(outboard_visitor visit, void *arg)
+void outboard_variables_each_header(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	for (size_t i = request->header_count; i-- > 0;) {
@@ -161,10 +161,10 @@ void outboard_variables_each_header(outboard_visitor visit, void *arg)
 		zend_string *name = variable_name(&header->name);
 		enum repetition repetition = name ? repetition_of(i) : REPEATED;
 		if (repetition == ALONE) {
-			visit(name, header->value.ptr, header->value.len, arg);
+			callback(name, header->value.ptr, header->value.len, arg);
 		} else if (repetition == FIRST_OF_MANY) {
 			static char joined[JOINED_MAX_BYTES];
-			visit(name, joined, join_lines(i, joined), arg);
+			callback(name, joined, join_lines(i, joined), arg);
 		}
 		if (name) {
 			zend_string_release(name);
@@ -172,9 +172,9 @@ void outboard_variables_each_header(outboard_visitor visit, void *arg)
 	}
 }
 
-#define VISIT(name, value, value_len) visit(spelled[NAME_##name], value, value_len, arg)
-#define VISIT_TEXT(name, text) VISIT(name, text, sizeof(text) - 1)
-#define VISIT_STR(name, field) VISIT(name, request->field.ptr, request->field.len)
+#define EMIT(name, value, value_len) callback(spelled[NAME_##name], value, value_len, arg)
+#define VISIT_TEXT(name, text) EMIT(name, text, sizeof(text) - 1)
+#define VISIT_STR(name, field) EMIT(name, request->field.ptr, request->field.len)
 
 /* 0 stands for "has none": an empty value, as nginx passes it. */
 static size_t print_port(char *text, size_t size, uint16_t port)
@@ -184,7 +184,7 @@ static size_t print_port(char *text, size_t size, uint16_t port)
 }
 
 /* RFC 3875 section 4.1.6: where the path info would lie below the document root. */
-static void visit_path_translated(outboard_visitor visit, void *arg)
+static void emit_path_translated(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	static char path[PATH_MAX]; /* as in user_ini.c */
@@ -195,20 +195,20 @@ static void visit_path_translated(outboard_visitor visit, void *arg)
 	}
 	memcpy(path, request->document_root.ptr, root);
 	memcpy(path + root, request->path_info.ptr, info + 1);
-	VISIT(PATH_TRANSLATED, path, root + info);
+	EMIT(PATH_TRANSLATED, path, root + info);
 }
 
-static void visit_connection(outboard_visitor visit, void *arg)
+static void emit_connection(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	char number[24];
 	VISIT_TEXT(REDIRECT_STATUS, "200");
 	VISIT_STR(SERVER_NAME, server_name);
-	VISIT(SERVER_PORT, number, print_port(number, sizeof(number), request->server_port));
+	EMIT(SERVER_PORT, number, print_port(number, sizeof(number), request->server_port));
 	VISIT_STR(SERVER_ADDR, server_addr);
 	const char *user = SG(request_info).auth_user;
-	VISIT(REMOTE_USER, user ? user : "", user ? strlen(user) : 0);
-	VISIT(REMOTE_PORT, number, print_port(number, sizeof(number), request->remote_port));
+	EMIT(REMOTE_USER, user ? user : "", user ? strlen(user) : 0);
+	EMIT(REMOTE_PORT, number, print_port(number, sizeof(number), request->remote_port));
 	VISIT_STR(REMOTE_ADDR, remote_addr);
 	/* Applications look for the names of servers that they know; WordPress writes permalinks
 	 * without index.php for Apache and nginx only, and here nginx's rules hold. */
@@ -221,7 +221,7 @@ static void visit_connection(outboard_visitor visit, void *arg)
 	VISIT_STR(SERVER_PROTOCOL, protocol);
 }
 
-static void visit_target(outboard_visitor visit, void *arg)
+static void emit_target(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
 	char number[24] = "";
@@ -233,28 +233,28 @@ static void visit_target(outboard_visitor visit, void *arg)
 	if (request->content_length >= 0) {
 		digits = snprintf(number, sizeof(number), "%lld", (long long) request->content_length);
 	}
-	VISIT(CONTENT_LENGTH, number, (size_t) digits);
+	EMIT(CONTENT_LENGTH, number, (size_t) digits);
 	VISIT_STR(CONTENT_TYPE, content_type);
 	VISIT_STR(REQUEST_METHOD, method);
 	VISIT_STR(QUERY_STRING, query);
 	VISIT_STR(SCRIPT_FILENAME, script_filename);
 	VISIT_STR(PATH_INFO, path_info);
-	visit_path_translated(visit, arg);
+	emit_path_translated(callback, arg);
 	VISIT_STR(REQUEST_ID, request_id);
 	VISIT_TEXT(FCGI_ROLE, "RESPONDER");
 }
 
 /* A later variable replaces an earlier one: the configuration has the last word. */
-void outboard_variables_each(outboard_visitor visit, void *arg)
+void outboard_variables_each(outboard_variable_callback callback, void *arg)
 {
 	const outboard_request *request = outboard_current;
-	outboard_variables_each_header(visit, arg);
-	visit_connection(visit, arg);
-	visit_target(visit, arg);
+	outboard_variables_each_header(callback, arg);
+	emit_connection(callback, arg);
+	emit_target(callback, arg);
 	for (size_t i = 0; i < request->param_count; i++) {
 		const outboard_pair *param = &request->params[i];
 		zend_string *name = zend_string_init(param->name.ptr, param->name.len, false);
-		visit(name, param->value.ptr, param->value.len, arg);
+		callback(name, param->value.ptr, param->value.len, arg);
 		zend_string_release(name);
 	}
 }
@@ -361,7 +361,7 @@ void outboard_register_server_variables(zval *target)
 		}
 	}
 	if (!filtering) {
-		outboard_filter_keep_server(target);
+		outboard_filter_set_server(target);
 	}
 }
 

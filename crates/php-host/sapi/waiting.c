@@ -12,7 +12,7 @@
 #include "waiting.h"
 #include "ext/spl/spl_exceptions.h"
 
-zend_class_entry *outboard_connection_in_use;
+zend_class_entry *outboard_connection_in_use_class;
 
 /* The engine's thread: libcurl resolves names in threads of its own. */
 static __thread bool is_engine_thread;
@@ -57,17 +57,17 @@ void outboard_end_blocking(enum call call, int64_t since_us)
  * Suspends until one of the descriptors is ready or the time is over; below 0 there is no end.
  * Where another coroutine waits for one of them, `other` is that one.
  */
-static enum waited wait_unless_taken(
+static enum wait_result wait_unless_in_use(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us, uint64_t *other)
 {
 	int saved_errno = errno;
 	if (outboard_is_cancelled()) {
 		outboard_throw_if_cancelled();
-		return LATE;
+		return WAIT_ENDED;
 	}
 	*other = 0;
 	if (outboard_rs_wait(outboard_events, outboard_waiter(), fds, count, timeout_us, other)) {
-		return *other ? TAKEN : IMPOSSIBLE;
+		return *other ? WAIT_IN_USE : WAIT_IMPOSSIBLE;
 	}
 	outboard_rs_count_wait(outboard_events, call, -1);
 	uint64_t self = outboard_waiter();
@@ -77,23 +77,23 @@ static enum waited wait_unless_taken(
 	if (cancelled) {
 		outboard_throw_if_cancelled();
 	}
-	return cancelled ? LATE : CAME;
+	return cancelled ? WAIT_ENDED : WAIT_READY;
 }
 
 /* The same for who would read or write: what another waits for is refused. */
-enum waited outboard_wait_for(enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
+enum wait_result outboard_wait_for(enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
 {
 	uint64_t other;
-	enum waited waited = wait_unless_taken(call, fds, count, timeout_us, &other);
-	if (waited == TAKEN) {
-		outboard_refuse(outboard_frame_of(other));
+	enum wait_result result = wait_unless_in_use(call, fds, count, timeout_us, &other);
+	if (result == WAIT_IN_USE) {
+		outboard_throw_connection_in_use(outboard_frame_of(other));
 		errno = EBUSY;
-		return IMPOSSIBLE;
+		return WAIT_IMPOSSIBLE;
 	}
-	return waited;
+	return result;
 }
 
-enum waited outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us)
+enum wait_result outboard_wait_for_one(enum call call, int fd, short events, int64_t timeout_us)
 {
 	struct pollfd one = {.fd = fd, .events = events};
 	return outboard_wait_for(call, &one, 1, timeout_us);
@@ -109,22 +109,22 @@ int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms)
  * Asking what is ready takes nothing from another who asks the same, such as two requests that
  * share a multi handle of curl. The kernel is asked again and again then: it tells one of them.
  */
-enum waited outboard_wait_among_others(
+enum wait_result outboard_wait_shared(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
 {
 	int64_t until_us = timeout_us < 0 ? INT64_MAX : outboard_now_us() + timeout_us;
 	int64_t pause_us = 500;
 	uint64_t other;
-	enum waited waited;
+	enum wait_result result;
 	for (;;) {
 		int64_t left_us = until_us == INT64_MAX ? -1 : until_us - outboard_now_us();
-		waited = wait_unless_taken(call, fds, count, left_us < -1 ? 0 : left_us, &other);
-		if (waited != TAKEN) {
-			return waited;
+		result = wait_unless_in_use(call, fds, count, left_us < -1 ? 0 : left_us, &other);
+		if (result != WAIT_IN_USE) {
+			return result;
 		}
-		waited = outboard_wait_for(call, NULL, 0, pause_us);
-		if (waited != CAME || outboard_poll_real(fds, count, 0) != 0 || outboard_now_us() >= until_us) {
-			return waited;
+		result = outboard_wait_for(call, NULL, 0, pause_us);
+		if (result != WAIT_READY || outboard_poll_real(fds, count, 0) != 0 || outboard_now_us() >= until_us) {
+			return result;
 		}
 		pause_us = pause_us < 8000 ? pause_us * 2 : 8000;
 	}

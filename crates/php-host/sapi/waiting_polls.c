@@ -10,7 +10,7 @@ static int poll_waiting(struct pollfd *fds, nfds_t count, int64_t timeout_us)
 	if (ready != 0 || timeout_us == 0) {
 		return ready;
 	}
-	if (outboard_wait_among_others(POLL, fds, count, timeout_us) == IMPOSSIBLE) {
+	if (outboard_wait_shared(POLL, fds, count, timeout_us) == WAIT_IMPOSSIBLE) {
 		return outboard_poll_real(fds, count, timeout_us < 0 ? -1 : (int) ((timeout_us + 999) / 1000));
 	}
 	return outboard_poll_real(fds, count, 0);
@@ -83,13 +83,13 @@ int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *t
 	if (ready != 0) {
 		return ready;
 	}
-	enum waited waited = outboard_wait_among_others(SELECT, fds, collect(count, sets, fds), timeout_us);
+	enum wait_result result = outboard_wait_shared(SELECT, fds, collect(count, sets, fds), timeout_us);
 	for (int i = 0; i < 3; i++) {
 		if (given[i]) {
 			*given[i] = copies[i];
 		}
 	}
-	return select_real(count, in, out, except, waited == IMPOSSIBLE ? time : &none);
+	return select_real(count, in, out, except, result == WAIT_IMPOSSIBLE ? time : &none);
 }
 
 static void sleep_waiting(int64_t us)

@@ -3,7 +3,7 @@
  * remembers what it found until the end of PHP's request; another client may understand less. The
  * extension exports nothing, but one of its ini entries names the address of its globals.
  *
- * Called by visit.c. Invariant: what was agreed is a visit's own.
+ * Called by request_state.c. Invariant: what was agreed is a visit's own.
  */
 #include "shim.h"
 #include "zlib_coding.h"
@@ -43,7 +43,7 @@ void outboard_zlib_startup(void)
 	globals = known && module ? base : NULL;
 }
 
-void outboard_zlib_take(outboard_zlib_coding *coding)
+void outboard_zlib_save(outboard_zlib_coding *coding)
 {
 	if (globals) {
 		coding->context = globals->ob_gzhandler;
@@ -52,7 +52,7 @@ void outboard_zlib_take(outboard_zlib_coding *coding)
 	}
 }
 
-void outboard_zlib_put(const outboard_zlib_coding *coding)
+void outboard_zlib_restore(const outboard_zlib_coding *coding)
 {
 	if (globals) {
 		globals->ob_gzhandler = coding->context;

@@ -14,8 +14,8 @@ typedef struct {
 
 /* All of these do nothing without the extension. */
 void outboard_zlib_startup(void);
-void outboard_zlib_take(outboard_zlib_coding *coding);
-void outboard_zlib_put(const outboard_zlib_coding *coding);
+void outboard_zlib_save(outboard_zlib_coding *coding);
+void outboard_zlib_restore(const outboard_zlib_coding *coding);
 void outboard_zlib_begin(void);
 void outboard_zlib_end(void);
 

@@ -4,7 +4,7 @@
 //! as in C, checked at start-up; every call below is made on the process's only thread; the C side
 //! lets no longjmp out.
 
-use crate::fetches::Fetched;
+use crate::fetches::FetchResult;
 use outboard_ring::frame::Tag;
 use outboard_ring::request::{Field, RequestView};
 use outboard_ring::response::Outcome;
@@ -104,14 +104,14 @@ impl Default for Request {
 /// `outboard_result`.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct RawVerdict {
+pub(crate) struct RawResult {
     outcome: i32,
     leaving: bool,
     peak_memory_bytes: u64,
 }
 
-impl From<RawVerdict> for Verdict {
-    fn from(raw: RawVerdict) -> Self {
+impl From<RawResult> for RequestResult {
+    fn from(raw: RawResult) -> Self {
         let outcome = match raw.outcome {
             0 => Outcome::Finished,
             2 => Outcome::Refused,
@@ -168,10 +168,10 @@ pub(crate) struct RawFetch {
     pub(crate) http2: bool,
 }
 
-/// `outboard_fetched`.
+/// `outboard_fetch_result`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct RawFetched {
+pub(crate) struct RawFetchResult {
     pub(crate) failure: i32,
     pub(crate) status: u16,
     pub(crate) http_version: u8,
@@ -180,10 +180,10 @@ pub(crate) struct RawFetched {
     pub(crate) body: Str,
 }
 
-impl From<Fetched<'_>> for RawFetched {
-    fn from(fetched: Fetched<'_>) -> Self {
+impl From<FetchResult<'_>> for RawFetchResult {
+    fn from(fetched: FetchResult<'_>) -> Self {
         match fetched {
-            Fetched::Answer(head, body) => Self {
+            FetchResult::Response(head, body) => Self {
                 failure: 0,
                 status: head.status,
                 http_version: head.http_version,
@@ -191,7 +191,7 @@ impl From<Fetched<'_>> for RawFetched {
                 headers: head.headers.into(),
                 body: body.into(),
             },
-            Fetched::Failed(failure, why) => Self {
+            FetchResult::Failed(failure, why) => Self {
                 failure: failure as i32,
                 status: 0,
                 http_version: 0,
@@ -214,12 +214,8 @@ unsafe extern "C" {
     fn outboard_engine_fix_ini(name: *const c_char, name_len: usize) -> bool;
     fn outboard_engine_stop();
     fn outboard_children_watch(watch: bool);
-    fn outboard_request_run(
-        request: *const Request,
-        exchange: *mut c_void,
-        result: *mut RawVerdict,
-    );
-    fn outboard_resident_run(
+    fn outboard_request_run(request: *const Request, exchange: *mut c_void, result: *mut RawResult);
+    fn outboard_worker_script_run(
         script: *const c_char,
         events: *mut c_void,
         frankenphp: bool,
@@ -241,12 +237,12 @@ fn check_layouts() {
         size_of::<Str>(),
         size_of::<Pair>(),
         size_of::<Request>(),
-        size_of::<RawVerdict>(),
+        size_of::<RawResult>(),
         size_of::<RawFacts>(),
         size_of::<Subject>(),
         size_of::<RawEvent>(),
         size_of::<RawFetch>(),
-        size_of::<RawFetched>(),
+        size_of::<RawFetchResult>(),
     ];
     // SAFETY: a constant array of the C side.
     let there = unsafe { outboard_layout };
@@ -362,7 +358,7 @@ pub(crate) fn write_backtrace_from(pid: i32, root: usize) {
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Verdict {
+pub(crate) struct RequestResult {
     pub(crate) outcome: Outcome,
     /// The engine's state cannot be trusted any more.
     pub(crate) leaving: bool,
@@ -388,9 +384,9 @@ pub(crate) unsafe fn run(
     tag: Tag,
     exchange: *mut c_void,
     scratch: &mut Scratch,
-) -> Verdict {
+) -> RequestResult {
     let request = Request::describe(view, scratch);
-    let mut raw = RawVerdict::default();
+    let mut raw = RawResult::default();
     // SAFETY:
     // * `request` and all it points to outlive the call; every string of a validated frame is
     //   followed by a NUL;
@@ -410,7 +406,7 @@ pub(crate) unsafe fn run(
 /// # Safety
 /// `events` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its target
 /// until this returns.
-pub(crate) unsafe fn run_resident(
+pub(crate) unsafe fn run_worker_script(
     script: &CStr,
     events: *mut c_void,
     frankenphp: bool,
@@ -420,7 +416,9 @@ pub(crate) unsafe fn run_resident(
     let state_report = state_report.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: this function's contract; the C side catches bailouts, and switches between stacks
     // only in calls of its own, so a Rust frame is left and entered in order.
-    unsafe { outboard_resident_run(script.as_ptr(), events, frankenphp, concurrency, state_report) }
+    unsafe {
+        outboard_worker_script_run(script.as_ptr(), events, frankenphp, concurrency, state_report)
+    }
 }
 
 const _: () = {

@@ -1,10 +1,10 @@
 //! What a resident script's worker is to do next: a request, the end of a wait, a timer, the end.
 //!
-//! Made by [`crate::resident`], driven by `sapi/loop.c` through [`crate::callbacks`].
+//! Made by [`crate::worker_script`], driven by `sapi/loop.c` through [`crate::callbacks`].
 //! Invariants: a request's memory stays where it is until its `done`; events come in the order in
 //! which they came about; the worker sleeps only when nothing is to be done and the gateway knows.
 
-use crate::engine::{Request, Scratch, Verdict};
+use crate::engine::{Request, RequestResult, Scratch};
 use crate::exchange::Exchange;
 use crate::fetches::Fetches;
 use crate::link::{Link, Notice};
@@ -30,20 +30,20 @@ pub(crate) enum Event {
     /// Nothing, and the caller did not want to wait.
     Nothing,
     /// A request sits here.
-    Request(NonNull<Seat>),
+    Request(NonNull<RequestSlot>),
     /// A wait is over.
     Wake(u64),
     /// A timer is due.
     Timer(u64),
     /// The time of the request that sits here is over.
-    Cancel(NonNull<Seat>),
+    Cancel(NonNull<RequestSlot>),
     /// The worker is to leave.
     Stop,
 }
 
 /// Where a request sits while it is answered. Never moved: C points into it.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct RequestSlot {
     pub(crate) exchange: Exchange,
     pub(crate) request: Request,
     frame: Vec<u8>,
@@ -60,10 +60,10 @@ pub(crate) struct Events {
     queue: VecDeque<Event>,
     due: Vec<Due>,
     /// Those in use, by slot.
-    taken: Vec<Option<NonNull<Seat>>>,
-    free: Vec<NonNull<Seat>>,
+    taken: Vec<Option<NonNull<RequestSlot>>>,
+    free: Vec<NonNull<RequestSlot>>,
     since_poll: u32,
-    said_stop: bool,
+    is_stop_reported: bool,
     /// Why it all ends, if not in order.
     pub(crate) failed: Option<Corrupt>,
 }
@@ -82,7 +82,7 @@ impl Events {
             taken: Vec::new(),
             free: Vec::new(),
             since_poll: 0,
-            said_stop: false,
+            is_stop_reported: false,
             failed: None,
         })
     }
@@ -113,7 +113,7 @@ impl Events {
                     return Ok(event);
                 }
             } else {
-                self.link.borrow_mut().take_in()?;
+                self.link.borrow_mut().receive_all()?;
             }
             self.take_notices()?;
             if self.queue.is_empty() && self.is_watching() && self.since_poll > 1 {
@@ -122,8 +122,8 @@ impl Events {
             if !self.queue.is_empty() {
                 continue;
             }
-            if self.link.borrow().is_stopped() && !self.said_stop {
-                self.said_stop = true;
+            if self.link.borrow().is_stopped() && !self.is_stop_reported {
+                self.is_stop_reported = true;
                 return Ok(Event::Stop);
             }
             if !may_block {
@@ -147,7 +147,7 @@ impl Events {
                 if may_start {
                     return Ok(());
                 }
-                link.take_in()?;
+                link.receive_all()?;
                 return Ok(());
             }
             if !self.poller.is_busy() {
@@ -187,17 +187,17 @@ impl Events {
             match notice {
                 None => return Ok(()),
                 Some(Notice::Cancel(tag)) => {
-                    self.queue.extend(self.seat(tag).map(Event::Cancel));
+                    self.queue.extend(self.slot(tag).map(Event::Cancel));
                 }
                 Some(Notice::Resume(tag)) => {
                     // SAFETY: a seat that a tag leads to is in use; the reference ends here.
                     let waiter = self
-                        .seat(tag)
-                        .and_then(|mut seat| unsafe { seat.as_mut().exchange.take_waiter() });
+                        .slot(tag)
+                        .and_then(|mut slot| unsafe { slot.as_mut().exchange.take_waiter() });
                     self.queue.extend(waiter.map(Event::Wake));
                 }
                 Some(Notice::Completion(payload)) => {
-                    let woken = self.fetches.take_in(payload)?;
+                    let woken = self.fetches.receive(payload)?;
                     self.queue.extend(woken.map(Event::Wake));
                 }
             }
@@ -205,63 +205,63 @@ impl Events {
     }
 
     fn start_request(&mut self) -> Result<Option<Event>, Corrupt> {
-        let mut seat = self.free.pop().unwrap_or_else(|| self.new_seat());
-        // SAFETY: a seat that is free is nobody else's.
-        let place = unsafe { seat.as_mut() };
-        let Some(tag) = self.link.borrow_mut().next_request(&mut place.frame)? else {
-            self.free.push(seat);
+        let mut slot = self.free.pop().unwrap_or_else(|| self.new_slot());
+        // SAFETY: a free slot has no other user.
+        let request = unsafe { slot.as_mut() };
+        let Some(tag) = self.link.borrow_mut().next_request(&mut request.frame)? else {
+            self.free.push(slot);
             return Ok(None);
         };
-        let view = RequestView::decode(&place.frame)?;
-        place.exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
-        place.request = Request::describe(&view, &mut place.scratch);
-        let slot = tag.slot as usize;
-        if self.taken.len() <= slot {
-            self.taken.resize(slot + 1, None);
+        let view = RequestView::decode(&request.frame)?;
+        request.exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
+        request.request = Request::describe(&view, &mut request.scratch);
+        let index = tag.slot as usize;
+        if self.taken.len() <= index {
+            self.taken.resize(index + 1, None);
         }
-        if self.taken[slot].replace(seat).is_some() {
+        if self.taken[index].replace(slot).is_some() {
             return Err(Corrupt { what: "two requests with one lease" });
         }
-        Ok(Some(Event::Request(seat)))
+        Ok(Some(Event::Request(slot)))
     }
 
     /// Where the request with this tag sits, unless it is over.
-    fn seat(&self, tag: Tag) -> Option<NonNull<Seat>> {
-        let seat = (*self.taken.get(tag.slot as usize)?)?;
+    fn slot(&self, tag: Tag) -> Option<NonNull<RequestSlot>> {
+        let slot = (*self.taken.get(tag.slot as usize)?)?;
         // SAFETY: it is in use, so it is there; the reference does not outlive the line.
-        let present = unsafe { seat.as_ref() }.exchange.tag();
-        (present == tag).then_some(seat)
+        let present = unsafe { slot.as_ref() }.exchange.tag();
+        (present == tag).then_some(slot)
     }
 
-    fn new_seat(&self) -> NonNull<Seat> {
-        let seat = Seat {
+    fn new_slot(&self) -> NonNull<RequestSlot> {
+        let slot = RequestSlot {
             exchange: Exchange::new(self.link.clone()),
             request: Request::default(),
             frame: Vec::new(),
             scratch: Scratch::default(),
         };
-        NonNull::from(Box::leak(Box::new(seat)))
+        NonNull::from(Box::leak(Box::new(slot)))
     }
 
     /// The request with this tag is over.
-    pub(crate) fn done(&mut self, tag: Tag, verdict: Verdict) {
-        let Some(mut seat) = self.seat(tag) else { return };
+    pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
+        let Some(mut slot) = self.slot(tag) else { return };
         self.taken[tag.slot as usize] = None;
         // SAFETY: C has just given it back, so it is nobody else's.
-        let exchange = unsafe { &mut seat.as_mut().exchange };
+        let exchange = unsafe { &mut slot.as_mut().exchange };
         let panicked = exchange.take_panicked();
         let done = Done {
             outcome: if panicked {
                 outboard_ring::response::Outcome::Failed
             } else {
-                verdict.outcome
+                result.outcome
             },
-            leaving: verdict.leaving || panicked,
-            peak_memory_bytes: verdict.peak_memory_bytes,
+            leaving: result.leaving || panicked,
+            peak_memory_bytes: result.peak_memory_bytes,
         };
         if let Err(corrupt) = exchange.done(done) {
             self.failed.get_or_insert(corrupt);
         }
-        self.free.push(seat);
+        self.free.push(slot);
     }
 }

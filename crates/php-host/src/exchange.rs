@@ -6,8 +6,8 @@
 //! answer is published once, together with its `Done`. A broken ring is remembered and ends the
 //! worker after the request.
 
-use crate::asks::Asks;
-use crate::fetches::Fetched;
+use crate::blocking_ops::BlockingOps;
+use crate::fetches::FetchResult;
 use crate::link::{Link, Unsent};
 use crate::purge;
 use outboard_ring::channel::WaitCall;
@@ -52,7 +52,7 @@ pub(crate) struct Exchange {
     /// What the gateway said last to a script that waited for it.
     completion: Vec<u8>,
     panicked: bool,
-    asks: Asks,
+    blocking_ops: BlockingOps,
 }
 
 /// The part of the request body that PHP has not read.
@@ -76,7 +76,7 @@ impl Exchange {
             waiter: None,
             completion: Vec::new(),
             panicked: false,
-            asks: Asks::default(),
+            blocking_ops: BlockingOps::default(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Exchange {
             return Err(corrupt);
         }
         let mut link = self.link.borrow_mut();
-        link.forget_body(self.tag);
+        link.discard_body(self.tag);
         link.send_always(FrameKind::Done, self.tag, &[&done.encode()])?;
         link.publish_answer()?;
         link.check()
@@ -130,7 +130,7 @@ impl Exchange {
         let sent = self.send(FrameKind::Interim, &[&head]);
         self.link.borrow_mut().publish();
         if matches!(sent, Err(Unsent::TooLong)) {
-            self.tell_too_long("An interim response head", head.len(), "it is not sent");
+            self.log_too_long("An interim response head", head.len(), "it is not sent");
         }
         self.is_sent(sent)
     }
@@ -198,7 +198,7 @@ impl Exchange {
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let line = &line[..line.len().min(most)];
             if let Err(corrupt) = link.send_always(FrameKind::Log, self.tag, &[&[severity], line]) {
-                link.note_broken(corrupt);
+                link.set_broken(corrupt);
                 return;
             }
         }
@@ -212,22 +212,22 @@ impl Exchange {
 
     /// Hands a task to the gateway and waits until it is accepted, or refused; `None` when the ring
     /// is broken.
-    pub(crate) fn dispatch(&mut self, call: TaskCall<'_>, data: &[u8]) -> Option<Fetched<'_>> {
+    pub(crate) fn dispatch(&mut self, call: TaskCall<'_>, data: &[u8]) -> Option<FetchResult<'_>> {
         let mut link = self.link.borrow_mut();
         match link.call(self.tag, Call::Task(call), data) {
             Ok(completion) => self.completion = completion,
             Err(corrupt) => {
-                link.note_broken(corrupt);
+                link.set_broken(corrupt);
                 return None;
             }
         }
-        Fetched::read(&self.completion)
+        FetchResult::read(&self.completion)
     }
 
     /// Has the gateway carry out an operation and waits for its answer, with the worker.
-    pub(crate) fn ask(&mut self, call: Call<'_>, body: &[u8]) -> Option<Fetched<'_>> {
-        let is_answered = self.asks.wait(&mut self.link.borrow_mut(), self.tag, call, body);
-        self.asks.answer().filter(|_| is_answered)
+    pub(crate) fn call(&mut self, call: Call<'_>, body: &[u8]) -> Option<FetchResult<'_>> {
+        let is_complete = self.blocking_ops.call(&mut self.link.borrow_mut(), self.tag, call, body);
+        self.blocking_ops.result().filter(|_| is_complete)
     }
 
     /// Copies unread body over `target`; fewer bytes than it holds mean that the body ended.
@@ -245,7 +245,7 @@ impl Exchange {
                     }
                     Ok(None) => break,
                     Err(corrupt) => {
-                        link.note_broken(corrupt);
+                        link.set_broken(corrupt);
                         break;
                     }
                 }
@@ -260,7 +260,7 @@ impl Exchange {
     }
 
     /// Notes that a callback panicked: the worker leaves after this request.
-    pub(crate) fn note_panic(&mut self) {
+    pub(crate) fn record_panic(&mut self) {
         self.panicked = true;
     }
 
@@ -271,7 +271,7 @@ impl Exchange {
 
     fn is_sent(&mut self, sent: Result<(), Unsent>) -> bool {
         if let Err(Unsent::Broken(corrupt)) = sent {
-            self.link.borrow_mut().note_broken(corrupt);
+            self.link.borrow_mut().set_broken(corrupt);
         }
         sent.is_ok()
     }
@@ -302,7 +302,7 @@ impl Exchange {
     /// says goes nowhere.
     fn refuse_head(&mut self) {
         let head_bytes = std::mem::take(&mut self.head).len();
-        self.tell_too_long("The response head", head_bytes, "the answer is 502");
+        self.log_too_long("The response head", head_bytes, "the answer is 502");
         self.output.clear();
         let sent = self.send(FrameKind::End, &[]);
         self.link.borrow_mut().publish();
@@ -310,7 +310,7 @@ impl Exchange {
         self.is_sent(sent);
     }
 
-    fn tell_too_long(&mut self, what: &str, head_bytes: usize, consequence: &str) {
+    fn log_too_long(&mut self, what: &str, head_bytes: usize, consequence: &str) {
         let most = self.link.borrow().largest_frame_bytes;
         let text = format!(
             "{what} of the script has {head_bytes} bytes, and there is room for {most}: {consequence}. \

@@ -10,7 +10,7 @@ use outboard_ring::spsc::Corrupt;
 
 /// What has come of a fetch.
 #[derive(Debug, Default)]
-struct Answer {
+struct PartialResponse {
     /// The completion with the head; a small body is in it as well.
     head: Vec<u8>,
     /// A larger body; or, after a failure, why.
@@ -20,32 +20,32 @@ struct Answer {
 
 /// A complete answer.
 #[derive(Debug)]
-pub(crate) enum Fetched<'a> {
+pub(crate) enum FetchResult<'a> {
     /// Head and body.
-    Answer(FetchedHead<'a>, &'a [u8]),
+    Response(FetchedHead<'a>, &'a [u8]),
     /// Why there is none.
     Failed(Failure, &'a [u8]),
 }
 
-impl<'a> Fetched<'a> {
+impl<'a> FetchResult<'a> {
     /// A completion that is a whole answer; `None` if it is none.
     pub(crate) fn read(completion: &'a [u8]) -> Option<Self> {
         match Completion::decode(completion).ok()?.part {
-            Part::Whole(head, body) => Some(Self::Answer(head, body)),
+            Part::Whole(head, body) => Some(Self::Response(head, body)),
             Part::Failed { failure, message } => Some(Self::Failed(failure, message.as_bytes())),
             _ => None,
         }
     }
 }
 
-impl Answer {
-    fn view(&self) -> Option<Fetched<'_>> {
+impl PartialResponse {
+    fn view(&self) -> Option<FetchResult<'_>> {
         if let Some(failure) = self.failure {
-            return Some(Fetched::Failed(failure, &self.body));
+            return Some(FetchResult::Failed(failure, &self.body));
         }
         match Completion::decode(&self.head).ok()?.part {
-            Part::Whole(head, body) => Some(Fetched::Answer(head, body)),
-            Part::Head(head) => Some(Fetched::Answer(head, &self.body)),
+            Part::Whole(head, body) => Some(FetchResult::Response(head, body)),
+            Part::Head(head) => Some(FetchResult::Response(head, &self.body)),
             _ => None,
         }
     }
@@ -58,7 +58,7 @@ struct Fetch {
     complete: bool,
     /// The coroutine to be woken.
     waiter: u64,
-    answer: Answer,
+    response: PartialResponse,
 }
 
 /// See the module.
@@ -119,41 +119,41 @@ impl Fetches {
     }
 
     fn refuse(&mut self, id: Tag, why: &str) {
-        if let Some(fetch) = self.present(id) {
-            fetch.answer.failure = Some(Failure::BadCall);
-            fetch.answer.body = why.as_bytes().to_vec();
+        if let Some(fetch) = self.get_mut(id) {
+            fetch.response.failure = Some(Failure::BadCall);
+            fetch.response.body = why.as_bytes().to_vec();
             fetch.complete = true;
         }
     }
 
-    fn present(&mut self, id: Tag) -> Option<&mut Fetch> {
+    fn get_mut(&mut self, id: Tag) -> Option<&mut Fetch> {
         let fetch = self.slots.get_mut(id.slot as usize)?;
         (fetch.in_use && fetch.generation == id.generation).then_some(fetch)
     }
 
     /// Takes in what the gateway says; the coroutine to be woken, if its answer is complete.
-    pub(crate) fn take_in(&mut self, payload: Vec<u8>) -> Result<Option<u64>, Corrupt> {
+    pub(crate) fn receive(&mut self, payload: Vec<u8>) -> Result<Option<u64>, Corrupt> {
         let completion = Completion::decode(&payload)?;
-        let Some(fetch) = self.present(completion.id) else { return Ok(None) };
-        let answer = &mut fetch.answer;
+        let Some(fetch) = self.get_mut(completion.id) else { return Ok(None) };
+        let response = &mut fetch.response;
         match completion.part {
             Part::Head(_) => {
-                answer.head = payload;
+                response.head = payload;
                 return Ok(None);
             }
             Part::Body(bytes) => {
-                answer.body.extend_from_slice(bytes);
+                response.body.extend_from_slice(bytes);
                 return Ok(None);
             }
-            Part::Whole(..) => answer.head = payload,
+            Part::Whole(..) => response.head = payload,
             // The gateway's fault: that is no answer to a fetch.
-            Part::Purged(_) => answer.failure = Some(Failure::Protocol),
+            Part::Purged(_) => response.failure = Some(Failure::Protocol),
             // The gateway's fault: there is no answer without a head.
-            Part::End if answer.head.is_empty() => answer.failure = Some(Failure::Protocol),
+            Part::End if response.head.is_empty() => response.failure = Some(Failure::Protocol),
             Part::End => {}
             Part::Failed { failure, message } => {
-                answer.failure = Some(failure);
-                answer.body = message.as_bytes().to_vec();
+                response.failure = Some(failure);
+                response.body = message.as_bytes().to_vec();
             }
         }
         fetch.complete = true;
@@ -161,13 +161,13 @@ impl Fetches {
     }
 
     /// The answer, once it is complete.
-    pub(crate) fn answer(&mut self, id: u64) -> Option<Fetched<'_>> {
-        self.present(tag_of(id)).filter(|fetch| fetch.complete)?.answer.view()
+    pub(crate) fn result(&mut self, id: u64) -> Option<FetchResult<'_>> {
+        self.get_mut(tag_of(id)).filter(|fetch| fetch.complete)?.response.view()
     }
 
     /// Has this coroutine woken: its name is another in each wait.
     pub(crate) fn await_by(&mut self, id: u64, waiter: u64) {
-        if let Some(fetch) = self.present(tag_of(id)) {
+        if let Some(fetch) = self.get_mut(tag_of(id)) {
             fetch.waiter = waiter;
         }
     }
@@ -175,10 +175,10 @@ impl Fetches {
     /// The caller has what it wanted, or gives up.
     pub(crate) fn free(&mut self, link: &mut Link, id: u64) -> Result<(), Corrupt> {
         let tag = tag_of(id);
-        let Some(fetch) = self.present(tag) else { return Ok(()) };
+        let Some(fetch) = self.get_mut(tag) else { return Ok(()) };
         let complete = fetch.complete;
         fetch.in_use = false;
-        fetch.answer = Answer::default();
+        fetch.response = PartialResponse::default();
         self.free.push(tag.slot);
         if complete {
             return Ok(());

@@ -115,7 +115,7 @@ impl Link {
     }
 
     /// Remembers that the ring cannot be used any more.
-    pub(crate) fn note_broken(&mut self, corrupt: Corrupt) {
+    pub(crate) fn set_broken(&mut self, corrupt: Corrupt) {
         self.broken.get_or_insert(corrupt);
     }
 
@@ -153,7 +153,7 @@ impl Link {
     }
 
     /// Takes everything out of the ring that is not a request to be begun.
-    pub(crate) fn take_in(&mut self) -> Result<(), Corrupt> {
+    pub(crate) fn receive_all(&mut self) -> Result<(), Corrupt> {
         self.check()?;
         loop {
             let mut frame = Vec::new();
@@ -251,7 +251,7 @@ impl Link {
     }
 
     /// The request is over: what is left of its body is of no use.
-    pub(crate) fn forget_body(&mut self, tag: Tag) {
+    pub(crate) fn discard_body(&mut self, tag: Tag) {
         if !self.bodies.is_empty() {
             self.bodies.remove(&tag);
         }
@@ -261,7 +261,7 @@ impl Link {
     fn start(&mut self, tag: Tag) -> bool {
         let started = self.channel.start(tag);
         if !started {
-            self.forget_body(tag);
+            self.discard_body(tag);
         }
         started
     }
@@ -368,7 +368,7 @@ impl Link {
 
     /// Has [`Link::publish_answer`] tell of several answers together: the worker has one request at a
     /// time, and the gateway knows of those that lie ahead.
-    pub(crate) fn gather_answers(&mut self) {
+    pub(crate) fn batch_responses(&mut self) {
         self.gathers = true;
     }
 

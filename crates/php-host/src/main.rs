@@ -14,8 +14,8 @@
 //!                                                              descriptors, timers, fetches
 //! ```
 
-mod asks;
 mod backtrace;
+mod blocking_ops;
 mod callbacks;
 mod capture;
 mod descendants;
@@ -30,10 +30,10 @@ mod offload;
 mod poller;
 mod process;
 mod purge;
-mod resident;
 mod sampler;
 mod startup;
 mod worker;
+mod worker_script;
 mod zygote;
 
 use std::process::ExitCode;

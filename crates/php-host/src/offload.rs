@@ -9,16 +9,16 @@ use std::ffi::c_void;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A function of `waiting_errands.c` and its data.
+/// A function of `waiting_blocking_calls.c` and its data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Errand {
+pub(crate) struct BlockingCall {
     pub(crate) run: unsafe extern "C" fn(*mut c_void),
     pub(crate) data: *mut c_void,
 }
 
-// SAFETY: `waiting_errands.c` hands the data to the thread alone until the errand is done, and waits for
+// SAFETY: `waiting_blocking_calls.c` hands the data to the thread alone until the errand is done, and waits for
 // that however the wait ends.
-unsafe impl Send for Errand {}
+unsafe impl Send for BlockingCall {}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -32,13 +32,13 @@ pub(crate) struct Offload {
 impl Offload {
     /// Runs it in a thread; then `waiter` is among the finished, and the worker's wait ends. False
     /// when no thread can be had.
-    pub(crate) fn begin(&mut self, waiter: u64, errand: Errand, awaited: &Awaited) -> bool {
+    pub(crate) fn begin(&mut self, waiter: u64, call: BlockingCall, awaited: &Awaited) -> bool {
         let Ok(bell) = self.bell_in(awaited) else { return false };
         let finished = self.finished.clone();
         let work = move || {
-            let errand = errand;
-            // SAFETY: by the contract of `Errand`.
-            unsafe { (errand.run)(errand.data) };
+            let call = call;
+            // SAFETY: by the contract of `BlockingCall`.
+            unsafe { (call.run)(call.data) };
             finished.lock().unwrap_or_else(PoisonError::into_inner).push(waiter);
             bell.ring();
         };

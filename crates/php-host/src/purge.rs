@@ -15,7 +15,7 @@ const OVERHEAD_BYTES: usize = 16;
 /// How many pages were purged; `None` when the ring is broken or a selector does not fit into it.
 pub(crate) fn through(link: &mut Link, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
     purge(link, request, call).unwrap_or_else(|corrupt| {
-        link.note_broken(corrupt);
+        link.set_broken(corrupt);
         None
     })
 }

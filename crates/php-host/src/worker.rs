@@ -6,7 +6,7 @@
 use crate::engine::{self, Scratch};
 use crate::exchange::Exchange;
 use crate::link::Link;
-use crate::{backtrace, process, resident};
+use crate::{backtrace, process, worker_script};
 use outboard_ring::channel::WorkerChannel;
 use outboard_ring::control::{BACKTRACE_SIGNAL, WorkerScript};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -43,25 +43,25 @@ pub(crate) fn leave(code: i32) -> ! {
 pub(crate) fn run(app: &str, number: u64, fds: WorkerFds, script: Option<&WorkerScript>) -> ! {
     let link = set_up_or_leave(app, number, fds);
     if script.is_none_or(|script| script.concurrency <= 1) {
-        link.borrow_mut().gather_answers();
+        link.borrow_mut().batch_responses();
     }
     let served = match script {
         None => serve(link),
-        Some(script) => resident::serve(script, link),
+        Some(script) => worker_script::serve(script, link),
     };
     end(number, served)
 }
 
 /// Leaves the process for the reason that `served` gives.
-pub(crate) fn end(number: u64, served: Result<End, Corrupt>) -> ! {
+pub(crate) fn end(number: u64, served: Result<ExitReason, Corrupt>) -> ! {
     match served {
-        Ok(End::Asked) => {
+        Ok(ExitReason::Stopped) => {
             engine::stop();
             leave(0)
         }
-        Ok(End::Answered) => leave(0),
-        Ok(End::Untrusted) => leave(0),
-        Ok(End::NeverReady) => {
+        Ok(ExitReason::ForkDone) => leave(0),
+        Ok(ExitReason::Tainted) => leave(0),
+        Ok(ExitReason::NeverReady) => {
             eprintln!("the worker script ended without a call for a request");
             leave(CODE_SETUP)
         }
@@ -100,18 +100,18 @@ fn set_up(app: &str, number: u64, fds: WorkerFds) -> io::Result<Rc<RefCell<Link>
 }
 
 /// Why the loop ended.
-pub(crate) enum End {
+pub(crate) enum ExitReason {
     /// The gateway said so.
-    Asked,
+    Stopped,
     /// A fork has answered its one request.
-    Answered,
+    ForkDone,
     /// The engine's state cannot be trusted any more.
-    Untrusted,
+    Tainted,
     /// The resident script never asked for a request.
     NeverReady,
 }
 
-fn serve(link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
+fn serve(link: Rc<RefCell<Link>>) -> Result<ExitReason, Corrupt> {
     let mut frame = Vec::new();
     let mut scratch = Scratch::default();
     let mut exchange = Exchange::new(link.clone());
@@ -120,10 +120,10 @@ fn serve(link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
         let done = answer(&mut exchange, tag, &frame, &mut scratch)?;
         exchange.done(done)?;
         if done.leaving {
-            return Ok(End::Untrusted);
+            return Ok(ExitReason::Tainted);
         }
     }
-    Ok(End::Asked)
+    Ok(ExitReason::Stopped)
 }
 
 /// Waits for a request; `None` is the order to leave.
@@ -152,11 +152,11 @@ fn answer(
     exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
     backtrace::about(tag);
     // SAFETY: `exchange` is used by the callbacks alone until `run` returns.
-    let verdict = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
+    let result = unsafe { engine::run(&view, tag, (&raw mut *exchange).cast(), scratch) };
     let panicked = exchange.take_panicked();
     Ok(Done {
-        outcome: if panicked { Outcome::Failed } else { verdict.outcome },
-        leaving: verdict.leaving || panicked,
-        peak_memory_bytes: verdict.peak_memory_bytes,
+        outcome: if panicked { Outcome::Failed } else { result.outcome },
+        leaving: result.leaving || panicked,
+        peak_memory_bytes: result.peak_memory_bytes,
     })
 }

@@ -8,7 +8,7 @@
 use crate::capture::Capture;
 use crate::link::Link;
 use crate::worker::{self, WorkerFds};
-use crate::{backtrace, descendants, engine, process, resident, startup};
+use crate::{backtrace, descendants, engine, process, startup, worker_script};
 use outboard_ring::control::{
     self, BACKTRACE_SIGNAL, Event, HostSettings, Isolation, Order, WorkerScript,
 };
@@ -56,9 +56,9 @@ pub(crate) fn run(user: Option<(u32, u32)>) -> io::Result<ExitCode> {
         Some(script) => zygote.take_snapshot(&script, started),
         None => {
             control::send(&zygote.control, &started, &[])?;
-            zygote.obey().map(|obeyed| match obeyed {
-                Obeyed::Leave => ExitCode::SUCCESS,
-                Obeyed::Forked(number, fds) => {
+            zygote.follow_orders().map(|end| match end {
+                LoopEnd::Leave => ExitCode::SUCCESS,
+                LoopEnd::Forked(number, fds) => {
                     let settings = &zygote.settings;
                     worker::run(&settings.app, number, fds, settings.worker.as_ref())
                 }
@@ -100,7 +100,7 @@ struct Child {
 
 /// Why the zygote's loop ended.
 #[derive(Debug)]
-enum Obeyed {
+enum LoopEnd {
     /// The supervisor has closed the socket.
     Leave,
     /// This is a worker now, with this number and these descriptors.
@@ -123,14 +123,14 @@ impl Forking {
             messages.push_str(&printed);
         }
         let told = control::send(&self.zygote.control, &self.started, &[]);
-        match told.and_then(|()| self.zygote.obey()) {
-            Ok(Obeyed::Forked(number, fds)) => {
+        match told.and_then(|()| self.zygote.follow_orders()) {
+            Ok(LoopEnd::Forked(number, fds)) => {
                 let link = worker::set_up_or_leave(&self.zygote.settings.app, number, fds);
                 // Its descriptors are closed already.
                 std::mem::forget(self);
                 link
             }
-            Ok(Obeyed::Leave) => worker::leave(0),
+            Ok(LoopEnd::Leave) => worker::leave(0),
             Err(error) => {
                 eprintln!("outboard-php: the zygote leaves: {error}");
                 worker::leave(1)
@@ -152,7 +152,7 @@ impl Zygote {
 
     fn take_snapshot(self, script: &WorkerScript, started: Event) -> io::Result<ExitCode> {
         let boot = Some(Capture::begin()?);
-        let mut forking = resident::snapshot(script, Forking { zygote: self, started, boot });
+        let mut forking = worker_script::snapshot(script, Forking { zygote: self, started, boot });
         let printed = forking.printed();
         let message =
             format!("{} ended without a call for a request\n{printed}", script.script.display());
@@ -161,20 +161,22 @@ impl Zygote {
         Ok(ExitCode::FAILURE)
     }
 
-    fn obey(&mut self) -> io::Result<Obeyed> {
+    fn follow_orders(&mut self) -> io::Result<LoopEnd> {
         descendants::adopt();
-        let obeyed = match self.take_orders() {
+        let end = match self.take_orders() {
             // The supervisor has gone without reading what it was told.
-            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => Ok(Obeyed::Leave),
-            obeyed => obeyed,
+            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => {
+                Ok(LoopEnd::Leave)
+            }
+            end => end,
         };
-        if !matches!(obeyed, Ok(Obeyed::Forked(..))) {
+        if !matches!(end, Ok(LoopEnd::Forked(..))) {
             descendants::end_all();
         }
-        obeyed
+        end
     }
 
-    fn take_orders(&mut self) -> io::Result<Obeyed> {
+    fn take_orders(&mut self) -> io::Result<LoopEnd> {
         loop {
             let mut ready = [
                 PollFd::new(&self.control, PollFlags::IN),
@@ -188,16 +190,16 @@ impl Zygote {
             if exits {
                 self.reap()?;
             }
-            if orders && let Some(obeyed) = self.take_order()? {
-                return Ok(obeyed);
+            if orders && let Some(end) = self.take_order()? {
+                return Ok(end);
             }
         }
     }
 
     /// What ends the loop, if anything does.
-    fn take_order(&mut self) -> io::Result<Option<Obeyed>> {
+    fn take_order(&mut self) -> io::Result<Option<LoopEnd>> {
         let Some((order, descriptors)) = control::receive(&self.control)? else {
-            return Ok(Some(Obeyed::Leave));
+            return Ok(Some(LoopEnd::Leave));
         };
         match order {
             Order::Start { .. } => return Err(io::Error::other("the engine runs already")),
@@ -207,7 +209,7 @@ impl Zygote {
         Ok(None)
     }
 
-    fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<Option<Obeyed>> {
+    fn fork(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<Option<LoopEnd>> {
         let Ok(descriptors) = <[OwnedFd; 4]>::try_from(descriptors) else {
             let message = "the order to fork came without its four descriptors".to_owned();
             let event = Event::ForkFailed { worker: number, message };
@@ -226,7 +228,7 @@ impl Zygote {
             }
             0 => {
                 let fds = self.become_worker(zygote, descriptors);
-                return Ok(Some(Obeyed::Forked(number, fds)));
+                return Ok(Some(LoopEnd::Forked(number, fds)));
             }
             pid => {
                 let [memory, ..] = descriptors;

@@ -8,8 +8,8 @@ mod head;
 mod log;
 mod output;
 mod purge;
-mod resident;
 mod task;
+mod worker_script;
 
 use crate::exchange::Exchange;
 use std::ffi::c_void;
@@ -24,7 +24,7 @@ unsafe fn with<T>(exchange: *mut c_void, fallback: T, work: impl FnOnce(&mut Exc
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let exchange = unsafe { &mut *exchange.cast::<Exchange>() };
     catch_unwind(AssertUnwindSafe(|| work(exchange))).unwrap_or_else(|_| {
-        exchange.note_panic();
+        exchange.record_panic();
         fallback
     })
 }

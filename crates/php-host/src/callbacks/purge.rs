@@ -2,7 +2,7 @@
 
 use super::{slice, with};
 use crate::engine::Str;
-use crate::resident::Resident;
+use crate::worker_script::RunningScript;
 use outboard_ring::frame::Tag;
 use outboard_ring::purge::{PurgeCall, Selected};
 use std::ffi::{c_char, c_void};
@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_void};
 ///
 /// # Safety
 /// `exchange` is NULL or as [`with`] wants it, `events` NULL or as
-/// [`super::resident::with`] does; `kinds` and `texts` are readable for `count` elements, the texts
+/// [`super::worker_script::with`] does; `kinds` and `texts` are readable for `count` elements, the texts
 /// with their bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_purge(
@@ -38,9 +38,9 @@ unsafe extern "C" fn outboard_rs_purge(
         // SAFETY: this function's contract.
         unsafe { with(exchange, None, |exchange| exchange.purge(&call)) }
     } else if !events.is_null() {
-        let purge = |resident: &mut Resident| resident.purge(Tag::default(), &call);
+        let purge = |script: &mut RunningScript| script.purge(Tag::default(), &call);
         // SAFETY: this function's contract.
-        unsafe { super::resident::with(events, purge) }
+        unsafe { super::worker_script::with(events, purge) }
     } else {
         None
     };

@@ -1,8 +1,8 @@
 //! Tasks of a script per request. Called by `primitives.c`; a resident script's are fetches
-//! ([`super::resident`]).
+//! ([`super::worker_script`]).
 
 use super::{slice, with};
-use crate::engine::{RawFetched, Str};
+use crate::engine::{RawFetchResult, Str};
 use outboard_ring::task::TaskCall;
 use std::ffi::{c_int, c_void};
 
@@ -12,13 +12,13 @@ use std::ffi::{c_int, c_void};
 /// # Safety
 /// As [`with`]; `name` and `data` are readable, `answer` writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_dispatch(
+unsafe extern "C" fn outboard_rs_blocking_dispatch(
     exchange: *mut c_void,
     name: Str,
     data: Str,
     delay_ms: u64,
     retries: c_int,
-    answer: *mut RawFetched,
+    answer: *mut RawFetchResult,
 ) -> bool {
     // SAFETY: this function's contract.
     let (name, data) = unsafe { (slice(name.ptr, name.len), slice(data.ptr, data.len)) };

@@ -4,11 +4,11 @@
 //! the gateway hears `Ready` when the script first asks for a request, and not before; in a zygote
 //! that call returns in the forks only.
 
-use crate::engine::{self, Verdict};
+use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
 use crate::link::Link;
 use crate::purge;
-use crate::worker::End;
+use crate::worker::ExitReason;
 use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
@@ -23,7 +23,7 @@ use std::rc::Rc;
 
 /// What a resident script's callbacks work on.
 #[derive(Debug)]
-pub(crate) struct Resident {
+pub(crate) struct RunningScript {
     /// None in a zygote, before the fork.
     events: Option<Events>,
     /// In a zygote, before the fork.
@@ -33,48 +33,51 @@ pub(crate) struct Resident {
 }
 
 /// Runs the script in a worker of its own.
-pub(crate) fn serve(script: &WorkerScript, link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
+pub(crate) fn serve(
+    settings: &WorkerScript,
+    link: Rc<RefCell<Link>>,
+) -> Result<ExitReason, Corrupt> {
     let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
-    let mut resident = Resident { events: Some(events), forking: None, is_fork: false };
-    let sound = run(script, &mut resident);
-    resident.end(sound)
+    let mut script = RunningScript { events: Some(events), forking: None, is_fork: false };
+    let sound = run(settings, &mut script);
+    script.end(sound)
 }
 
 /// Runs the script in a zygote: each fork serves one request and leaves. Returns when the script
 /// has ended without a call for a request.
-pub(crate) fn snapshot(script: &WorkerScript, forking: Forking) -> Forking {
-    let mut resident = Resident { events: None, forking: Some(forking), is_fork: false };
-    let sound = run(script, &mut resident);
-    match resident.forking.take() {
+pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
+    let mut script = RunningScript { events: None, forking: Some(forking), is_fork: false };
+    let sound = run(settings, &mut script);
+    match script.forking.take() {
         Some(forking) => forking,
-        None => crate::worker::end(0, resident.end(sound)),
+        None => crate::worker::end(0, script.end(sound)),
     }
 }
 
-fn run(script: &WorkerScript, resident: &mut Resident) -> bool {
-    let Ok(path) = CString::new(script.script.as_os_str().as_bytes()) else { return false };
-    let report = script.state_report.as_ref();
+fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
+    let Ok(path) = CString::new(settings.script.as_os_str().as_bytes()) else { return false };
+    let report = settings.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
-    // SAFETY: `resident` is used by the callbacks alone until this returns.
+    // SAFETY: `script` is used by the callbacks alone until this returns.
     unsafe {
-        engine::run_resident(
+        engine::run_worker_script(
             &path,
-            (&raw mut *resident).cast(),
-            script.frankenphp,
-            script.concurrency.max(1),
+            (&raw mut *script).cast(),
+            settings.frankenphp,
+            settings.concurrency.max(1),
             report.as_deref(),
         )
     }
 }
 
-impl Resident {
-    fn end(&mut self, sound: bool) -> Result<End, Corrupt> {
+impl RunningScript {
+    fn end(&mut self, sound: bool) -> Result<ExitReason, Corrupt> {
         let failed = self.events.as_ref().and_then(|events| events.failed);
         match failed {
             Some(corrupt) => Err(corrupt),
-            None if self.is_fork => Ok(End::Answered),
-            None if sound => Ok(End::Asked),
-            None => Ok(End::NeverReady),
+            None if self.is_fork => Ok(ExitReason::ForkDone),
+            None if sound => Ok(ExitReason::Stopped),
+            None => Ok(ExitReason::NeverReady),
         }
     }
 
@@ -118,10 +121,10 @@ impl Resident {
     }
 
     /// The request with this tag is over.
-    pub(crate) fn done(&mut self, tag: Tag, verdict: Verdict) {
-        let leaving = verdict.leaving || self.is_fork;
+    pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
+        let leaving = result.leaving || self.is_fork;
         if let Some(events) = &mut self.events {
-            events.done(tag, Verdict { leaving, ..verdict });
+            events.done(tag, RequestResult { leaving, ..result });
         }
     }
 

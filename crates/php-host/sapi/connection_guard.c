@@ -5,10 +5,10 @@
  * talk through; who finds it taken gets an exception that names both places, before anything of
  * the first one's is touched.
  *
- * Called by resident.c once. Invariants: a connection is taken while a call on it has begun and not
+ * Called by worker_script.c once. Invariants: a connection is taken while a call on it has begun and not
  * returned; a caller that a bailout has carried off holds nothing.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "ext/mysqli/php_mysqli_structs.h"
 #include "ext/pdo/php_pdo_driver.h"
 
@@ -132,12 +132,12 @@ static place place_of(const zend_execute_data *frame)
 }
 
 /* Throws to the running coroutine what it needs to know of the one that waits there. */
-ZEND_COLD void outboard_refuse(const zend_execute_data *there)
+ZEND_COLD void outboard_throw_connection_in_use(const zend_execute_data *there)
 {
 	place at = place_of(there);
 	place here = place_of(EG(current_execute_data));
 	if (!EG(exception)) {
-		zend_throw_exception_ex(outboard_connection_in_use, 0,
+		zend_throw_exception_ex(outboard_connection_in_use_class, 0,
 			"this connection is in use: one coroutine waits on it at %s:%u, another wants it at "
 			"%s:%u; give each a connection of its own", at.file, at.line, here.file, here.line);
 	}
@@ -178,7 +178,7 @@ static ZEND_FUNCTION(taking)
 	const bool is_own = holder && holder->coroutine == self;
 	const zend_execute_data *there = holder && !is_own ? waiting_in(holder) : NULL;
 	if (there) {
-		outboard_refuse(there);
+		outboard_throw_connection_in_use(there);
 		return;
 	}
 	if (!is_own) {
@@ -257,7 +257,7 @@ static void take_first_in_functions(void)
 }
 
 /* Before the script boots. */
-void outboard_in_use_startup(void)
+void outboard_connection_guard_startup(void)
 {
 	slot = zend_get_resource_handle("outboard");
 	if (slot < 0) {

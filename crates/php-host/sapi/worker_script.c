@@ -2,7 +2,7 @@
  * The life of a resident script: boots it, hands it requests at its call for one, brings it to
  * its end. Called by the worker (src/resident.rs); calls loop.c for everything in between.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "runtime.h"
 #include "ext/spl/spl_exceptions.h"
 #include "ext/standard/basic_functions.h"
@@ -24,7 +24,7 @@ static void begin_answering(void)
 	php_output_end_all();
 	/* Forks would each print what is left in it. */
 	fflush(stdout);
-	outboard_visit_end_boot();
+	outboard_request_state_end_boot();
 	outboard_reset_baseline();
 	if (outboard_rs_snapshot(outboard_events)) {
 		one_shot = true;
@@ -33,14 +33,14 @@ static void begin_answering(void)
 	outboard_rs_ready(outboard_events);
 }
 
-static bool is_resident(void)
+static bool can_handle_requests(void)
 {
 	if (!outboard_events) {
 		zend_throw_exception(spl_ce_RuntimeException,
 			"frankenphp_handle_request() called while not in worker mode", 0);
 		return false;
 	}
-	if (outboard_visit_here()) {
+	if (outboard_running_state()) {
 		zend_throw_exception(spl_ce_RuntimeException, "a request is being answered already", 0);
 		return false;
 	}
@@ -48,16 +48,16 @@ static bool is_resident(void)
 }
 
 /* In a worker of the tasks' pool every request is a task, whatever the script would answer. */
-static bool attend(zval *handler, enum outboard_way way)
+static bool attend(zval *handler, enum outboard_serve_mode way)
 {
 	const char *tasks = getenv("OUTBOARD_TASK_WORKER");
 	zval perform;
 	bool goes_on;
 	if (!tasks || strcmp(tasks, "1") != 0) {
-		return outboard_attend(handler, way);
+		return outboard_serve_requests(handler, way);
 	}
 	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
-	goes_on = outboard_attend(&perform, way == OUTBOARD_SERVED ? OUTBOARD_ALL : way);
+	goes_on = outboard_serve_requests(&perform, way == OUTBOARD_SERVE_RETURNED ? OUTBOARD_SERVE_ALL : way);
 	zval_ptr_dtor(&perform);
 	return goes_on;
 }
@@ -73,10 +73,10 @@ PHP_FUNCTION(outboard_handle_request)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
-	if (is_resident()) {
+	if (can_handle_requests()) {
 		begin_answering();
 		RETURN_BOOL(attend(&info.function_name,
-			outboard_concurrency == 1 ? OUTBOARD_ONE : OUTBOARD_ALL));
+			outboard_concurrency == 1 ? OUTBOARD_SERVE_ONE : OUTBOARD_SERVE_ALL));
 	}
 }
 
@@ -92,9 +92,9 @@ PHP_FUNCTION(outboard_serve)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
-	if (is_resident()) {
+	if (can_handle_requests()) {
 		begin_answering();
-		while (attend(&info.function_name, OUTBOARD_SERVED)) {
+		while (attend(&info.function_name, OUTBOARD_SERVE_RETURNED)) {
 		}
 	}
 }
@@ -118,7 +118,7 @@ PHP_FUNCTION(outboard_snapshot)
 		zend_throw_unwind_exit();
 		return;
 	}
-	outboard_main_visit(&event);
+	outboard_begin_main_request(&event);
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_is_worker, 0, 0, _IS_BOOL, 0)
@@ -130,7 +130,7 @@ PHP_FUNCTION(outboard_is_worker)
 	RETURN_BOOL(outboard_events != NULL);
 }
 
-const zend_function_entry outboard_resident_functions[] = {
+const zend_function_entry outboard_worker_functions[] = {
 	ZEND_NS_FENTRY("Outboard", handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
 	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_nothing, 0)
 	ZEND_NS_FENTRY("Outboard", is_worker, ZEND_FN(outboard_is_worker), arginfo_is_worker, 0)
@@ -209,7 +209,7 @@ static void boot(const char *script)
  * Runs the script until it ends. False when it ended without a call for a request, or in a state
  * that cannot be trusted.
  */
-bool outboard_resident_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
+bool outboard_worker_script_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
 	const char *state_report)
 {
 	volatile bool sound = false;
@@ -228,9 +228,9 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 		if (php_request_startup() == SUCCESS) {
 			SG(request_info).no_headers = 1;
 			/* The boot is a visit, too: it may wait. */
-			outboard_visit_startup();
+			outboard_request_state_startup();
 			outboard_coroutine_startup();
-			outboard_in_use_startup();
+			outboard_connection_guard_startup();
 			outboard_persistent_startup();
 			outboard_reset_startup();
 			boot(script);

@@ -2,15 +2,15 @@
  * A visit: one request in a resident script, with the engine's state that is its own. Shared by
  * the files of worker mode.
  */
-#ifndef OUTBOARD_VISIT_H
-#define OUTBOARD_VISIT_H
+#ifndef OUTBOARD_WORKER_MODE_H
+#define OUTBOARD_WORKER_MODE_H
 
 #include "filter.h"
 #include "zlib_coding.h"
 #include "ext/session/php_session.h"
 
 /* Up to so many coroutines of a worker memory is no concern. */
-#define OUTBOARD_FEW 16
+#define OUTBOARD_FEW_COROUTINES 16
 
 /* The superglobals that a visit has for itself. */
 #define OUTBOARD_SUPERGLOBALS 7
@@ -45,48 +45,48 @@ typedef struct {
 	unsigned char header_is_being_sent;
 	const outboard_request *request;
 	outboard_result *result;
-} outboard_state;
+} outboard_engine_state;
 
-typedef struct outboard_visit {
-	outboard_state state; /* while the visit is not the active one */
+typedef struct outboard_request_state {
+	outboard_engine_state engine; /* while the visit is not the active one */
 	outboard_result result;
 	const outboard_request *request;
 	void *exchange;
 	zend_llist *deferred;   /* callbacks of defer(), or NULL */
 	uint64_t id;            /* of no other visit of this worker */
 	uint32_t coroutines;    /* that work for it */
-	HashTable *held_settings; /* visit_settings.c */
-	bool answered;
-	bool is_letting_go;     /* of what it holds: reset_holds.c */
+	HashTable *ini_strings; /* ini_strings.c */
+	bool completed;
+	bool is_releasing;     /* of what it holds: reset_held_resources.c */
 	bool cancelled;
-	struct outboard_visit *next; /* in the list of those that are not in use */
-} outboard_visit;
+	struct outboard_request_state *next; /* in the list of those that are not in use */
+} outboard_request_state;
 
 /* The one whose state is in the engine. */
-extern outboard_visit *outboard_active_visit;
+extern outboard_request_state *outboard_active_state;
 
 /* What the script is when no request is: its boot, timers, what follows the loop. */
-extern outboard_visit outboard_boot_visit;
+extern outboard_request_state outboard_boot_state;
 
-void outboard_visit_startup(void);
-void outboard_visit_end_boot(void);
-void outboard_visit_enter(outboard_visit *visit);
-outboard_visit *outboard_visit_begin(const outboard_request *request, void *exchange);
-void outboard_visit_answer(outboard_visit *visit);
-void outboard_visit_end(outboard_visit *visit);
-void outboard_visit_abandon(void);
+void outboard_request_state_startup(void);
+void outboard_request_state_end_boot(void);
+void outboard_request_state_enter(outboard_request_state *state);
+outboard_request_state *outboard_request_state_begin(const outboard_request *request, void *exchange);
+void outboard_request_state_complete(outboard_request_state *state);
+void outboard_request_state_end(outboard_request_state *state);
+void outboard_request_state_abandon(void);
 
-/* visit_settings.c */
-void outboard_visit_settings_startup(void);
-void outboard_visit_settings_begin(outboard_visit *visit);
-void outboard_visit_settings_end(outboard_visit *visit);
+/* ini_strings.c */
+void outboard_ini_strings_startup(void);
+void outboard_ini_strings_begin(outboard_request_state *state);
+void outboard_ini_strings_end(outboard_request_state *state);
 
 /* reset.c */
 void outboard_reset_startup(void);
 void outboard_reset_baseline(void);
 void outboard_reset_session_path(void);
-void outboard_reset_forked(void);
-void outboard_reset_after(outboard_visit *visit);
+void outboard_reset_random(void);
+void outboard_reset_after(outboard_request_state *state);
 
 /* doctor.c */
 void outboard_doctor_startup(const char *path);
@@ -95,14 +95,14 @@ void outboard_doctor_examine(void);
 /* coroutine.c */
 
 /* Why a wait is over. */
-enum outboard_woken {
+enum outboard_wake_reason {
 	OUTBOARD_WOKEN,     /* what was waited for has come, or its time has */
 	OUTBOARD_CANCELLED, /* give up */
 };
 
 void outboard_coroutine_startup(void);
-outboard_visit *outboard_visit_here(void);
-enum outboard_woken outboard_suspend(void);
+outboard_request_state *outboard_running_state(void);
+enum outboard_wake_reason outboard_suspend(void);
 bool outboard_wake(uint64_t waiter);
 uint64_t outboard_waiter(void);
 const zend_execute_data *outboard_frame_of(uint64_t waiter);
@@ -113,29 +113,29 @@ void outboard_throw_if_cancelled(void);
 /* loop.c */
 
 /* How an answer comes about. */
-enum outboard_way {
-	OUTBOARD_ONE, /* the script gets the turn back after each request */
-	OUTBOARD_ALL, /* it gets it back when the worker is to leave */
-	OUTBOARD_SERVED, /* the same, and what the handler returns is the answer */
+enum outboard_serve_mode {
+	OUTBOARD_SERVE_ONE, /* the script gets the turn back after each request */
+	OUTBOARD_SERVE_ALL, /* it gets it back when the worker is to leave */
+	OUTBOARD_SERVE_RETURNED, /* the same, and what the handler returns is the answer */
 };
 
 void outboard_loop_startup(void);
 bool outboard_may_suspend(void);
 void outboard_forked(void);
-void outboard_main_visit(const outboard_event *event);
+void outboard_begin_main_request(const outboard_event *event);
 void outboard_end_fork(void);
 uint64_t outboard_spawn(zval *callback, zval *ended);
 void outboard_cancel_task(uint64_t id);
 void outboard_timer_add(uint64_t id, zval *callback);
 void outboard_timer_remove(uint64_t id);
-bool outboard_attend(zval *handler, enum outboard_way way);
+bool outboard_serve_requests(zval *handler, enum outboard_serve_mode way);
 
-/* attempt.c */
-void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit);
+/* protected_call.c */
+void outboard_protected_step(void (*step)(outboard_request_state *state), outboard_request_state *state);
 
-/* in_use.c */
-void outboard_in_use_startup(void);
-void outboard_refuse(const zend_execute_data *there);
+/* connection_guard.c */
+void outboard_connection_guard_startup(void);
+void outboard_throw_connection_in_use(const zend_execute_data *there);
 
 /* persistent.c */
 void outboard_persistent_startup(void);

@@ -1,5 +1,5 @@
 /*
- * What a request holds of what others want: connections that it has begun a transaction on, files
+ * What a request held of what others want: connections that it has begun a transaction on, files
  * that it has locked. Called by reset.c, and by reset_transactions.c when one begins.
  */
 #include "reset.h"
@@ -8,40 +8,40 @@
 
 /* Most are not kept alive: they would be open for longer than the script wants. */
 typedef struct {
-	outboard_visit *visit;
+	outboard_request_state *state;
 	const void *what;
 	uint32_t handle;
 	bool autocommit; /* was switched */
 	bool kept;       /* alive until the request's end */
-} hold;
+} held_resource;
 
-static hold *holds;
-static uint32_t hold_count;
-static uint32_t hold_room;
+static held_resource *held;
+static uint32_t held_count;
+static uint32_t held_capacity;
 
-static hold *note_hold(const void *what, uint32_t handle)
+static held_resource *track_resource(const void *what, uint32_t handle)
 {
-	for (uint32_t i = 0; i < hold_count; i++) {
-		if (holds[i].what == what && holds[i].visit == outboard_active_visit) {
-			return &holds[i];
+	for (uint32_t i = 0; i < held_count; i++) {
+		if (held[i].what == what && held[i].state == outboard_active_state) {
+			return &held[i];
 		}
 	}
-	if (hold_count == hold_room) {
-		hold_room = hold_room ? hold_room * 2 : 8;
-		holds = perealloc(holds, hold_room * sizeof(*holds), 1);
+	if (held_count == held_capacity) {
+		held_capacity = held_capacity ? held_capacity * 2 : 8;
+		held = perealloc(held, held_capacity * sizeof(*held), 1);
 	}
-	holds[hold_count] = (hold) {.visit = outboard_active_visit, .what = what, .handle = handle};
-	return &holds[hold_count++];
+	held[held_count] = (held_resource) {.state = outboard_active_state, .what = what, .handle = handle};
+	return &held[held_count++];
 }
 
 void outboard_hold_transaction(zend_object *connection, bool autocommit, bool keep)
 {
 	/* Calls that end a transaction may look like such that begin one. */
-	if (outboard_active_visit && outboard_active_visit->is_letting_go) {
+	if (outboard_active_state && outboard_active_state->is_releasing) {
 		return;
 	}
-	hold *one = note_hold(connection, connection->handle);
-	outboard_dirt |= OUTBOARD_TRANSACTION;
+	held_resource *one = track_resource(connection, connection->handle);
+	outboard_changes |= OUTBOARD_TRANSACTION;
 	one->autocommit |= autocommit;
 	if (keep && !one->kept) {
 		one->kept = true;
@@ -49,15 +49,15 @@ void outboard_hold_transaction(zend_object *connection, bool autocommit, bool ke
 	}
 }
 
-void outboard_note_lock(zval *file)
+void outboard_track_lock(zval *file)
 {
 	if (file && Z_TYPE_P(file) == IS_RESOURCE) {
-		outboard_dirt |= OUTBOARD_LOCK;
-		note_hold(Z_RES_P(file), (uint32_t) Z_RES_HANDLE_P(file));
+		outboard_changes |= OUTBOARD_LOCK;
+		track_resource(Z_RES_P(file), (uint32_t) Z_RES_HANDLE_P(file));
 	}
 }
 
-static bool is_live_object(const hold *one)
+static bool is_live_object(const held_resource *one)
 {
 	return one->handle < EG(objects_store).top
 		&& IS_OBJ_VALID(EG(objects_store).object_buckets[one->handle])
@@ -72,7 +72,7 @@ static void unlock(zend_resource *file)
 	}
 }
 
-static void release_hold(const hold *one)
+static void release_resource(const held_resource *one)
 {
 	zval *resource = zend_hash_index_find(&EG(regular_list), one->handle);
 	if (is_live_object(one)) {
@@ -89,26 +89,26 @@ static void release_hold(const hold *one)
 }
 
 /* Those of this request; whether others in the same worker have some. */
-bool outboard_release_holds(outboard_visit *visit)
+bool outboard_release_held(outboard_request_state *state)
 {
 	uint32_t i = 0;
-	visit->is_letting_go = true;
-	while (i < hold_count) {
-		if (holds[i].visit == visit) {
-			hold one = holds[i];
-			holds[i] = holds[--hold_count];
-			release_hold(&one);
+	state->is_releasing = true;
+	while (i < held_count) {
+		if (held[i].state == state) {
+			held_resource one = held[i];
+			held[i] = held[--held_count];
+			release_resource(&one);
 			/* A connection may have been waited for, and others moved meanwhile. */
 			i = 0;
 		} else {
 			i++;
 		}
 	}
-	return hold_count > 0;
+	return held_count > 0;
 }
 
-/* What the script's boot holds is its own. */
-void outboard_forget_holds(void)
+/* What the script's boot held is its own. */
+void outboard_clear_held(void)
 {
-	hold_count = 0;
+	held_count = 0;
 }

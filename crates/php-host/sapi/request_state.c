@@ -7,8 +7,8 @@
 #include "reset.h"
 #include "ext/standard/basic_functions.h"
 
-outboard_visit *outboard_active_visit;
-outboard_visit outboard_boot_visit;
+outboard_request_state *outboard_active_state;
+outboard_request_state outboard_boot_state;
 
 static zend_string *names[OUTBOARD_SUPERGLOBALS];
 static const char *const spelled[OUTBOARD_SUPERGLOBALS] = {
@@ -16,7 +16,7 @@ static const char *const spelled[OUTBOARD_SUPERGLOBALS] = {
 };
 #define SESSION_VARIABLES 6
 
-static outboard_visit *unused;
+static outboard_request_state *unused;
 static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
 static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
@@ -49,7 +49,7 @@ static void end_session_of_boot(void)
 }
 
 /* Before the script boots: its boot is the first visit. */
-void outboard_visit_startup(void)
+void outboard_request_state_startup(void)
 {
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
 		names[i] = zend_string_init_interned(spelled[i], strlen(spelled[i]), true);
@@ -57,13 +57,13 @@ void outboard_visit_startup(void)
 	}
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
-	outboard_active_visit = &outboard_boot_visit;
+	outboard_active_state = &outboard_boot_state;
 	outboard_zlib_startup();
-	outboard_visit_settings_startup();
+	outboard_ini_strings_startup();
 }
 
 /* At the first call for a request: what is there now is the script's own. */
-void outboard_visit_end_boot(void)
+void outboard_request_state_end_boot(void)
 {
 	if (session_module) {
 		end_session_of_boot();
@@ -115,75 +115,75 @@ static bool exchange_superglobals(zval *saved, const zval *wanted)
 	return lacks;
 }
 
-static void take_out(outboard_state *state)
+static void save(outboard_engine_state *engine)
 {
-	memcpy(&state->sapi, &sapi_globals, sizeof(sapi_globals));
-	memcpy(&state->output, &output_globals, sizeof(output_globals));
-	memcpy(&state->session, &ps_globals, sizeof(ps_globals));
+	memcpy(&engine->sapi, &sapi_globals, sizeof(sapi_globals));
+	memcpy(&engine->output, &output_globals, sizeof(output_globals));
+	memcpy(&engine->session, &ps_globals, sizeof(ps_globals));
 	/* The copies of the input that filter_input() reads; sapi_activate forgets them unfreed. */
 	if (outboard_filter) {
-		state->filter = *outboard_filter;
+		engine->filter = *outboard_filter;
 	}
-	outboard_zlib_take(&state->zlib);
-	memcpy(state->http_globals, PG(http_globals), sizeof(state->http_globals));
+	outboard_zlib_save(&engine->zlib);
+	memcpy(engine->http_globals, PG(http_globals), sizeof(engine->http_globals));
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		state->armed[i] = importers[i]->armed;
+		engine->armed[i] = importers[i]->armed;
 	}
-	ZVAL_COPY_VALUE(&state->error_handler, &EG(user_error_handler));
-	state->error_handler_reporting = EG(user_error_handler_error_reporting);
-	state->error_handlers = EG(user_error_handlers);
-	state->error_handlers_reporting = EG(user_error_handlers_error_reporting);
-	ZVAL_COPY_VALUE(&state->exception_handler, &EG(user_exception_handler));
-	state->exception_handlers = EG(user_exception_handlers);
-	state->shutdown_functions = BG(user_shutdown_function_names);
-	state->strtok_string = BG(strtok_string);
-	state->strtok_last = BG(strtok_last);
-	state->strtok_len = BG(strtok_len);
-	state->last_error_message = PG(last_error_message);
-	state->last_error_file = PG(last_error_file);
-	state->last_error_type = PG(last_error_type);
-	state->last_error_line = PG(last_error_lineno);
-	state->exit_status = EG(exit_status);
-	state->connection_status = PG(connection_status);
-	state->ignore_user_abort = PG(ignore_user_abort);
-	state->header_is_being_sent = PG(header_is_being_sent);
-	state->request = outboard_current;
-	state->result = outboard_current_result;
+	ZVAL_COPY_VALUE(&engine->error_handler, &EG(user_error_handler));
+	engine->error_handler_reporting = EG(user_error_handler_error_reporting);
+	engine->error_handlers = EG(user_error_handlers);
+	engine->error_handlers_reporting = EG(user_error_handlers_error_reporting);
+	ZVAL_COPY_VALUE(&engine->exception_handler, &EG(user_exception_handler));
+	engine->exception_handlers = EG(user_exception_handlers);
+	engine->shutdown_functions = BG(user_shutdown_function_names);
+	engine->strtok_string = BG(strtok_string);
+	engine->strtok_last = BG(strtok_last);
+	engine->strtok_len = BG(strtok_len);
+	engine->last_error_message = PG(last_error_message);
+	engine->last_error_file = PG(last_error_file);
+	engine->last_error_type = PG(last_error_type);
+	engine->last_error_line = PG(last_error_lineno);
+	engine->exit_status = EG(exit_status);
+	engine->connection_status = PG(connection_status);
+	engine->ignore_user_abort = PG(ignore_user_abort);
+	engine->header_is_being_sent = PG(header_is_being_sent);
+	engine->request = outboard_current;
+	engine->result = outboard_current_result;
 }
 
-static void put_in(const outboard_state *state)
+static void restore(const outboard_engine_state *engine)
 {
-	memcpy(&sapi_globals, &state->sapi, sizeof(sapi_globals));
-	memcpy(&output_globals, &state->output, sizeof(output_globals));
-	memcpy(&ps_globals, &state->session, sizeof(ps_globals));
+	memcpy(&sapi_globals, &engine->sapi, sizeof(sapi_globals));
+	memcpy(&output_globals, &engine->output, sizeof(output_globals));
+	memcpy(&ps_globals, &engine->session, sizeof(ps_globals));
 	if (outboard_filter) {
-		*outboard_filter = state->filter;
+		*outboard_filter = engine->filter;
 	}
-	outboard_zlib_put(&state->zlib);
-	memcpy(PG(http_globals), state->http_globals, sizeof(state->http_globals));
+	outboard_zlib_restore(&engine->zlib);
+	memcpy(PG(http_globals), engine->http_globals, sizeof(engine->http_globals));
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		importers[i]->armed = state->armed[i];
+		importers[i]->armed = engine->armed[i];
 	}
-	ZVAL_COPY_VALUE(&EG(user_error_handler), &state->error_handler);
-	EG(user_error_handler_error_reporting) = state->error_handler_reporting;
-	EG(user_error_handlers) = state->error_handlers;
-	EG(user_error_handlers_error_reporting) = state->error_handlers_reporting;
-	ZVAL_COPY_VALUE(&EG(user_exception_handler), &state->exception_handler);
-	EG(user_exception_handlers) = state->exception_handlers;
-	BG(user_shutdown_function_names) = state->shutdown_functions;
-	BG(strtok_string) = state->strtok_string;
-	BG(strtok_last) = state->strtok_last;
-	BG(strtok_len) = state->strtok_len;
-	PG(last_error_message) = state->last_error_message;
-	PG(last_error_file) = state->last_error_file;
-	PG(last_error_type) = state->last_error_type;
-	PG(last_error_lineno) = state->last_error_line;
-	EG(exit_status) = state->exit_status;
-	PG(connection_status) = state->connection_status;
-	PG(ignore_user_abort) = state->ignore_user_abort;
-	PG(header_is_being_sent) = state->header_is_being_sent;
-	outboard_current = state->request;
-	outboard_current_result = state->result;
+	ZVAL_COPY_VALUE(&EG(user_error_handler), &engine->error_handler);
+	EG(user_error_handler_error_reporting) = engine->error_handler_reporting;
+	EG(user_error_handlers) = engine->error_handlers;
+	EG(user_error_handlers_error_reporting) = engine->error_handlers_reporting;
+	ZVAL_COPY_VALUE(&EG(user_exception_handler), &engine->exception_handler);
+	EG(user_exception_handlers) = engine->exception_handlers;
+	BG(user_shutdown_function_names) = engine->shutdown_functions;
+	BG(strtok_string) = engine->strtok_string;
+	BG(strtok_last) = engine->strtok_last;
+	BG(strtok_len) = engine->strtok_len;
+	PG(last_error_message) = engine->last_error_message;
+	PG(last_error_file) = engine->last_error_file;
+	PG(last_error_type) = engine->last_error_type;
+	PG(last_error_lineno) = engine->last_error_line;
+	EG(exit_status) = engine->exit_status;
+	PG(connection_status) = engine->connection_status;
+	PG(ignore_user_abort) = engine->ignore_user_abort;
+	PG(header_is_being_sent) = engine->header_is_being_sent;
+	outboard_current = engine->request;
+	outboard_current_result = engine->result;
 }
 
 /*
@@ -200,22 +200,22 @@ static void import_mentioned(void)
 }
 
 /* Puts its state in; what was there of superglobals is in `saved` then, the rest was taken out. */
-static void take_turn(outboard_visit *visit, zval *saved)
+static void activate(outboard_request_state *state, zval *saved)
 {
-	bool lacks = exchange_superglobals(saved, visit->state.superglobals);
-	put_in(&visit->state);
-	outboard_active_visit = visit;
+	bool lacks = exchange_superglobals(saved, state->engine.superglobals);
+	restore(&state->engine);
+	outboard_active_state = state;
 	if (lacks) {
 		import_mentioned();
 	}
 }
 
 /* Makes it the active one. */
-void outboard_visit_enter(outboard_visit *visit)
+void outboard_request_state_enter(outboard_request_state *state)
 {
-	if (visit != outboard_active_visit) {
-		take_out(&outboard_active_visit->state);
-		take_turn(visit, outboard_active_visit->state.superglobals);
+	if (state != outboard_active_state) {
+		save(&outboard_active_state->engine);
+		activate(state, outboard_active_state->engine.superglobals);
 	}
 }
 
@@ -230,47 +230,47 @@ static void copy_zval_stack(zend_stack *to, const zend_stack *from)
 }
 
 /* The state that every request begins with, made from that of the script's boot. */
-static void prepare(outboard_visit *visit)
+static void prepare(outboard_request_state *state)
 {
-	const outboard_state *boot = &outboard_boot_visit.state;
-	outboard_state *state = &visit->state;
-	memcpy(state, boot, sizeof(*state));
-	memset(&state->output, 0, sizeof(state->output));
+	const outboard_engine_state *boot = &outboard_boot_state.engine;
+	outboard_engine_state *engine = &state->engine;
+	memcpy(engine, boot, sizeof(*engine));
+	memset(&engine->output, 0, sizeof(engine->output));
 	for (int i = 0; i < 6; i++) {
-		ZVAL_UNDEF(&state->http_globals[i]);
+		ZVAL_UNDEF(&engine->http_globals[i]);
 	}
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		ZVAL_UNDEF(&state->superglobals[i]);
-		state->armed[i] = false; /* until import_superglobals */
+		ZVAL_UNDEF(&engine->superglobals[i]);
+		engine->armed[i] = false; /* until import_superglobals */
 	}
-	Z_TRY_ADDREF(state->error_handler);
-	Z_TRY_ADDREF(state->exception_handler);
-	copy_zval_stack(&state->error_handlers, &boot->error_handlers);
-	copy_zval_stack(&state->exception_handlers, &boot->exception_handlers);
-	zend_stack_init(&state->error_handlers_reporting, sizeof(int));
+	Z_TRY_ADDREF(engine->error_handler);
+	Z_TRY_ADDREF(engine->exception_handler);
+	copy_zval_stack(&engine->error_handlers, &boot->error_handlers);
+	copy_zval_stack(&engine->exception_handlers, &boot->exception_handlers);
+	zend_stack_init(&engine->error_handlers_reporting, sizeof(int));
 	for (int i = 0; i < boot->error_handlers_reporting.top; i++) {
-		zend_stack_push(&state->error_handlers_reporting,
+		zend_stack_push(&engine->error_handlers_reporting,
 			(int *) boot->error_handlers_reporting.elements + i);
 	}
 	for (size_t i = 0; i < SESSION_HANDLERS; i++) {
-		Z_TRY_ADDREF_P(session_handler(&state->session, i));
+		Z_TRY_ADDREF_P(session_handler(&engine->session, i));
 	}
-	if (state->session.mod_user_class_name) {
-		zend_string_addref(state->session.mod_user_class_name);
+	if (engine->session.mod_user_class_name) {
+		zend_string_addref(engine->session.mod_user_class_name);
 	}
-	memset(&state->zlib, 0, sizeof(state->zlib));
-	state->shutdown_functions = NULL;
-	state->strtok_string = NULL;
-	state->strtok_last = NULL;
-	state->strtok_len = 0;
-	state->last_error_message = NULL;
-	state->last_error_file = NULL;
-	state->last_error_type = 0;
-	state->exit_status = 0;
-	state->connection_status = PHP_CONNECTION_NORMAL;
-	state->header_is_being_sent = 0;
-	state->request = visit->request;
-	state->result = &visit->result;
+	memset(&engine->zlib, 0, sizeof(engine->zlib));
+	engine->shutdown_functions = NULL;
+	engine->strtok_string = NULL;
+	engine->strtok_last = NULL;
+	engine->strtok_len = 0;
+	engine->last_error_message = NULL;
+	engine->last_error_file = NULL;
+	engine->last_error_type = 0;
+	engine->exit_status = 0;
+	engine->connection_status = PHP_CONNECTION_NORMAL;
+	engine->header_is_being_sent = 0;
+	engine->request = state->request;
+	engine->result = &state->result;
 }
 
 /* The first of `spelled`. */
@@ -338,7 +338,7 @@ static void import_superglobals(void)
 static void give_room_back(void)
 {
 	php_output_handler *active = php_output_get_active_handler();
-	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW) {
+	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW_COROUTINES) {
 		active->buffer.size = 64;
 		active->buffer.data = erealloc(active->buffer.data, active->buffer.size);
 	}
@@ -364,25 +364,25 @@ static void begin_output(void)
 	}
 }
 
-outboard_visit *outboard_visit_begin(const outboard_request *request, void *exchange)
+outboard_request_state *outboard_request_state_begin(const outboard_request *request, void *exchange)
 {
-	outboard_visit *visit = unused;
-	if (visit) {
-		unused = visit->next;
+	outboard_request_state *state = unused;
+	if (state) {
+		unused = state->next;
 	} else {
-		visit = pemalloc(sizeof(*visit), 1);
+		state = pemalloc(sizeof(*state), 1);
 	}
-	memset(&visit->result, 0, sizeof(*visit) - offsetof(outboard_visit, result));
-	visit->request = request;
-	visit->exchange = exchange;
-	visit->result.outcome = OUTBOARD_FINISHED;
-	if (outboard_active_visit != &outboard_boot_visit) {
-		outboard_visit_enter(&outboard_boot_visit);
+	memset(&state->result, 0, sizeof(*state) - offsetof(outboard_request_state, result));
+	state->request = request;
+	state->exchange = exchange;
+	state->result.outcome = OUTBOARD_FINISHED;
+	if (outboard_active_state != &outboard_boot_state) {
+		outboard_request_state_enter(&outboard_boot_state);
 	}
-	take_out(&outboard_boot_visit.state);
-	outboard_visit_settings_begin(visit);
-	prepare(visit);
-	take_turn(visit, outboard_boot_visit.state.superglobals);
+	save(&outboard_boot_state.engine);
+	outboard_ini_strings_begin(state);
+	prepare(state);
+	activate(state, outboard_boot_state.engine.superglobals);
 	SG(server_context) = exchange;
 	SG(request_info).no_headers = 0;
 	SG(sapi_started) = 0;
@@ -396,14 +396,14 @@ outboard_visit *outboard_visit_begin(const outboard_request *request, void *exch
 	if (session_module && PS(auto_start)) {
 		php_session_start();
 	}
-	return visit;
+	return state;
 }
 
 /* A body that only php://input has read lives in a stream of the engine's list. */
 static void free_body(void)
 {
 	if (SG(request_info).request_body) {
-		outboard_end_handles_of(SG(request_info).request_body);
+		outboard_close_handles_of(SG(request_info).request_body);
 		php_stream_close(SG(request_info).request_body);
 		SG(request_info).request_body = NULL;
 	}
@@ -445,17 +445,17 @@ static void free_state(void)
 	}
 }
 
-static void call_shutdown_functions(outboard_visit *visit)
+static void call_shutdown_functions(outboard_request_state *state)
 {
-	(void) visit;
+	(void) state;
 	php_call_shutdown_functions();
 	php_free_shutdown_functions();
 }
 
 /* One at a time: after an error in a callback, what the outer ones hold is not the answer. */
-static void end_buffers(outboard_visit *visit)
+static void end_buffers(outboard_request_state *state)
 {
-	(void) visit;
+	(void) state;
 	while (OG(active) && php_output_end() == SUCCESS && !EG(exception)) {
 	}
 	if (!EG(exception)) {
@@ -463,28 +463,28 @@ static void end_buffers(outboard_visit *visit)
 	}
 }
 
-static void end_session(outboard_visit *visit)
+static void end_session(outboard_request_state *state)
 {
-	(void) visit;
+	(void) state;
 	if (session_module) {
 		session_module->request_shutdown_func(MODULE_PERSISTENT, session_module->module_number);
 	}
 }
 
-static void send_head(outboard_visit *visit)
+static void send_head(outboard_request_state *state)
 {
-	(void) visit;
+	(void) state;
 	php_output_deactivate();
 }
 
-static void put_back(outboard_visit *visit)
+static void reset(outboard_request_state *state)
 {
-	outboard_reset_after(visit);
+	outboard_reset_after(state);
 }
 
-static void free_request(outboard_visit *visit)
+static void free_request(outboard_request_state *state)
 {
-	(void) visit;
+	(void) state;
 	if (filter_module) {
 		filter_module->request_shutdown_func(MODULE_PERSISTENT, filter_module->module_number);
 	}
@@ -499,36 +499,36 @@ static void free_request(outboard_visit *visit)
  * Completes the answer as php_request_shutdown does: shutdown functions, buffers, session, head.
  * The client may ask again as soon as it has the end, so the session is written before.
  */
-void outboard_visit_answer(outboard_visit *visit)
+void outboard_request_state_complete(outboard_request_state *state)
 {
-	if (visit->answered) {
+	if (state->completed) {
 		return;
 	}
-	visit->answered = true;
+	state->completed = true;
 	if (BG(user_shutdown_function_names)) {
-		outboard_attempt(call_shutdown_functions, visit);
+		outboard_protected_step(call_shutdown_functions, state);
 	}
-	outboard_attempt(end_buffers, visit);
-	outboard_attempt(end_session, visit);
-	outboard_attempt(send_head, visit);
+	outboard_protected_step(end_buffers, state);
+	outboard_protected_step(end_session, state);
+	outboard_protected_step(send_head, state);
 	BG(user_shutdown_function_names) = NULL;
 }
 
-void outboard_visit_end(outboard_visit *visit)
+void outboard_request_state_end(outboard_request_state *state)
 {
-	outboard_attempt(put_back, visit);
-	outboard_attempt(free_request, visit);
-	visit->result.peak_memory_bytes = zend_memory_peak_usage(true);
+	outboard_protected_step(reset, state);
+	outboard_protected_step(free_request, state);
+	state->result.peak_memory_bytes = zend_memory_peak_usage(true);
 	zend_memory_reset_peak_usage();
-	outboard_visit_abandon();
-	outboard_visit_settings_end(visit);
-	visit->next = unused;
-	unused = visit;
+	outboard_request_state_abandon();
+	outboard_ini_strings_end(state);
+	state->next = unused;
+	unused = state;
 }
 
 /* The state in the engine is of no use any more: the boot's takes its place. */
-void outboard_visit_abandon(void)
+void outboard_request_state_abandon(void)
 {
 	zval rest[OUTBOARD_SUPERGLOBALS];
-	take_turn(&outboard_boot_visit, rest);
+	activate(&outboard_boot_state, rest);
 }

@@ -3,9 +3,9 @@
  * next is set, whoever sets it; SG and PS of the other visits point to it still (OnUpdateString in
  * zend_ini.c). So each visit holds the values that were set while it had the turn.
  *
- * Called by visit.c. Invariant: what SG and PS of a visit point to lives until the visit has ended.
+ * Called by request_state.c. Invariant: what SG and PS of a visit point to lives until the visit has ended.
  */
-#include "visit.h"
+#include "worker_mode.h"
 
 typedef struct {
 	zend_ini_entry *entry;
@@ -35,12 +35,12 @@ static ZEND_INI_MH(apply_and_hold)
 	const setting *one = setting_of(entry);
 	int applied = one->apply(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
 	if (applied == SUCCESS && new_value && !ZSTR_IS_INTERNED(new_value)) {
-		HashTable *held = outboard_active_visit->held_settings;
+		HashTable *held = outboard_active_state->ini_strings;
 		zval value;
 		if (!held) {
 			held = pemalloc(sizeof(*held), 1);
 			zend_hash_init(held, 8, NULL, release, true);
-			outboard_active_visit->held_settings = held;
+			outboard_active_state->ini_strings = held;
 		}
 		ZVAL_STR_COPY(&value, new_value);
 		zend_hash_update(held, entry->name, &value);
@@ -49,7 +49,7 @@ static ZEND_INI_MH(apply_and_hold)
 }
 
 /* Before the script boots. */
-void outboard_visit_settings_startup(void)
+void outboard_ini_strings_startup(void)
 {
 	zend_ini_entry *entry;
 	ZEND_HASH_FOREACH_PTR(EG(ini_directives), entry) {
@@ -62,22 +62,22 @@ void outboard_visit_settings_startup(void)
 }
 
 /* A visit begins with what the boot's share points to. */
-void outboard_visit_settings_begin(outboard_visit *visit)
+void outboard_ini_strings_begin(outboard_request_state *state)
 {
-	const HashTable *held = outboard_boot_visit.held_settings;
+	const HashTable *held = outboard_boot_state.ini_strings;
 	if (held) {
-		visit->held_settings = pemalloc(sizeof(*held), 1);
-		zend_hash_init(visit->held_settings, zend_hash_num_elements(held), NULL, release, true);
-		zend_hash_copy(visit->held_settings, (HashTable *) held, zval_add_ref);
+		state->ini_strings = pemalloc(sizeof(*held), 1);
+		zend_hash_init(state->ini_strings, zend_hash_num_elements(held), NULL, release, true);
+		zend_hash_copy(state->ini_strings, (HashTable *) held, zval_add_ref);
 	}
 }
 
 /* Its share of the engine is out of use. */
-void outboard_visit_settings_end(outboard_visit *visit)
+void outboard_ini_strings_end(outboard_request_state *state)
 {
-	if (visit->held_settings) {
-		zend_hash_destroy(visit->held_settings);
-		pefree(visit->held_settings, 1);
-		visit->held_settings = NULL;
+	if (state->ini_strings) {
+		zend_hash_destroy(state->ini_strings);
+		pefree(state->ini_strings, 1);
+		state->ini_strings = NULL;
 	}
 }

@@ -2,8 +2,8 @@
  * What a stand-in for a function of the C library needs: the function itself. PHP and its libraries
  * find the stand-ins, because this program exports their names (build.rs).
  */
-#ifndef OUTBOARD_STAND_IN_H
-#define OUTBOARD_STAND_IN_H
+#ifndef OUTBOARD_INTERPOSE_H
+#define OUTBOARD_INTERPOSE_H
 
 #include <dlfcn.h>
 

@@ -4,7 +4,7 @@
 //! Used by the request's exchange. Invariant: when it returns, the gateway has answered; how long
 //! that may take is the request's deadline, which the gateway keeps.
 
-use crate::fetches::{Fetched, Fetches};
+use crate::fetches::{FetchResult, Fetches};
 use crate::link::Link;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
@@ -12,25 +12,25 @@ use outboard_ring::spsc::Corrupt;
 
 /// The one operation that a request can wait for, and its answer until it is freed.
 #[derive(Debug, Default)]
-pub(crate) struct Asks {
+pub(crate) struct BlockingOps {
     fetches: Fetches,
-    present: Option<u64>,
+    current: Option<u64>,
 }
 
-impl Asks {
+impl BlockingOps {
     /// Has the gateway do it and waits. False when the ring is broken.
-    pub(crate) fn wait(
+    pub(crate) fn call(
         &mut self,
         link: &mut Link,
         request: Tag,
         call: Call<'_>,
         body: &[u8],
     ) -> bool {
-        let asked = self.ask(link, request, call, body);
-        asked.inspect_err(|corrupt| link.note_broken(*corrupt)).is_ok()
+        let called = self.send_and_wait(link, request, call, body);
+        called.inspect_err(|corrupt| link.set_broken(*corrupt)).is_ok()
     }
 
-    fn ask(
+    fn send_and_wait(
         &mut self,
         link: &mut Link,
         request: Tag,
@@ -39,22 +39,22 @@ impl Asks {
     ) -> Result<(), Corrupt> {
         self.free(link)?;
         let id = self.fetches.begin(link, request, 0, call, body)?;
-        self.present = Some(id);
-        while self.fetches.answer(id).is_none() {
+        self.current = Some(id);
+        while self.fetches.result(id).is_none() {
             let completion = link.next_completion()?;
-            self.fetches.take_in(completion)?;
+            self.fetches.receive(completion)?;
         }
         Ok(())
     }
 
     /// What came of it.
-    pub(crate) fn answer(&mut self) -> Option<Fetched<'_>> {
-        self.fetches.answer(self.present?)
+    pub(crate) fn result(&mut self) -> Option<FetchResult<'_>> {
+        self.fetches.result(self.current?)
     }
 
     /// The answer is not looked at any more.
     pub(crate) fn free(&mut self, link: &mut Link) -> Result<(), Corrupt> {
-        match self.present.take() {
+        match self.current.take() {
             Some(id) => self.fetches.free(link, id),
             None => Ok(()),
         }
