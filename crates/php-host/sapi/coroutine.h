@@ -1,5 +1,5 @@
 /*
- * Contexts and turns: what coroutine.c has and loop.c works with.
+ * Coroutines, as coroutine.c implements them and loop.c uses them.
  */
 #ifndef OUTBOARD_COROUTINE_H
 #define OUTBOARD_COROUTINE_H
@@ -9,14 +9,14 @@
 
 enum phase {
 	IDLE,    /* at the top of the loop */
-	RUNNING, /* has the turn, or has given it to a Fiber of the script */
+	RUNNING, /* runs, or a Fiber of the script runs on it */
 	WAITING,
-	READY, /* is to have the turn */
+	READY, /* is queued to run */
 };
 
 typedef struct coroutine {
 	zend_fiber_context context;
-	zend_fiber_context *resume; /* where it waits: its own context, or that of a Fiber on it */
+	zend_fiber_context *resume; /* its own context, or that of a Fiber on it */
 	const zend_execute_data *frame; /* while it waits */
 	outboard_request_state *state;
 	struct coroutine *next;
@@ -24,7 +24,7 @@ typedef struct coroutine {
 	uint32_t serial;
 	enum phase phase;
 	bool cancelled;
-	uint64_t task; /* that it runs; 0: none */
+	uint64_t task; /* 0: none */
 } coroutine;
 
 /* Index 0; it runs on the process's own stack. */
@@ -58,7 +58,7 @@ void outboard_loop(void);
 
 /* protected_call.c */
 
-/* Whether the engine can bring what it has to an end and no more. */
+/* After a bailout: the engine can only finish what has begun. */
 extern bool outboard_broken;
 
 void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_request_state *state);

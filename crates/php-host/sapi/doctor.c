@@ -1,8 +1,8 @@
 /*
- * The state doctor: before each request it writes down what the request will find of those before
- * it. `outboard doctor state` compares what was written.
- * Called by loop.c, in a worker that was told to. Invariant: reads only; no code of the
- * application runs.
+ * The state doctor: before each request it writes a report of the state that the request will find.
+ * `outboard doctor state` compares the reports.
+ * Called by loop.c, in a worker with a state report. Invariant: it only reads, and runs no code of the
+ * application.
  */
 #include "doctor.h"
 #include "zend_closures.h"
@@ -18,7 +18,7 @@ extern char **environ;
 
 static const char *report;
 
-static bool is_reset_anyway(const zend_string *name)
+static bool is_reset_with_request(const zend_string *name)
 {
 	static const char *const reset[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST",
 		"_SERVER", "_SESSION", "GLOBALS", "argv", "argc"};
@@ -36,7 +36,7 @@ static void write_globals(void)
 	zval *value;
 	ZEND_HASH_FOREACH_STR_KEY_VAL_IND(&EG(symbol_table), name, value) {
 		char spelled[200];
-		if (!name || Z_ISUNDEF_P(value) || is_reset_anyway(name)) {
+		if (!name || Z_ISUNDEF_P(value) || is_reset_with_request(name)) {
 			continue;
 		}
 		snprintf(spelled, sizeof(spelled), "$%s", ZSTR_VAL(name));
@@ -117,7 +117,7 @@ static void write_classes(void)
 {
 	zend_class_entry *class;
 	ZEND_HASH_FOREACH_PTR(CG(class_table), class) {
-		/* The API's own part that is written in PHP has none. */
+		/* Classes of the API's PHP part have no file. */
 		if (class->type == ZEND_USER_CLASS) {
 			write_static_properties(class);
 			write_methods(class);
@@ -125,7 +125,7 @@ static void write_classes(void)
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* Those that are kept somewhere; what they have captured is theirs as well. */
+/* Closures that something refers to, with the variables they have captured. */
 static void write_closures(void)
 {
 	for (uint32_t i = 1; i < EG(objects_store).top; i++) {
@@ -229,7 +229,7 @@ static void write_autoloaders(void)
 	outboard_location at = {"handler", "spl_autoload_functions()", NULL, 0};
 	ZVAL_STRING(&name, "spl_autoload_functions");
 	if (call_user_function(NULL, NULL, &name, &loaders, 0, NULL) == SUCCESS) {
-		/* Their number: what they hold is in other lines. */
+		/* Only their number: their values are in other lines. */
 		if (Z_TYPE(loaders) == IS_ARRAY) {
 			outboard_report_number(at.kind, at.name, zend_hash_num_elements(Z_ARR(loaders)));
 		}

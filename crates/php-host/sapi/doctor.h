@@ -1,12 +1,12 @@
 /*
- * What the files of the state doctor share.
+ * Declarations that the files of the state doctor share.
  */
 #ifndef OUTBOARD_DOCTOR_H
 #define OUTBOARD_DOCTOR_H
 
 #include "worker_mode.h"
 
-/* Where state can be, and where that is declared: `file` may be NULL. */
+/* A place that can hold state, and where it is declared; `file` may be NULL. */
 typedef struct {
 	const char *kind;
 	const char *name;
@@ -22,7 +22,7 @@ typedef void (*outboard_element_callback)(
 uint64_t outboard_fingerprint(zval *value);
 void outboard_each_element(zval *value, outboard_element_callback callback, void *arg);
 
-/* doctor_report.c; `first` is what the place held at first, or NULL. */
+/* doctor_report.c; `first` is the place's first value, or NULL. */
 bool outboard_report_begin(const char *path);
 void outboard_report_end(void);
 void outboard_report_line(const outboard_location *at, int depth, zval *value, zval *first);

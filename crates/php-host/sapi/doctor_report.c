@@ -1,17 +1,17 @@
 /*
- * The doctor's report: a line for each place that can hold state, and for what it holds.
+ * The doctor's report: a line for each place that can hold state and each of its values.
  *   depth TAB kind TAB name TAB declared at TAB fingerprint TAB value TAB fingerprint at first
  * Called by doctor.c.
  */
 #include "doctor.h"
 
-/* How deep differences are named, and at how many values of one place. */
+/* Limits of the values listed for one place. */
 #define NAMED_DEPTH 4
 #define MOST_CHILDREN 100
 
 static FILE *out;
 
-/* Tabs and line ends separate, so they are shown as something else. */
+/* Tabs and line ends are separators, so they are replaced. */
 static void write_text(const char *text, size_t len, size_t most)
 {
 	size_t shown = len < most ? len : most;

@@ -1,6 +1,6 @@
 /*
- * What a value holds, down to a certain depth, in 64 bits: two requests that find different
- * fingerprints in one place share state. Called by doctor_report.c.
+ * A 64-bit fingerprint of a value, down to a certain depth: if requests find different fingerprints in
+ * one place, they share state. Called by doctor_report.c.
  */
 #include "doctor.h"
 #include "zend_closures.h"
@@ -8,11 +8,11 @@
 #include "zend_generators.h"
 #include "zend_fibers.h"
 
-/* How deep fingerprints look, and at how many values of one place. */
+/* Limits of a fingerprint. */
 #define FINGERPRINT_DEPTH 12
 #define MOST_VALUES 5000
 
-/* Of the fingerprint that is being taken. */
+/* Values of the fingerprint in progress. */
 static HashTable seen;
 static uint32_t looked_at;
 
@@ -69,7 +69,7 @@ static void each_of_object(zval *value, outboard_element_callback callback, void
 			}
 		}
 	}
-	/* What classes of the engine hold beside properties, by what they tell the collector of it. */
+	/* Objects of the engine hold values besides properties, which get_gc returns. */
 	if (object->handlers->get_gc != zend_std_get_gc && object->ce != zend_ce_closure
 		&& object->ce != zend_ce_generator && object->ce != zend_ce_fiber) {
 		zval *held;

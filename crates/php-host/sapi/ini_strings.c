@@ -1,9 +1,10 @@
 /*
- * Texts of ini values that a visit's share of the engine points into. The engine frees a value when the
- * next is set, whoever sets it; SG and PS of the other visits point to it still (OnUpdateString in
- * zend_ini.c). So each visit holds the values that were set while it had the turn.
+ * Strings of ini values that a request's SG and PS point to. The engine frees a value when the next
+ * one is set, by any request (OnUpdateString in zend_ini.c), so each request keeps references to the
+ * values that were set while it was active.
  *
- * Called by request_state.c. Invariant: what SG and PS of a visit point to lives until the visit has ended.
+ * Called by request_state.c. Invariant: strings that SG and PS of a request point to live until it
+ * has ended.
  */
 #include "worker_mode.h"
 
@@ -12,7 +13,7 @@ typedef struct {
 	ZEND_INI_MH((*apply));
 } setting;
 
-/* Those of SG and PS. */
+/* The settings in SG and PS. */
 static setting settings[64];
 static size_t count;
 
@@ -30,7 +31,7 @@ static void release(zval *value)
 	zend_string_release(Z_STR_P(value));
 }
 
-static ZEND_INI_MH(apply_and_hold)
+static ZEND_INI_MH(apply_and_retain)
 {
 	const setting *one = setting_of(entry);
 	int applied = one->apply(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
@@ -53,15 +54,15 @@ void outboard_ini_strings_startup(void)
 {
 	zend_ini_entry *entry;
 	ZEND_HASH_FOREACH_PTR(EG(ini_directives), entry) {
-		bool is_of_visit = entry->mh_arg2 == &sapi_globals || entry->mh_arg2 == &ps_globals;
-		if (is_of_visit && entry->on_modify && count < sizeof(settings) / sizeof(settings[0])) {
+		bool is_per_request = entry->mh_arg2 == &sapi_globals || entry->mh_arg2 == &ps_globals;
+		if (is_per_request && entry->on_modify && count < sizeof(settings) / sizeof(settings[0])) {
 			settings[count++] = (setting) {entry, entry->on_modify};
-			entry->on_modify = apply_and_hold;
+			entry->on_modify = apply_and_retain;
 		}
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* A visit begins with what the boot's share points to. */
+/* A request begins with the boot's values. */
 void outboard_ini_strings_begin(outboard_request_state *state)
 {
 	const HashTable *held = outboard_boot_state.ini_strings;
@@ -72,7 +73,7 @@ void outboard_ini_strings_begin(outboard_request_state *state)
 	}
 }
 
-/* Its share of the engine is out of use. */
+/* After the request's state has left the engine. */
 void outboard_ini_strings_end(outboard_request_state *state)
 {
 	if (state->ini_strings) {

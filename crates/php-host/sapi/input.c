@@ -1,5 +1,5 @@
 /*
- * What PHP reads of a request by itself: the body and the cookies.
+ * The body and the cookies, as PHP reads them.
  */
 #include "shim.h"
 
@@ -19,7 +19,7 @@ static void find_cookies(zend_string *name, const char *value, size_t value_len,
 	}
 }
 
-/* One header is used in place; several (HTTP/2 may split them) are joined once. */
+/* One header is used in place; several (HTTP/2 may split them) are joined. */
 char *outboard_read_cookies(void)
 {
 	size_t lines = 0;

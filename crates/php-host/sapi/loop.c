@@ -1,10 +1,10 @@
 /*
- * The loop of a resident script: what comes next is answered, run or resumed by whichever context
- * has the turn.
+ * The event loop of a worker script: handles, runs or resumes what comes next, in the context that
+ * runs.
  *
- * Called by coroutine.c at the top of each context. Invariants: a visit is released once for each
- * coroutine that works for it, and is done with the last; when the worker is to leave, the main
- * script gets its turn back once nothing is left to be done.
+ * Called by coroutine.c at the top of each context. Invariants: each coroutine of a request releases
+ * the request's state once, and the last one ends it; when the worker is to stop, the main script
+ * resumes once nothing is left to do.
  */
 #include "coroutine.h"
 #include "ext/standard/basic_functions.h"
@@ -25,16 +25,16 @@ static uint64_t task_ids;
 static uint32_t requests;
 static uint64_t request_ids;
 static zval *handler;
-static enum outboard_serve_mode way;
+static enum outboard_serve_mode mode;
 static bool stopping;
 static bool one_shot;
-/* Whether the script has its turn back because a request was answered. */
-static bool answered;
-/* Whether the script has ended, and waits for the coroutines of its request. */
-static bool awaits_others;
+/* Whether the script was resumed because a request was handled. */
+static bool handled;
+/* Whether the script has ended and waits for the coroutines of its request. */
+static bool awaits_coroutines;
 static HashTable timers;
 
-/* Whether a wait here would let others go on. */
+/* Whether other coroutines could run during a wait. */
 bool outboard_may_suspend(void)
 {
 	return outboard_events && (outboard_concurrency > 1 || tasks > 0 || timers.nNumOfElements > 0)
@@ -44,7 +44,7 @@ bool outboard_may_suspend(void)
 
 static void release(outboard_request_state *state)
 {
-	if (--state->coroutines == 1 && awaits_others) {
+	if (--state->coroutines == 1 && awaits_coroutines) {
 		outboard_wake(outboard_waiter_of(&outboard_main_script));
 	} else if (state->coroutines == 0) {
 		void *exchange = state->exchange;
@@ -55,9 +55,9 @@ static void release(outboard_request_state *state)
 		stopping |= one_shot || outboard_process_is_tainted;
 		requests--;
 		outboard_rs_done(outboard_events, exchange, &result);
-		if (way == OUTBOARD_SERVE_ONE && outboard_main_script.phase == WAITING && handler) {
+		if (mode == OUTBOARD_SERVE_ONE && outboard_main_script.phase == WAITING && handler) {
 			handler = NULL;
-			answered = true;
+			handled = true;
 			outboard_main_script.serial++;
 			outboard_ready(&outboard_main_script);
 		}
@@ -87,7 +87,7 @@ static void run_deferred(outboard_request_state *state)
 	}
 }
 
-static void answer(const outboard_event *event)
+static void handle_request(const outboard_event *event)
 {
 	outboard_request_state *state;
 	requests++;
@@ -108,7 +108,7 @@ static void answer(const outboard_event *event)
 	}
 	if (outboard_is_opcache_request(event->request)) {
 		outboard_opcache_show();
-	} else if (!outboard_broken && way == OUTBOARD_SERVE_RETURNED) {
+	} else if (!outboard_broken && mode == OUTBOARD_SERVE_RETURNED) {
 		outboard_serve(handler, state);
 	} else if (!outboard_broken) {
 		outboard_call_php(handler, state);
@@ -121,13 +121,12 @@ static void answer(const outboard_event *event)
 	outboard_time_limit_end();
 	outboard_backtrace_end();
 	outboard_running->cancelled = false;
-	/* Its end may wait, for a connection to roll back: it is this context's until then. */
+	/* Ending the request may wait, e.g. to roll back, so it is still this context's. */
 	release(state);
 	outboard_running->state = NULL;
 	outboard_request_state_enter(&outboard_boot_state);
 }
 
-/* In a fork of the snapshot: one request is all that it answers. */
 void outboard_forked(void)
 {
 	one_shot = true;
@@ -141,13 +140,13 @@ bool outboard_is_fork(void)
 	return one_shot;
 }
 
-/* The script itself goes on as the request's, after its snapshot was taken. */
+/* The script continues as the handler of this request, after its snapshot. */
 void outboard_begin_main_request(const outboard_event *event)
 {
 	requests++;
 	outboard_doctor_examine();
 	outboard_request_state_begin(event->request, event->exchange);
-	/* Of the boot and of the request, as it is one script. */
+	/* The functions of the boot and of the request, because they are one script. */
 	BG(user_shutdown_function_names) = outboard_boot_state.engine.shutdown_functions;
 	outboard_boot_state.engine.shutdown_functions = NULL;
 	outboard_main_script.state = outboard_active_state;
@@ -156,19 +155,19 @@ void outboard_begin_main_request(const outboard_event *event)
 	outboard_backtrace_begin(event->slot, event->generation);
 }
 
-/* What the script has begun and not waited for goes on, and finds everything as it was. */
+/* Coroutines that the script has not awaited run to their end, with the request's state intact. */
 static void finish_before_end(outboard_request_state *state)
 {
 	outboard_request_state_complete(state);
 	outboard_rs_finish(state->exchange);
 	run_deferred(state);
-	awaits_others = true;
+	awaits_coroutines = true;
 	while (state->coroutines > 1 && !outboard_broken) {
 		outboard_suspend();
 	}
 }
 
-/* In a fork, when the script has ended. */
+/* Called when the script of a fork has ended. */
 void outboard_end_fork(void)
 {
 	outboard_request_state *state = outboard_main_script.state;
@@ -214,7 +213,7 @@ static void cancel(coroutine *one)
 	outboard_wake(outboard_waiter_of(one));
 }
 
-/* Ends the waits of everything that works for this request. */
+/* Ends the waits of all coroutines of this request. */
 static void cancel_request(const outboard_event *event)
 {
 	coroutine *one;
@@ -238,7 +237,7 @@ static void run_timer(uint64_t id)
 	}
 }
 
-/* Nothing is left to be done, and nothing may be begun. */
+/* Whether the main script resumes to stop. */
 static bool is_over(void)
 {
 	return (stopping || outboard_broken) && requests == 0 && outboard_main_script.phase == WAITING;
@@ -248,7 +247,7 @@ static void handle(const outboard_event *event)
 {
 	switch (event->kind) {
 	case OUTBOARD_REQUEST:
-		answer(event);
+		handle_request(event);
 		break;
 	case OUTBOARD_WAKE:
 		outboard_wake(event->id);
@@ -294,7 +293,7 @@ void outboard_loop(void)
 	}
 }
 
-/* Has the callback called in a coroutine of the present request; `ended` is called in any case. */
+/* Calls `callback` in a coroutine of the current request, then `ended` in any case. */
 uint64_t outboard_spawn(zval *callback, zval *ended)
 {
 	task *one = emalloc(sizeof(*one));
@@ -343,22 +342,22 @@ void outboard_loop_startup(void)
 	zend_hash_init(&timers, 8, NULL, ZVAL_PTR_DTOR, false);
 }
 
-/* The main script waits here while requests are answered; false when the worker is to leave. */
-bool outboard_serve_requests(zval *callback, enum outboard_serve_mode how)
+/* The main script waits here while requests are handled; false when the worker is to stop. */
+bool outboard_serve_requests(zval *callback, enum outboard_serve_mode new_mode)
 {
 	zval copy;
 	if (stopping || outboard_broken) {
 		return false;
 	}
-	answered = false;
+	handled = false;
 	ZVAL_COPY(&copy, callback);
-	if (how == OUTBOARD_SERVE_RETURNED) {
+	if (new_mode == OUTBOARD_SERVE_RETURNED) {
 		outboard_serve_startup();
 	}
 	handler = &copy;
-	way = how;
+	mode = new_mode;
 	outboard_suspend();
 	handler = NULL;
 	zval_ptr_dtor(&copy);
-	return answered || (!stopping && !outboard_broken);
+	return handled || (!stopping && !outboard_broken);
 }

@@ -1,11 +1,10 @@
 /*
- * What a request can change of its process that PHP leaves changed in any mode: signals, alarms,
- * limits, priority, identity. Called by request.c and reset.c at a request's end, and by worker_script.c
- * once a script has booted.
+ * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority, identity.
+ * Called by request.c and reset.c at a request's end, and by worker_script.c once a script has booted.
  *
- * Functions that change such a thing are wrapped, and the first call notes how everything was; a
- * request that calls none costs nothing. Invariant: after a request the process is as it was before,
- * or takes no further one.
+ * Functions that make such changes are wrapped, and the first call saves the state before; a request
+ * that calls none costs nothing. Invariant: after a request the process is as it was before, or it
+ * takes no further request.
  */
 #include "shim.h"
 #include <errno.h>
@@ -69,13 +68,13 @@ static void call(const char *function, uint32_t count, zval *arguments, zval *re
 	zval_ptr_dtor(&name);
 }
 
-/* What a resident script's boot has set by PHP's functions; nothing in a script per request. */
+/* The handlers that a worker script's boot has set; in classic mode there are none. */
 static void save_handlers(void)
 {
 	for (int number = 1; outboard_events && number < SIGNALS; number++) {
 		zval argument;
 		ZVAL_LONG(&argument, number);
-		/* 32 and 33 are the C library's own. */
+		/* 32 and 33 belong to the C library. */
 		ZVAL_UNDEF(&handlers[number]);
 		if (actions[number].sa_handler != SIG_DFL && actions[number].sa_handler != SIG_IGN) {
 			call("pcntl_signal_get_handler", 1, &argument, &handlers[number]);
@@ -93,8 +92,8 @@ static void save(void)
 		sigaction(number, NULL, &actions[number]);
 	}
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
-	for (int which = 0; which < (int) RLIM_NLIMITS; which++) {
-		getrlimit(which, &limits[which]);
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		getrlimit(resource, &limits[resource]);
 	}
 	priority = getpriority(PRIO_PROCESS, 0);
 	save_handlers();
@@ -109,7 +108,7 @@ static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
 	}
 	const enum change change = changers[at].change;
 	if (!is_saved) {
-		/* Its own calls of the functions that are wrapped here are no change. */
+		/* save() calls wrapped functions itself, which are not changes. */
 		save();
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -122,7 +121,7 @@ static void restore_handlers(void)
 {
 	const zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("pcntl"));
 	zval result;
-	/* The module's own tables; in a script per request they are new already. */
+	/* Resets the extension's tables; in classic mode PHP does so. */
 	if (!outboard_events || !pcntl) {
 		return;
 	}
@@ -154,14 +153,13 @@ static void restore_signals(void)
 
 static bool restore_limits(void)
 {
-	bool is_back = true;
-	for (int which = 0; which < (int) RLIM_NLIMITS; which++) {
-		is_back &= setrlimit(which, &limits[which]) == 0;
+	bool is_restored = true;
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		is_restored &= setrlimit(resource, &limits[resource]) == 0;
 	}
-	return is_back;
+	return is_restored;
 }
 
-/* After a request. */
 void outboard_process_changes_revert(void)
 {
 	const uint32_t changes = changed;
@@ -177,14 +175,13 @@ void outboard_process_changes_revert(void)
 	changed = NONE;
 }
 
-/* What a resident script's boot has changed is for all its requests. */
+/* Changes by a worker script's boot apply to all its requests. */
 void outboard_process_changes_accept(void)
 {
 	changed = NONE;
 	is_saved = false;
 }
 
-/* After start-up. */
 void outboard_process_changes_startup(void)
 {
 	for (size_t i = 0; i < CHANGERS; i++) {

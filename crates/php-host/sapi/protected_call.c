@@ -1,6 +1,6 @@
 /*
- * Calls of PHP that come back, whatever happens in there: an exception, an exit, a fatal error, no
- * memory. Called by loop.c, and by whoever brings a request to its end.
+ * Calls of PHP that always return: an exception, an exit, a fatal error or exhausted memory ends
+ * within them. Called by loop.c, and at the end of a request.
  *
  * Invariant: no bailout passes these functions.
  */
@@ -32,13 +32,13 @@ static void report_exception(outboard_request_state *state)
 }
 
 /*
- * What a bailout (out of memory, a fatal error) leaves is an engine that can bring what it has to
- * an end and no more: the worker takes no further request. What the failed request has allocated
- * stays, so others get room beside it.
+ * After a bailout (exhausted memory, a fatal error) the engine can only finish what has begun, and
+ * the worker takes no further request. The memory of the failed request stays allocated, so the limit
+ * is raised for the others.
  */
-static void settle(zend_execute_data *frame, outboard_request_state *state)
+static void recover(zend_execute_data *frame, outboard_request_state *state)
 {
-	/* Some bailouts end within zend_call_function, and show here alone. */
+	/* Some bailouts end within zend_call_function, and are visible only here. */
 	if (!CG(unclean_shutdown) && !OUTBOARD_HAS_OOM()) {
 		return;
 	}
@@ -73,7 +73,7 @@ static void invoke(void *arg)
 	}
 }
 
-/* Whatever happens in there ends here. */
+/* Calls `step` with a catch for everything. */
 void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_request_state *state)
 {
 	zend_execute_data *const frame = EG(current_execute_data);
@@ -85,13 +85,12 @@ void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_reques
 	} zend_catch {
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
-	settle(frame, state);
+	recover(frame, state);
 	if (outboard_is_child) {
 		outboard_child_end();
 	}
 }
 
-/* Calls PHP. */
 void outboard_call_php(zval *callback, outboard_request_state *state)
 {
 	invocation one = {.callback = callback};
@@ -105,15 +104,15 @@ typedef struct {
 	outboard_request_state *state;
 } step_call;
 
-static void take_step(void *arg)
+static void run_step(void *arg)
 {
 	const step_call *one = arg;
 	one->step(one->state);
 }
 
-/* A step of a request's end, in which PHP may be called. */
+/* Runs a step of a request's end that may call PHP. */
 void outboard_protected_step(void (*step)(outboard_request_state *state), outboard_request_state *state)
 {
 	step_call one = {step, state};
-	outboard_protected_call(take_step, &one, state);
+	outboard_protected_call(run_step, &one, state);
 }

@@ -1,8 +1,9 @@
 /*
- * One request in a resident script: gives it a request's state of the engine, takes that state
- * out and in as coroutines take turns, and completes the answer.
- * Called by loop.c and coroutine.c. Invariants: exactly one visit's state is in the engine at a time; what a
- * visit changed of that state is gone with it.
+ * The engine's state of one request in worker mode: begins it, swaps it when another coroutine
+ * runs, completes the response and ends it.
+ *
+ * Called by loop.c and coroutine.c. Invariants: exactly one request's state is in the engine at a
+ * time; changes of that state end with the request.
  */
 #include "reset.h"
 #include "ext/standard/basic_functions.h"
@@ -10,8 +11,8 @@
 outboard_request_state *outboard_active_state;
 outboard_request_state outboard_boot_state;
 
-static zend_string *names[OUTBOARD_SUPERGLOBALS];
-static const char *const spelled[OUTBOARD_SUPERGLOBALS] = {
+static zend_string *superglobal_keys[OUTBOARD_SUPERGLOBALS];
+static const char *const superglobal_names[OUTBOARD_SUPERGLOBALS] = {
 	"_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION",
 };
 #define SESSION_VARIABLES 6
@@ -21,7 +22,7 @@ static zend_module_entry *session_module;
 static zend_module_entry *filter_module;
 static zend_auto_global *importers[OUTBOARD_SUPERGLOBALS];
 
-/* Save handlers in PHP: an array in 8.2, named members since, zvals in a row in either. */
+/* Save handlers of the script: an array in 8.2, named members since; consecutive zvals in both. */
 #define SESSION_HANDLERS (sizeof(ps_globals.mod_user_names) / sizeof(zval))
 
 static zval *session_handler(php_ps_globals *session, size_t at)
@@ -29,7 +30,7 @@ static zval *session_handler(php_ps_globals *session, size_t at)
 	return (zval *) &session->mod_user_names + at;
 }
 
-/* A session of the boot ends; save handlers that it has set are for all requests. */
+/* Ends a session of the boot. Save handlers that the boot has set apply to all requests. */
 static void end_session_of_boot(void)
 {
 	zval handlers[SESSION_HANDLERS];
@@ -48,12 +49,13 @@ static void end_session_of_boot(void)
 	PS(mod_user_class_name) = class;
 }
 
-/* Before the script boots: its boot is the first visit. */
+/* Before the script boots; the boot's state becomes the active one. */
 void outboard_request_state_startup(void)
 {
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		names[i] = zend_string_init_interned(spelled[i], strlen(spelled[i]), true);
-		importers[i] = zend_hash_find_ptr(CG(auto_globals), names[i]);
+		superglobal_keys[i] =
+			zend_string_init_interned(superglobal_names[i], strlen(superglobal_names[i]), true);
+		importers[i] = zend_hash_find_ptr(CG(auto_globals), superglobal_keys[i]);
 	}
 	session_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("session"));
 	filter_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("filter"));
@@ -62,7 +64,7 @@ void outboard_request_state_startup(void)
 	outboard_ini_strings_startup();
 }
 
-/* At the first call for a request: what is there now is the script's own. */
+/* At the first call for a request. */
 void outboard_request_state_end_boot(void)
 {
 	if (session_module) {
@@ -71,48 +73,48 @@ void outboard_request_state_end_boot(void)
 }
 
 /*
- * Where it is in the symbol table, or NULL. It stays in its bucket once it was made, until the
- * table grows or is packed, which the bucket's key tells.
+ * The superglobal's entry in the symbol table, or NULL. It stays in its bucket until the table grows
+ * or is packed; the bucket's key shows that.
  */
-static zval *place_of(int i)
+static zval *entry_of(int i)
 {
 	static uint32_t buckets[OUTBOARD_SUPERGLOBALS];
 	const HashTable *table = &EG(symbol_table);
 	if (buckets[i] < table->nNumUsed) {
 		Bucket *bucket = table->arData + buckets[i];
-		if (bucket->key == names[i] && Z_TYPE(bucket->val) != IS_UNDEF) {
+		if (bucket->key == superglobal_keys[i] && Z_TYPE(bucket->val) != IS_UNDEF) {
 			return &bucket->val;
 		}
 	}
-	zval *place = zend_hash_find_known_hash(table, names[i]);
-	if (place) {
-		buckets[i] = (uint32_t) ((Bucket *) place - table->arData);
+	zval *entry = zend_hash_find_known_hash(table, superglobal_keys[i]);
+	if (entry) {
+		buckets[i] = (uint32_t) ((Bucket *) entry - table->arData);
 	}
-	return place;
+	return entry;
 }
 
-/* Whether one is there that `wanted` does not have. */
+/* Returns whether the table has a superglobal that `wanted` lacks. */
 static bool exchange_superglobals(zval *saved, const zval *wanted)
 {
-	bool lacks = false;
+	bool has_unset = false;
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		zval *place = place_of(i);
-		if (place) {
-			ZVAL_COPY_VALUE(&saved[i], place);
+		zval *entry = entry_of(i);
+		if (entry) {
+			ZVAL_COPY_VALUE(&saved[i], entry);
 			if (Z_ISUNDEF(wanted[i])) {
-				ZVAL_NULL(place);
-				lacks = true;
+				ZVAL_NULL(entry);
+				has_unset = true;
 			} else {
-				ZVAL_COPY_VALUE(place, &wanted[i]);
+				ZVAL_COPY_VALUE(entry, &wanted[i]);
 			}
 		} else {
 			ZVAL_UNDEF(&saved[i]);
 			if (!Z_ISUNDEF(wanted[i])) {
-				zend_hash_add_new(&EG(symbol_table), names[i], (zval *) &wanted[i]);
+				zend_hash_add_new(&EG(symbol_table), superglobal_keys[i], (zval *) &wanted[i]);
 			}
 		}
 	}
-	return lacks;
+	return has_unset;
 }
 
 static void save(outboard_engine_state *engine)
@@ -120,7 +122,7 @@ static void save(outboard_engine_state *engine)
 	memcpy(&engine->sapi, &sapi_globals, sizeof(sapi_globals));
 	memcpy(&engine->output, &output_globals, sizeof(output_globals));
 	memcpy(&engine->session, &ps_globals, sizeof(ps_globals));
-	/* The copies of the input that filter_input() reads; sapi_activate forgets them unfreed. */
+	/* sapi_activate resets these copies without freeing them. */
 	if (outboard_filter) {
 		engine->filter = *outboard_filter;
 	}
@@ -187,30 +189,30 @@ static void restore(const outboard_engine_state *engine)
 }
 
 /*
- * Another visit may have compiled a file that mentions one while this one waited; the code is
- * everybody's, and is not compiled again.
+ * Another request may have compiled a file that mentions a superglobal while this one waited; the
+ * file is not compiled again.
  */
 static void import_mentioned(void)
 {
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		if (importers[i]->armed && place_of(i)) {
+		if (importers[i]->armed && entry_of(i)) {
 			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
 		}
 	}
 }
 
-/* Puts its state in; what was there of superglobals is in `saved` then, the rest was taken out. */
+/* Restores the request's state; the superglobals of the state before go to `saved`. */
 static void activate(outboard_request_state *state, zval *saved)
 {
-	bool lacks = exchange_superglobals(saved, state->engine.superglobals);
+	bool has_unset = exchange_superglobals(saved, state->engine.superglobals);
 	restore(&state->engine);
 	outboard_active_state = state;
-	if (lacks) {
+	if (has_unset) {
 		import_mentioned();
 	}
 }
 
-/* Makes it the active one. */
+/* Makes it the active state, and saves the one before. */
 void outboard_request_state_enter(outboard_request_state *state)
 {
 	if (state != outboard_active_state) {
@@ -229,7 +231,7 @@ static void copy_zval_stack(zend_stack *to, const zend_stack *from)
 	}
 }
 
-/* The state that every request begins with, made from that of the script's boot. */
+/* Copies the boot's state, with which every request begins. */
 static void prepare(outboard_request_state *state)
 {
 	const outboard_engine_state *boot = &outboard_boot_state.engine;
@@ -273,7 +275,7 @@ static void prepare(outboard_request_state *state)
 	engine->result = &state->result;
 }
 
-/* The first of `spelled`. */
+/* Indices of `superglobal_names`. */
 enum { GET, POST, COOKIE, FILES };
 static const int tracked[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE, TRACK_VARS_FILES};
 
@@ -293,21 +295,21 @@ static bool is_empty(int i)
 }
 
 /*
- * What would be an empty array is the engine's one, which nobody has to make and free. It is not
- * armed after that: PHP's importers add a reference to what they find, and the engine's array is in
- * memory that cannot be written.
+ * An empty superglobal is the engine's immutable empty array, which costs nothing to create or free.
+ * It is disarmed then: PHP's importers add a reference to the array they find, which this one does
+ * not allow.
  */
-static bool import_nothing(int i)
+static bool import_empty(int i)
 {
 	if (!is_empty(i)) {
 		return false;
 	}
-	zval *place = place_of(i);
+	zval *entry = entry_of(i);
 	ZVAL_EMPTY_ARRAY(&PG(http_globals)[tracked[i]]);
-	if (place) {
-		ZVAL_EMPTY_ARRAY(place);
+	if (entry) {
+		ZVAL_EMPTY_ARRAY(entry);
 	} else {
-		zend_hash_add_new(&EG(symbol_table), names[i], &PG(http_globals)[tracked[i]]);
+		zend_hash_add_new(&EG(symbol_table), superglobal_keys[i], &PG(http_globals)[tracked[i]]);
 	}
 	importers[i]->armed = false;
 	return true;
@@ -315,27 +317,25 @@ static bool import_nothing(int i)
 
 /*
  * As php_hash_environment: the importers read the request and write PG(http_globals) and the
- * symbol table. $_SERVER and $_REQUEST are made only if some script has ever mentioned them
- * (auto_globals_jit); compiling does not happen again for the next request.
+ * symbol table. With auto_globals_jit, $_SERVER and $_REQUEST are imported only if some script has
+ * mentioned them, because a compiled script does not mention them again.
  */
 static void import_superglobals(void)
 {
 	for (int i = 0; i < SESSION_VARIABLES; i++) {
-		bool asked_for = !importers[i]->jit
-			|| place_of(i);
-		if (!asked_for) {
+		if (importers[i]->jit && !entry_of(i)) {
 			importers[i]->armed = true;
-		} else if (!import_nothing(i)) {
+		} else if (!import_empty(i)) {
 			importers[i]->armed = importers[i]->auto_global_callback(importers[i]->name);
 		}
 	}
 }
 
 /*
- * The buffer has two pages from the start (php_output_handler_init), and grows by as much when
- * something is written: those who wait before they have written need none.
+ * The buffer starts with two pages and grows by as much (php_output_handler_init). A request that
+ * waits before it writes does not need them.
  */
-static void give_room_back(void)
+static void shrink_output_buffer(void)
 {
 	php_output_handler *active = php_output_get_active_handler();
 	if (active && active->buffer.used == 0 && outboard_concurrency > OUTBOARD_FEW_COROUTINES) {
@@ -344,7 +344,7 @@ static void give_room_back(void)
 	}
 }
 
-/* As php_request_startup in main.c: what the ini files say of the output of every request. */
+/* As php_request_startup in main.c: headers and buffers that the ini files set for every request. */
 static void begin_output(void)
 {
 	if (PG(expose_php)) {
@@ -358,7 +358,7 @@ static void begin_output(void)
 	} else if (PG(output_buffering)) {
 		php_output_start_user(NULL, PG(output_buffering) > 1 ? PG(output_buffering) : 0,
 			PHP_OUTPUT_HANDLER_STDFLAGS);
-		give_room_back();
+		shrink_output_buffer();
 	} else if (PG(implicit_flush)) {
 		php_output_set_implicit_flush(1);
 	}
@@ -399,7 +399,7 @@ outboard_request_state *outboard_request_state_begin(const outboard_request *req
 	return state;
 }
 
-/* A body that only php://input has read lives in a stream of the engine's list. */
+/* A body that was read only through php://input is a stream in the engine's list. */
 static void free_body(void)
 {
 	if (SG(request_info).request_body) {
@@ -416,11 +416,11 @@ static void free_state(void)
 		ZVAL_UNDEF(&PG(http_globals)[i]);
 	}
 	for (int i = 0; i < OUTBOARD_SUPERGLOBALS; i++) {
-		zval *place = place_of(i);
-		if (place) {
+		zval *entry = entry_of(i);
+		if (entry) {
 			zval old;
-			ZVAL_COPY_VALUE(&old, place);
-			ZVAL_NULL(place);
+			ZVAL_COPY_VALUE(&old, entry);
+			ZVAL_NULL(entry);
 			zval_ptr_dtor(&old);
 		}
 	}
@@ -452,7 +452,7 @@ static void call_shutdown_functions(outboard_request_state *state)
 	php_free_shutdown_functions();
 }
 
-/* One at a time: after an error in a callback, what the outer ones hold is not the answer. */
+/* One at a time: after an error in a callback, outer buffers are not part of the response. */
 static void end_buffers(outboard_request_state *state)
 {
 	(void) state;
@@ -496,8 +496,8 @@ static void free_request(outboard_request_state *state)
 }
 
 /*
- * Completes the answer as php_request_shutdown does: shutdown functions, buffers, session, head.
- * The client may ask again as soon as it has the end, so the session is written before.
+ * Completes the response as php_request_shutdown does: shutdown functions, buffers, session, head.
+ * The session is written before the end, because the client may send the next request right after.
  */
 void outboard_request_state_complete(outboard_request_state *state)
 {
@@ -526,7 +526,7 @@ void outboard_request_state_end(outboard_request_state *state)
 	unused = state;
 }
 
-/* The state in the engine is of no use any more: the boot's takes its place. */
+/* Drops the active state; the boot's takes its place. */
 void outboard_request_state_abandon(void)
 {
 	zval rest[OUTBOARD_SUPERGLOBALS];

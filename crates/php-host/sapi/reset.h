@@ -1,13 +1,13 @@
 /*
- * What the files of reset share, one block per file. Each notes what requests begin with when the
- * script has booted, and puts back what `made` says that one has changed.
+ * Declarations that the files of the reset share, one block per file. Each file saves a baseline
+ * when the script has booted, and restores what `changes` names.
  */
 #ifndef OUTBOARD_RESET_H
 #define OUTBOARD_RESET_H
 
 #include "worker_mode.h"
 
-/* What a request may have changed. */
+/* What a request can change. */
 enum outboard_change {
 	OUTBOARD_ENVIRONMENT = 1,
 	OUTBOARD_DIRECTORY = 2,
@@ -28,7 +28,7 @@ enum outboard_change {
 	OUTBOARD_TICKS = 65536,
 };
 
-/* reset.c: what has been, since the last reset. */
+/* reset.c: what was changed since the last reset. */
 extern uint32_t outboard_changes;
 
 /* reset_ini.c */
@@ -40,7 +40,7 @@ void outboard_save_process(void);
 void outboard_reset_process(uint32_t changes);
 
 /* reset_settings.c */
-void outboard_call_if_there(const char *function, zval *argument, zval *result);
+void outboard_call_if_exists(const char *function, zval *argument, zval *result);
 void outboard_save_settings(void);
 void outboard_track_libxml_context(const zval *context);
 void outboard_reset_settings(uint32_t changes);

@@ -1,28 +1,28 @@
 /*
- * What a request held of what others want: connections that it has begun a transaction on, files
- * that it has locked. Called by reset.c, and by reset_transactions.c when one begins.
+ * Resources of a request that block others: connections with an open transaction, locked files. Called
+ * by reset.c, and by reset_transactions.c when a transaction begins.
  */
 #include "reset.h"
 #include "ext/standard/file.h"
 #include <sys/file.h>
 
-/* Most are not kept alive: they would be open for longer than the script wants. */
+/* Most have no reference here, which would keep them open for longer than the script does. */
 typedef struct {
 	outboard_request_state *state;
-	const void *what;
+	const void *address;
 	uint32_t handle;
-	bool autocommit; /* was switched */
-	bool kept;       /* alive until the request's end */
+	bool autocommit; /* was changed */
+	bool is_retained;       /* has a reference until the request's end */
 } held_resource;
 
 static held_resource *held;
 static uint32_t held_count;
 static uint32_t held_capacity;
 
-static held_resource *track_resource(const void *what, uint32_t handle)
+static held_resource *track_resource(const void *address, uint32_t handle)
 {
 	for (uint32_t i = 0; i < held_count; i++) {
-		if (held[i].what == what && held[i].state == outboard_active_state) {
+		if (held[i].address == address && held[i].state == outboard_active_state) {
 			return &held[i];
 		}
 	}
@@ -30,21 +30,21 @@ static held_resource *track_resource(const void *what, uint32_t handle)
 		held_capacity = held_capacity ? held_capacity * 2 : 8;
 		held = perealloc(held, held_capacity * sizeof(*held), 1);
 	}
-	held[held_count] = (held_resource) {.state = outboard_active_state, .what = what, .handle = handle};
+	held[held_count] = (held_resource) {.state = outboard_active_state, .address = address, .handle = handle};
 	return &held[held_count++];
 }
 
-void outboard_hold_transaction(zend_object *connection, bool autocommit, bool keep)
+void outboard_hold_transaction(zend_object *connection, bool autocommit, bool retain)
 {
-	/* Calls that end a transaction may look like such that begin one. */
+	/* A call that ends a transaction may look like one that begins it. */
 	if (outboard_active_state && outboard_active_state->is_releasing) {
 		return;
 	}
 	held_resource *one = track_resource(connection, connection->handle);
 	outboard_changes |= OUTBOARD_TRANSACTION;
 	one->autocommit |= autocommit;
-	if (keep && !one->kept) {
-		one->kept = true;
+	if (retain && !one->is_retained) {
+		one->is_retained = true;
 		GC_ADDREF(connection);
 	}
 }
@@ -61,7 +61,7 @@ static bool is_live_object(const held_resource *one)
 {
 	return one->handle < EG(objects_store).top
 		&& IS_OBJ_VALID(EG(objects_store).object_buckets[one->handle])
-		&& EG(objects_store).object_buckets[one->handle] == one->what;
+		&& EG(objects_store).object_buckets[one->handle] == one->address;
 }
 
 static void unlock(zend_resource *file)
@@ -76,19 +76,19 @@ static void release_resource(const held_resource *one)
 {
 	zval *resource = zend_hash_index_find(&EG(regular_list), one->handle);
 	if (is_live_object(one)) {
-		zend_object *connection = (zend_object *) one->what;
+		zend_object *connection = (zend_object *) one->address;
 		GC_ADDREF(connection);
 		outboard_roll_back(connection, one->autocommit);
 		OBJ_RELEASE(connection);
-		if (one->kept) {
+		if (one->is_retained) {
 			OBJ_RELEASE(connection);
 		}
-	} else if (resource && Z_RES_P(resource) == one->what) {
+	} else if (resource && Z_RES_P(resource) == one->address) {
 		unlock(Z_RES_P(resource));
 	}
 }
 
-/* Those of this request; whether others in the same worker have some. */
+/* Releases those of this request; returns whether other requests have any. */
 bool outboard_release_held(outboard_request_state *state)
 {
 	uint32_t i = 0;
@@ -98,7 +98,7 @@ bool outboard_release_held(outboard_request_state *state)
 			held_resource one = held[i];
 			held[i] = held[--held_count];
 			release_resource(&one);
-			/* A connection may have been waited for, and others moved meanwhile. */
+			/* Releasing may have waited, and other requests have changed the list. */
 			i = 0;
 		} else {
 			i++;
@@ -107,7 +107,7 @@ bool outboard_release_held(outboard_request_state *state)
 	return held_count > 0;
 }
 
-/* What the script's boot held is its own. */
+/* What the boot holds belongs to the script. */
 void outboard_clear_held(void)
 {
 	held_count = 0;

@@ -1,6 +1,5 @@
 /*
- * What belongs to the process as a whole: environment, working directory, umask, locale. Called
- * by reset.c.
+ * State of the whole process: environment, working directory, umask, locale. Called by reset.c.
  */
 #include "reset.h"
 #include "ext/standard/basic_functions.h"
@@ -31,7 +30,7 @@ static char **copied_environment(void)
 
 static void reset_environment(void)
 {
-	/* putenv() remembers what it has to undo at the end of the script. */
+	/* putenv() records there what it has to undo at the end of the script. */
 	zend_hash_clean(&BG(putenv_ht));
 	clearenv();
 	for (char **variable = baseline_environment; *variable; variable++) {
@@ -58,7 +57,7 @@ void outboard_reset_process(uint32_t changes)
 		reset_environment();
 	}
 	if ((changes & OUTBOARD_DIRECTORY) && baseline_directory[0] && chdir(baseline_directory) != 0) {
-		php_log_err_with_severity("the worker's directory is gone", LOG_WARNING);
+		php_log_err_with_severity("the worker's working directory no longer exists", LOG_WARNING);
 	}
 	if (changes & OUTBOARD_UMASK) {
 		umask(baseline_umask);

@@ -1,5 +1,5 @@
 /*
- * What the files of the shim share among themselves, one block per file.
+ * Declarations that the files of the shim share, one block per file.
  */
 #ifndef OUTBOARD_SHIM_H
 #define OUTBOARD_SHIM_H
@@ -80,14 +80,14 @@ void outboard_children_startup(void);
 void outboard_children_reap(void);
 void outboard_child_end(void);
 
-/* worker_script.c: NULL but in a worker whose script stays. */
+/* worker_script.c: NULL in classic mode. */
 extern void *outboard_events;
 extern uint32_t outboard_concurrency;
 extern bool outboard_frankenphp;
 extern const zend_function_entry outboard_worker_functions[];
 extern const zend_function_entry outboard_frankenphp_functions[];
 
-/* loop.c: whether this process answers one request and leaves. */
+/* loop.c: whether this process handles one request and exits. */
 bool outboard_is_fork(void);
 
 /* primitives.c */

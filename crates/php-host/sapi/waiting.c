@@ -1,20 +1,19 @@
 /*
- * Waiting without holding the worker. The host exports functions of the C library in which PHP,
- * its extensions and the libraries below them wait; the dynamic linker binds them to these. Where
- * a coroutine could wait, it is suspended and the others go on; the real function is then called
- * when it has nothing to wait for. Everywhere else (classic mode, start-up, other threads) these
- * are the real functions.
+ * Waiting without blocking the worker. The host exports replacements for the functions of the C
+ * library in which PHP, its extensions and their libraries wait, and the dynamic linker binds calls to
+ * them. Where a coroutine can wait, it is suspended and others run; the original function is called
+ * once it need not wait. Elsewhere (classic mode, start-up, other threads) the replacements only call
+ * the originals.
  *
- * Invariants: a descriptor that is not ready is never given to a call that would block, unless the
- * engine forbids a switch; what is returned, and errno, are the real function's own. Non-blocking
- * descriptors are left to their owners.
+ * Invariants: no blocking call gets a descriptor that is not ready, unless the engine forbids a switch;
+ * results and errno are those of the original function; non-blocking descriptors are not touched.
  */
 #include "waiting.h"
 #include "ext/spl/spl_exceptions.h"
 
 zend_class_entry *outboard_connection_in_use_class;
 
-/* The engine's thread: libcurl resolves names in threads of its own. */
+/* libcurl resolves names in threads of its own. */
 static __thread bool is_engine_thread;
 
 void outboard_waiting_startup(void)
@@ -34,7 +33,7 @@ int64_t outboard_now_us(void)
 	return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* For waits that hold the whole worker: `outboard status` shows them. */
+/* For waits that block the whole worker, which `outboard status` shows. */
 int64_t outboard_begin_blocking(void)
 {
 	return is_engine_thread && outboard_events ? outboard_now_us() : 0;
@@ -44,7 +43,7 @@ void outboard_end_blocking(enum call call, int64_t since_us)
 {
 	if (since_us) {
 		int64_t took_us = outboard_now_us() - since_us;
-		/* What took no time waited for nothing. */
+		/* A shorter call did not wait. */
 		if (took_us > 100) {
 			int saved_errno = errno;
 			outboard_rs_count_wait(outboard_events, call, took_us);
@@ -54,8 +53,8 @@ void outboard_end_blocking(enum call call, int64_t since_us)
 }
 
 /*
- * Suspends until one of the descriptors is ready or the time is over; below 0 there is no end.
- * Where another coroutine waits for one of them, `other` is that one.
+ * Suspends until a descriptor is ready or the time has passed (below 0: unlimited). If another
+ * coroutine waits for one of them, `other` is its waiter.
  */
 static enum wait_result wait_unless_in_use(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us, uint64_t *other)
@@ -80,7 +79,7 @@ static enum wait_result wait_unless_in_use(
 	return cancelled ? WAIT_ENDED : WAIT_READY;
 }
 
-/* The same for who would read or write: what another waits for is refused. */
+/* For reads and writes, which throw if another coroutine waits for the descriptor. */
 enum wait_result outboard_wait_for(enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
 {
 	uint64_t other;
@@ -106,8 +105,8 @@ int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms)
 }
 
 /*
- * Asking what is ready takes nothing from another who asks the same, such as two requests that
- * share a multi handle of curl. The kernel is asked again and again then: it tells one of them.
+ * For readiness calls, which may share a descriptor: e.g. two requests with one multi handle of curl.
+ * The poller reports an event to one waiter only, so the other one polls repeatedly.
  */
 enum wait_result outboard_wait_shared(
 	enum call call, struct pollfd *fds, size_t count, int64_t timeout_us)
@@ -131,8 +130,8 @@ enum wait_result outboard_wait_shared(
 }
 
 /*
- * PHP loads extensions with RTLD_DEEPBIND, which would have them, and the libraries that they
- * bring, bind to the C library before this program.
+ * PHP loads extensions with RTLD_DEEPBIND, with which they and their libraries would bind to the C
+ * library instead of this program.
  */
 void *dlopen(const char *file, int flags)
 {

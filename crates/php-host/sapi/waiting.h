@@ -1,6 +1,6 @@
 /*
- * What the stand-ins for the C library share: how a coroutine waits, and how a wait that holds the
- * whole worker is counted. Defined in waiting.c, for waiting_*.c alone.
+ * What the replacements for functions of the C library share: how a coroutine waits, and how a
+ * wait that blocks the whole worker is counted. Defined in waiting.c, used by waiting_*.c.
  */
 #ifndef OUTBOARD_WAITING_H
 #define OUTBOARD_WAITING_H
@@ -16,7 +16,7 @@
 /* ring's WaitCall. */
 enum call { POLL, SELECT, SLEEP, CONNECT, RECEIVE, SEND, CHILD, RESOLVE, LOCK };
 
-/* How a wait ended; WAIT_IMPOSSIBLE: it could not begin. */
+/* How a wait ended. WAIT_ENDED: by timeout or cancellation. WAIT_IMPOSSIBLE: it did not begin. */
 enum wait_result { WAIT_READY, WAIT_ENDED, WAIT_IN_USE, WAIT_IMPOSSIBLE };
 
 bool outboard_may_wait(void);
@@ -34,7 +34,7 @@ int outboard_poll_real(struct pollfd *fds, nfds_t count, int timeout_ms);
 pid_t outboard_popen_forget(const FILE *stream);
 int outboard_popen_close(FILE *stream, pid_t shell);
 
-/* waiting_descriptors.c: waits until the descriptor can be used; false: it cannot, see errno. */
+/* waiting_descriptors.c: waits until the descriptor is ready; false: it failed, see errno. */
 bool outboard_await_descriptor(enum call call, int fd, short events);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Stand-ins for what no descriptor of the caller's tells the end of: a child's end has one of its
- * own, names and pipes are left to a thread (`offload.rs`) while the coroutine waits.
+ * Replacements for calls whose end no descriptor of the caller shows. A child's end has a pidfd; name
+ * resolution and pclose(3) run in a thread (`offload.rs`) while the coroutine waits.
  *
- * Invariant: an errand writes to the stack of the coroutine that sent it, so that one stays
- * suspended until it is done, cancelled or not.
+ * Invariant: a blocking call writes to the stack of the coroutine that began it, which therefore stays
+ * suspended until the call has ended, cancelled or not.
  */
 #include "waiting.h"
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* A child has ended when the descriptor of its process is readable (pidfd_open(2)). */
+/* The descriptor of a process is readable once it has ended (pidfd_open(2)). */
 static void await_child(pid_t pid)
 {
 	int saved_errno = errno;
@@ -46,7 +46,7 @@ pid_t waitpid(pid_t pid, int *status, int options)
 	return wait4(pid, status, options, NULL);
 }
 
-/* A call that a thread makes while the coroutine waits. */
+/* A call that a thread makes for a waiting coroutine. */
 struct blocking_call {
 	void (*run)(struct blocking_call *call);
 	const char *node;
@@ -80,7 +80,7 @@ static int offload(enum call kind, struct blocking_call *call)
 		return call->result;
 	}
 	outboard_rs_count_wait(outboard_events, kind, -1);
-	/* It writes to this stack, so it is waited for whatever happens. */
+	/* The call writes to this stack, so even a cancelled coroutine waits for it. */
 	do {
 		outboard_suspend();
 	} while (!atomic_load(&call->done));

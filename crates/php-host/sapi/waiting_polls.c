@@ -1,5 +1,5 @@
 /*
- * Stand-ins for what asks for readiness or for time: poll, select and the sleeps.
+ * Replacements for poll(2), select(2) and the sleep functions.
  */
 #include "waiting.h"
 #include <sys/select.h>
@@ -27,7 +27,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return ready;
 }
 
-/* What poll becomes with _FORTIFY_SOURCE. */
+/* poll with _FORTIFY_SOURCE. */
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t size)
 {
 	(void) size;
@@ -58,7 +58,7 @@ static size_t collect(int count, const fd_set *sets[3], struct pollfd *fds)
 	return used;
 }
 
-/* select(2) overwrites the sets with what is ready, so they are asked of twice. */
+/* select(2) overwrites its sets, so they are copied for the second call. */
 int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *time)
 {
 	fd_set *given[3] = {in, out, except};

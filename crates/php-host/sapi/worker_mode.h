@@ -1,6 +1,6 @@
 /*
- * A visit: one request in a resident script, with the engine's state that is its own. Shared by
- * the files of worker mode.
+ * Worker mode: the engine's state of each request (outboard_request_state), and the functions that
+ * the files of worker mode share, one block per file.
  */
 #ifndef OUTBOARD_WORKER_MODE_H
 #define OUTBOARD_WORKER_MODE_H
@@ -9,13 +9,13 @@
 #include "zlib_coding.h"
 #include "ext/session/php_session.h"
 
-/* Up to so many coroutines of a worker memory is no concern. */
+/* Up to this number of coroutines per worker, memory per coroutine does not matter. */
 #define OUTBOARD_FEW_COROUTINES 16
 
-/* The superglobals that a visit has for itself. */
+/* The superglobals that each request has for itself. */
 #define OUTBOARD_SUPERGLOBALS 7
 
-/* What the engine keeps once a process and each visit must have for itself. */
+/* The engine's globals that belong to one request. */
 typedef struct {
 	sapi_globals_struct sapi;
 	zend_output_globals output;
@@ -24,7 +24,7 @@ typedef struct {
 	outboard_zlib_coding zlib;
 	zval http_globals[6];
 	zval superglobals[OUTBOARD_SUPERGLOBALS];
-	bool armed[OUTBOARD_SUPERGLOBALS]; /* to be made when a file that mentions it is compiled */
+	bool armed[OUTBOARD_SUPERGLOBALS]; /* imported when a file that mentions it is compiled */
 	zval error_handler;
 	int error_handler_reporting;
 	zend_stack error_handlers;
@@ -32,7 +32,7 @@ typedef struct {
 	zval exception_handler;
 	zend_stack exception_handlers;
 	HashTable *shutdown_functions;
-	zend_string *strtok_string; /* what strtok() goes through */
+	zend_string *strtok_string; /* the string that strtok() splits */
 	char *strtok_last;
 	size_t strtok_len;
 	zend_string *last_error_message;
@@ -48,24 +48,24 @@ typedef struct {
 } outboard_engine_state;
 
 typedef struct outboard_request_state {
-	outboard_engine_state engine; /* while the visit is not the active one */
+	outboard_engine_state engine; /* saved while the request is not active */
 	outboard_result result;
 	const outboard_request *request;
 	void *exchange;
 	zend_llist *deferred;   /* callbacks of defer(), or NULL */
-	uint64_t id;            /* of no other visit of this worker */
-	uint32_t coroutines;    /* that work for it */
+	uint64_t id;            /* unique within the worker */
+	uint32_t coroutines;    /* running for it */
 	HashTable *ini_strings; /* ini_strings.c */
 	bool completed;
-	bool is_releasing;     /* of what it holds: reset_held_resources.c */
+	bool is_releasing;     /* reset_held_resources.c */
 	bool cancelled;
-	struct outboard_request_state *next; /* in the list of those that are not in use */
+	struct outboard_request_state *next; /* in the free list */
 } outboard_request_state;
 
-/* The one whose state is in the engine. */
+/* The state that the engine has now. */
 extern outboard_request_state *outboard_active_state;
 
-/* What the script is when no request is: its boot, timers, what follows the loop. */
+/* The state outside of requests: the script's boot, timers, the code after the loop. */
 extern outboard_request_state outboard_boot_state;
 
 void outboard_request_state_startup(void);
@@ -94,10 +94,10 @@ void outboard_doctor_examine(void);
 
 /* coroutine.c */
 
-/* Why a wait is over. */
+/* Why a wait ended. */
 enum outboard_wake_reason {
-	OUTBOARD_WOKEN,     /* what was waited for has come, or its time has */
-	OUTBOARD_CANCELLED, /* give up */
+	OUTBOARD_WOKEN,     /* the event or the timeout */
+	OUTBOARD_CANCELLED, /* the request is to end */
 };
 
 void outboard_coroutine_startup(void);
@@ -112,11 +112,11 @@ void outboard_throw_if_cancelled(void);
 
 /* loop.c */
 
-/* How an answer comes about. */
+/* How the script handles requests. */
 enum outboard_serve_mode {
-	OUTBOARD_SERVE_ONE, /* the script gets the turn back after each request */
-	OUTBOARD_SERVE_ALL, /* it gets it back when the worker is to leave */
-	OUTBOARD_SERVE_RETURNED, /* the same, and what the handler returns is the answer */
+	OUTBOARD_SERVE_ONE, /* the call returns after each request */
+	OUTBOARD_SERVE_ALL, /* the call returns when the worker stops */
+	OUTBOARD_SERVE_RETURNED, /* the same, and the handler's result is the response */
 };
 
 void outboard_loop_startup(void);

@@ -1,14 +1,14 @@
 /*
- * Which coding ext/zlib sends (ob_gzhandler, zlib.output_compression). It reads Accept-Encoding once and
- * remembers what it found until the end of PHP's request; another client may understand less. The
- * extension exports nothing, but one of its ini entries names the address of its globals.
+ * The content coding of ext/zlib (ob_gzhandler, zlib.output_compression). The extension reads
+ * Accept-Encoding once per PHP request and remembers the result, but another client may accept less. It
+ * exports nothing, but one of its ini entries has the address of its globals.
  *
- * Called by request_state.c. Invariant: what was agreed is a visit's own.
+ * Called by request_state.c. Invariant: each request has its own coding.
  */
 #include "shim.h"
 #include "zlib_coding.h"
 
-/* As zend_zlib_globals in ext/zlib/php_zlib.h, which is not installed. */
+/* A copy of zend_zlib_globals in ext/zlib/php_zlib.h, which is not installed. */
 typedef struct {
 	zend_long output_compression;
 	zend_long output_compression_level;
