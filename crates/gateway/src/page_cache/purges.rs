@@ -5,8 +5,8 @@
 //! neither that of the worker's own generation nor its successor's.
 
 use super::PageCache;
-use crate::pool::operations::{Asker, Operations, WorkerId};
 use outboard_page_cache::Selector;
+use outboard_php_pool::pool::operations::{Operations, Requester, WorkerId};
 use outboard_reactor::spawn;
 use outboard_ring::operation::{Call, Completion, Operation, Part};
 use outboard_ring::purge::{PurgeCall, Selected};
@@ -27,15 +27,15 @@ impl Purges {
 }
 
 impl Operations for Purges {
-    fn begin(&self, asker: Asker, payload: &[u8]) {
+    fn begin(&self, requester: Requester, payload: &[u8]) {
         let Ok(Operation { id, call: Call::Purge(call) }) = Operation::decode(payload) else {
-            return self.others.begin(asker, payload);
+            return self.others.begin(requester, payload);
         };
         let purged = self.cache.as_ref().map_or(0, |cache| cache.purge_called(&call));
         let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
         let completion = Completion { id, part };
         // A worker that has gone waits for nothing.
-        let complete = move || asker.send(&completion).unwrap_or_default();
+        let complete = move || requester.send(&completion).unwrap_or_default();
         match self.cache.clone().filter(|cache| cache.is_shared()) {
             None => complete(),
             Some(cache) => spawn(async move {
