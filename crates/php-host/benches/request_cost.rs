@@ -1,8 +1,8 @@
-//! CPU time of a worker per request. Classic: start-up, cached script, shutdown, ring; worker mode:
-//! the state of a request, the handler, its answer, ring; and the same with the package's MVC.
+//! CPU time of a worker per request. Classic mode: start-up, cached script, shutdown, ring. Worker mode:
+//! request state, handler, response, ring; and the same with the package's MVC.
 //!
-//! Run with `cargo bench -p outboard-php`; `-- worker` measures worker mode alone. Requests are queued ahead in the ring, so that the
-//! worker never sleeps and the figure holds no wake-ups. Time is the worker's own, by the kernel.
+//! Run with `cargo bench -p outboard-php`; `-- worker` measures only worker mode. Requests are queued in the
+//! ring in advance, so that the worker never sleeps and wake-ups are not included. The kernel counts the time.
 
 #[path = "../tests/driver/mod.rs"]
 mod driver;
@@ -14,10 +14,10 @@ use outboard_ring::frame::{FrameKind, Tag};
 
 const REQUESTS: u32 = 50_000;
 
-/// The least of so many runs counts: what else the machine does only ever adds.
+/// The minimum of this number of runs counts, because other load only adds time.
 const RUNS: u32 = 8;
 
-/// Time on a processor, ns (the first field of proc(5) schedstat).
+/// CPU time in ns (the first field of proc(5) schedstat).
 fn cpu_ns(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
@@ -63,8 +63,8 @@ fn measure_in(
         run(&mut worker, request, REQUESTS);
         (cpu_ns(worker.pid) - begin) / u64::from(REQUESTS)
     });
-    let least = runs.min().expect("there are some");
-    println!("{name:<44} {least:>6} ns");
+    let minimum = runs.min().expect("there are some");
+    println!("{name:<44} {minimum:>6} ns");
 }
 
 const ANSWER: &str = "Outboard\\Response::text('hello from a controller', headers: [
@@ -78,7 +78,7 @@ fn measure_worker(folder: &TempDir, request: &RequestSpec, name: &str, code: &st
     measure_in(settings_of_worker(script), name, request, &[]);
 }
 
-/// What a request costs in a script that stays, and what the MVC adds to it.
+/// The cost of a request in a worker script, and the share of the MVC.
 fn measure_workers(folder: &TempDir) {
     let request = get("index.php");
     let echo = "while (Outboard\\handle_request(function () { echo 'hello'; })) {}";
@@ -100,12 +100,12 @@ fn measure_workers(folder: &TempDir) {
     let mvc = format!(
         "require '{package}'; (new Outboard\\Mvc\\Application(__DIR__ . '/modules'))->serve();"
     );
-    measure_worker(folder, &request, "the same by a controller of the MVC", &mvc);
+    measure_worker(folder, &request, "the same with a controller of the MVC", &mvc);
 }
 
 fn main() {
     let folder = TempDir::new();
-    println!("worker CPU time per request, the least of {RUNS} runs of {REQUESTS} requests");
+    println!("worker CPU time per request, the minimum of {RUNS} runs of {REQUESTS} requests");
     if !std::env::args().any(|argument| argument == "worker") {
         measure_classic(&folder);
     }

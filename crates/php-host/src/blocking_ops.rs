@@ -1,8 +1,7 @@
-//! Operations that a request waits for without a coroutine: in classic mode, where the worker has
-//! nothing else to do meanwhile.
+//! Operations that block the worker: in classic mode, which has nothing to do meanwhile.
 //!
-//! Used by the request's exchange. Invariant: when it returns, the gateway has answered; how long
-//! that may take is the request's deadline, which the gateway keeps.
+//! Used by the request's exchange. Invariant: a call returns with the gateway's result; the gateway
+//! enforces the request's deadline.
 
 use crate::fetches::{FetchResult, Fetches};
 use crate::link::Link;
@@ -10,7 +9,7 @@ use outboard_ring::frame::Tag;
 use outboard_ring::operation::Call;
 use outboard_ring::spsc::Corrupt;
 
-/// The one operation that a request can wait for, and its answer until it is freed.
+/// The request's one operation, and its result until it is freed.
 #[derive(Debug, Default)]
 pub(crate) struct BlockingOps {
     fetches: Fetches,
@@ -18,7 +17,7 @@ pub(crate) struct BlockingOps {
 }
 
 impl BlockingOps {
-    /// Has the gateway do it and waits. False when the ring is broken.
+    /// Sends the operation and waits for its result. False if the ring is corrupt.
     pub(crate) fn call(
         &mut self,
         link: &mut Link,
@@ -47,12 +46,12 @@ impl BlockingOps {
         Ok(())
     }
 
-    /// What came of it.
+    /// The result of the last call.
     pub(crate) fn result(&mut self) -> Option<FetchResult<'_>> {
         self.fetches.result(self.current?)
     }
 
-    /// The answer is not looked at any more.
+    /// Frees the result.
     pub(crate) fn free(&mut self, link: &mut Link) -> Result<(), Corrupt> {
         match self.current.take() {
             Some(id) => self.fetches.free(link, id),

@@ -1,8 +1,7 @@
-//! The PHP engine as Rust sees it: the other half of `sapi/outboard.h`.
+//! The PHP engine for Rust: the counterpart of `sapi/outboard.h`.
 //!
-//! Called by the zygote (start) and the worker (requests). Invariants: the structures are laid out
-//! as in C, checked at start-up; every call below is made on the process's only thread; the C side
-//! lets no longjmp out.
+//! Called by the zygote (start) and the worker (requests). Invariants: the structures have C's layout, which
+//! is checked at start-up; all calls are made on the process's only thread; no longjmp leaves the C side.
 
 use crate::fetches::FetchResult;
 use outboard_ring::frame::Tag;
@@ -41,7 +40,7 @@ struct Pair {
     value: Str,
 }
 
-/// A request as C sees it; it points into the frame and the scratch that it was made from.
+/// A request for C; it points to its frame and scratch.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -231,7 +230,7 @@ unsafe extern "C" {
     fn outboard_backtrace_from(pid: i32, root: *const c_void);
 }
 
-/// The shim and this file were built from different sources.
+/// Fails if the shim and this file were built from different sources.
 fn check_layouts() {
     let here = [
         size_of::<Str>(),
@@ -249,7 +248,7 @@ fn check_layouts() {
     assert_eq!(here, there, "the C shim has other structures");
 }
 
-/// What the engine says of itself after it started.
+/// Facts about the engine after its start.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) php_version: String,
@@ -258,7 +257,7 @@ pub(crate) struct Facts {
     pub(crate) post_max_bytes: u64,
 }
 
-/// Starts the engine; once in a process. `None` when PHP refused, having printed why.
+/// Starts the engine; once per process. `None` if PHP failed, having printed the reason.
 ///
 /// A fatal error in here ends the process (`exit` inside of libphp).
 pub(crate) fn start(
@@ -267,7 +266,7 @@ pub(crate) fn start(
     ini_entries: CString,
 ) -> Option<Facts> {
     check_layouts();
-    // The engine keeps all three for as long as the process lives.
+    // The engine uses all three for as long as the process lives.
     let ini_file = ini_file.map_or(ptr::null(), |path| path.into_raw().cast_const());
     // SAFETY: NUL-terminated strings that are never freed; single-threaded, first call.
     let started =
@@ -284,7 +283,7 @@ fn facts() -> Facts {
     };
     // SAFETY: the engine has started; `raw` has C's layout (`check_layouts`).
     unsafe { outboard_engine_facts_get(&raw mut raw) };
-    // SAFETY: strings of the engine that live as long as it does, or NULL.
+    // SAFETY: strings of the engine that live as long as it, or NULL.
     let text = |ptr: *const c_char| (!ptr.is_null()).then(|| unsafe { CStr::from_ptr(ptr) });
     Facts {
         php_version: text(raw.php_version)
@@ -295,19 +294,18 @@ fn facts() -> Facts {
     }
 }
 
-/// Takes the right to change an ini value from scripts; false when PHP knows no such value.
+/// Forbids scripts to change an ini value; false if PHP knows no such value.
 pub(crate) fn fix_ini(name: &str) -> bool {
     // SAFETY: the engine has started; pointer and length are a Rust string's.
     unsafe { outboard_engine_fix_ini(name.as_ptr().cast(), name.len()) }
 }
 
-/// Shuts the engine down in an orderly way.
 pub(crate) fn stop() {
     // SAFETY: the engine runs and no request does.
     unsafe { outboard_engine_stop() }
 }
 
-/// Has `max_execution_time` counted in this worker.
+/// Enables `max_execution_time` in this worker.
 pub(crate) fn start_time_limit() -> io::Result<()> {
     // SAFETY: the engine has started; sets a signal handler that is async-signal-safe
     // (time_limit.c) and a timer of the process.
@@ -315,23 +313,23 @@ pub(crate) fn start_time_limit() -> io::Result<()> {
     if started { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether forks of this process are a script's, from now on; those that make workers are not.
+/// Whether forks of this process are a script's from now on; those that create workers are not.
 pub(crate) fn watch_children(watch: bool) {
-    // SAFETY: sets a flag that fork(2) looks at.
+    // SAFETY: sets a flag that the handlers of fork(2) read.
     unsafe { outboard_children_watch(watch) }
 }
 
-/// Answers `signal` with a PHP backtrace from now on.
+/// Writes a PHP backtrace on `signal` from now on.
 pub(crate) fn install_backtrace(signal: i32) {
     // SAFETY: sets a signal handler that is async-signal-safe (backtrace.c).
     unsafe { outboard_backtrace_install(signal) }
 }
 
-/// What a worker of this zygote is doing: `Ok(None)` between requests.
+/// The request that a worker of this zygote runs: `Ok(None)` between requests.
 pub(crate) fn subject_of(pid: i32) -> Result<Option<Tag>, Unreadable> {
     let mut found = Subject::default();
-    // SAFETY: `found` has C's layout (`check_layouts`); the C side reads the other process by a
-    // system call that fails where it may not or cannot.
+    // SAFETY: `found` has C's layout (`check_layouts`); the C side reads the other process with a
+    // system call that fails without permission.
     if !unsafe { outboard_backtrace_subject(pid, &raw mut found) } {
         return Err(Unreadable);
     }
@@ -343,16 +341,16 @@ pub(crate) fn subject_of(pid: i32) -> Result<Option<Tag>, Unreadable> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unreadable;
 
-/// Where this program has the pointer to PHP's innermost frame; its forks have it there too.
+/// The address of PHP's pointer to the innermost frame, which is the same in forks.
 pub(crate) fn backtrace_root() -> usize {
     // SAFETY: takes an address and reads nothing.
     unsafe { outboard_backtrace_root() }.addr()
 }
 
-/// Writes the backtrace of another process of this program, which has that pointer at `root`,
+/// Writes the backtrace of another process of this program, whose pointer is at `root`,
 /// through [`crate::backtrace`].
 pub(crate) fn write_backtrace_from(pid: i32, root: usize) {
-    // SAFETY: as in `subject_of`; `root` is an address in the other process and is never read here.
+    // SAFETY: as in `subject_of`; `root` is an address in the other process and is not read here.
     unsafe { outboard_backtrace_from(pid, ptr::without_provenance(root)) }
 }
 
@@ -360,25 +358,25 @@ pub(crate) fn write_backtrace_from(pid: i32, root: usize) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestResult {
     pub(crate) outcome: Outcome,
-    /// The engine's state cannot be trusted any more.
+    /// The worker must exit.
     pub(crate) leaving: bool,
     pub(crate) peak_memory_bytes: u64,
 }
 
-/// Space that each request's header pointers are written to, kept to save allocations.
+/// Reused memory for the header pointers of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     headers: Vec<Pair>,
     params: Vec<Pair>,
 }
 
-/// Runs one request. `exchange` comes back to the callbacks as it is.
+/// Runs one request. The callbacks get `exchange` unchanged.
 ///
-/// A backtrace that is asked for meanwhile is about `tag`.
+/// A backtrace requested meanwhile is for `tag`.
 ///
 /// # Safety
-/// `exchange` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its
-/// target until this returns.
+/// `exchange` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target until
+/// this returns.
 pub(crate) unsafe fn run(
     view: &RequestView<'_>,
     tag: Tag,
@@ -400,12 +398,12 @@ pub(crate) unsafe fn run(
     raw.into()
 }
 
-/// Runs a resident script to its end. False when it ended without a call for a request, or left an
-/// engine that cannot be trusted.
+/// Runs a worker script to its end. False if it ended without a call for a request, or if the engine has
+/// failed.
 ///
 /// # Safety
-/// `events` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its target
-/// until this returns.
+/// `events` is valid for the callbacks of [`crate::callbacks`], and nothing else uses its target until
+/// this returns.
 pub(crate) unsafe fn run_worker_script(
     script: &CStr,
     events: *mut c_void,
@@ -415,7 +413,7 @@ pub(crate) unsafe fn run_worker_script(
 ) -> bool {
     let state_report = state_report.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: this function's contract; the C side catches bailouts, and switches between stacks
-    // only in calls of its own, so a Rust frame is left and entered in order.
+    // only in calls of its own, so Rust frames are left in order.
     unsafe {
         outboard_worker_script_run(script.as_ptr(), events, frankenphp, concurrency, state_report)
     }

@@ -1,8 +1,8 @@
-//! What a resident script's worker is to do next: a request, the end of a wait, a timer, the end.
+//! The events of a worker script: requests, ended waits, timers, the stop.
 //!
-//! Made by [`crate::worker_script`], driven by `sapi/loop.c` through [`crate::callbacks`].
-//! Invariants: a request's memory stays where it is until its `done`; events come in the order in
-//! which they came about; the worker sleeps only when nothing is to be done and the gateway knows.
+//! Created by [`crate::worker_script`], used by `sapi/loop.c` through [`crate::callbacks`]. Invariants: a
+//! request's memory does not move until its `done`; events come in the order of their occurrence; the
+//! worker sleeps only when nothing is left to do and the gateway knows.
 
 use crate::engine::{Request, RequestResult, Scratch};
 use crate::exchange::Exchange;
@@ -21,27 +21,27 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// So many events are handed out before the kernel is asked for more, while there are requests.
+/// While there are requests, the kernel is polled once per this number of events.
 const EVENTS_BETWEEN_POLLS: u32 = 32;
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Nothing, and the caller did not want to wait.
+    /// None; only if the caller does not wait.
     Nothing,
-    /// A request sits here.
+    /// A new request.
     Request(NonNull<RequestSlot>),
-    /// A wait is over.
+    /// The wait of this waiter has ended.
     Wake(u64),
-    /// A timer is due.
+    /// This timer is due.
     Timer(u64),
-    /// The time of the request that sits here is over.
+    /// The deadline of this request has passed.
     Cancel(NonNull<RequestSlot>),
-    /// The worker is to leave.
+    /// The worker is to exit.
     Stop,
 }
 
-/// Where a request sits while it is answered. Never moved: C points into it.
+/// The memory of a request in progress. Never moved, because C points to it.
 #[derive(Debug)]
 pub(crate) struct RequestSlot {
     pub(crate) exchange: Exchange,
@@ -59,17 +59,17 @@ pub(crate) struct Events {
     pub(crate) offload: Offload,
     queue: VecDeque<Event>,
     due: Vec<Due>,
-    /// Those in use, by slot.
-    taken: Vec<Option<NonNull<RequestSlot>>>,
+    /// Slots in use, by the index of their tag.
+    active: Vec<Option<NonNull<RequestSlot>>>,
     free: Vec<NonNull<RequestSlot>>,
     since_poll: u32,
     is_stop_reported: bool,
-    /// Why it all ends, if not in order.
+    /// The error that ends the worker.
     pub(crate) failed: Option<Corrupt>,
 }
 
 impl Events {
-    /// The events of a worker with this link.
+    /// Creates the events of the worker with this link.
     pub(crate) fn new(link: Rc<RefCell<Link>>) -> io::Result<Self> {
         let poller = Poller::new(link.borrow().bell().as_fd())?;
         Ok(Self {
@@ -79,7 +79,7 @@ impl Events {
             offload: Offload::default(),
             queue: VecDeque::new(),
             due: Vec::new(),
-            taken: Vec::new(),
+            active: Vec::new(),
             free: Vec::new(),
             since_poll: 0,
             is_stop_reported: false,
@@ -87,9 +87,9 @@ impl Events {
         })
     }
 
-    /// The next event. Requests come only when `may_start`.
+    /// Returns the next event. Requests come only if `may_start`.
     pub(crate) fn next(&mut self, may_start: bool, may_block: bool) -> Event {
-        match self.find(may_start, may_block) {
+        match self.try_next(may_start, may_block) {
             Ok(event) => event,
             Err(corrupt) => {
                 self.failed.get_or_insert(corrupt);
@@ -98,7 +98,7 @@ impl Events {
         }
     }
 
-    fn find(&mut self, may_start: bool, may_block: bool) -> Result<Event, Corrupt> {
+    fn try_next(&mut self, may_start: bool, may_block: bool) -> Result<Event, Corrupt> {
         loop {
             if let Some(event) = self.queue.pop_front() {
                 return Ok(event);
@@ -137,12 +137,12 @@ impl Events {
         self.poller.is_busy() || self.offload.is_busy()
     }
 
-    /// Sleeps until the gateway or anything watched has news.
+    /// Sleeps until the gateway, a descriptor or a timer has an event.
     fn sleep(&mut self, may_start: bool) -> Result<(), Corrupt> {
         {
             let mut link = self.link.borrow_mut();
             link.publish();
-            // With frames left in the ring on purpose this would return at once.
+            // Frames that stay in the ring would end the sleep at once.
             if !link.prepare_sleep()? {
                 if may_start {
                     return Ok(());
@@ -190,7 +190,7 @@ impl Events {
                     self.queue.extend(self.slot(tag).map(Event::Cancel));
                 }
                 Some(Notice::Resume(tag)) => {
-                    // SAFETY: a seat that a tag leads to is in use; the reference ends here.
+                    // SAFETY: the slot of a tag is in use; the reference ends here.
                     let waiter = self
                         .slot(tag)
                         .and_then(|mut slot| unsafe { slot.as_mut().exchange.take_waiter() });
@@ -216,21 +216,21 @@ impl Events {
         request.exchange.begin(tag, view.fixed.content_length.unwrap_or(0));
         request.request = Request::describe(&view, &mut request.scratch);
         let index = tag.slot as usize;
-        if self.taken.len() <= index {
-            self.taken.resize(index + 1, None);
+        if self.active.len() <= index {
+            self.active.resize(index + 1, None);
         }
-        if self.taken[index].replace(slot).is_some() {
+        if self.active[index].replace(slot).is_some() {
             return Err(Corrupt { what: "two requests with one lease" });
         }
         Ok(Some(Event::Request(slot)))
     }
 
-    /// Where the request with this tag sits, unless it is over.
+    /// The slot of the request with this tag, unless it has ended.
     fn slot(&self, tag: Tag) -> Option<NonNull<RequestSlot>> {
-        let slot = (*self.taken.get(tag.slot as usize)?)?;
-        // SAFETY: it is in use, so it is there; the reference does not outlive the line.
-        let present = unsafe { slot.as_ref() }.exchange.tag();
-        (present == tag).then_some(slot)
+        let slot = (*self.active.get(tag.slot as usize)?)?;
+        // SAFETY: a slot in use is allocated; the reference does not outlive the line.
+        let current = unsafe { slot.as_ref() }.exchange.tag();
+        (current == tag).then_some(slot)
     }
 
     fn new_slot(&self) -> NonNull<RequestSlot> {
@@ -243,11 +243,11 @@ impl Events {
         NonNull::from(Box::leak(Box::new(slot)))
     }
 
-    /// The request with this tag is over.
+    /// Ends the request with this tag.
     pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
         let Some(mut slot) = self.slot(tag) else { return };
-        self.taken[tag.slot as usize] = None;
-        // SAFETY: C has just given it back, so it is nobody else's.
+        self.active[tag.slot as usize] = None;
+        // SAFETY: C has returned the slot, so it has no other user.
         let exchange = unsafe { &mut slot.as_mut().exchange };
         let panicked = exchange.take_panicked();
         let done = Done {

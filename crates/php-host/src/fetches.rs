@@ -1,34 +1,33 @@
-//! The HTTP requests that the gateway makes for this worker's scripts, and the tasks that it queues.
+//! Requests that the gateway sends for this worker's scripts, and tasks that it queues.
 //!
-//! Used by [`crate::events`]. Invariants: an answer is given to the call that asked for it and to
-//! no later one with the same slot; what was given up is told to the gateway once.
+//! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no later
+//! one in the same slot; the gateway receives each cancellation once.
 
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::operation::{Call, Completion, Failure, FetchedHead, Operation, Part};
 use outboard_ring::spsc::Corrupt;
 
-/// What has come of a fetch.
+/// What was received of a fetch.
 #[derive(Debug, Default)]
 struct PartialResponse {
-    /// The completion with the head; a small body is in it as well.
+    /// The completion with the head, and a small body.
     head: Vec<u8>,
-    /// A larger body; or, after a failure, why.
+    /// A larger body; after a failure, the message.
     body: Vec<u8>,
     failure: Option<Failure>,
 }
 
-/// A complete answer.
+/// The result of a fetch.
 #[derive(Debug)]
 pub(crate) enum FetchResult<'a> {
-    /// Head and body.
     Response(FetchedHead<'a>, &'a [u8]),
-    /// Why there is none.
+    /// With a message.
     Failed(Failure, &'a [u8]),
 }
 
 impl<'a> FetchResult<'a> {
-    /// A completion that is a whole answer; `None` if it is none.
+    /// Reads a completion that holds a whole result, else returns `None`.
     pub(crate) fn read(completion: &'a [u8]) -> Option<Self> {
         match Completion::decode(completion).ok()?.part {
             Part::Whole(head, body) => Some(Self::Response(head, body)),
@@ -56,7 +55,6 @@ struct Fetch {
     generation: u32,
     in_use: bool,
     complete: bool,
-    /// The coroutine to be woken.
     waiter: u64,
     response: PartialResponse,
 }
@@ -78,7 +76,7 @@ fn tag_of(id: u64) -> Tag {
 }
 
 impl Fetches {
-    /// Sends a fetch to the gateway, or a task, which is answered in the same way.
+    /// Sends a fetch to the gateway, or a task, which has the same kind of result.
     pub(crate) fn begin(
         &mut self,
         link: &mut Link,
@@ -131,7 +129,7 @@ impl Fetches {
         (fetch.in_use && fetch.generation == id.generation).then_some(fetch)
     }
 
-    /// Takes in what the gateway says; the coroutine to be woken, if its answer is complete.
+    /// Receives a completion; returns the waiter to wake if the result is complete.
     pub(crate) fn receive(&mut self, payload: Vec<u8>) -> Result<Option<u64>, Corrupt> {
         let completion = Completion::decode(&payload)?;
         let Some(fetch) = self.get_mut(completion.id) else { return Ok(None) };
@@ -146,9 +144,9 @@ impl Fetches {
                 return Ok(None);
             }
             Part::Whole(..) => response.head = payload,
-            // The gateway's fault: that is no answer to a fetch.
+            // A protocol error of the gateway: not the result of a fetch.
             Part::Purged(_) => response.failure = Some(Failure::Protocol),
-            // The gateway's fault: there is no answer without a head.
+            // A protocol error of the gateway: a body without a head.
             Part::End if response.head.is_empty() => response.failure = Some(Failure::Protocol),
             Part::End => {}
             Part::Failed { failure, message } => {
@@ -160,19 +158,19 @@ impl Fetches {
         Ok(Some(fetch.waiter))
     }
 
-    /// The answer, once it is complete.
+    /// The result, once it is complete.
     pub(crate) fn result(&mut self, id: u64) -> Option<FetchResult<'_>> {
         self.get_mut(tag_of(id)).filter(|fetch| fetch.complete)?.response.view()
     }
 
-    /// Has this coroutine woken: its name is another in each wait.
+    /// Wakes this waiter instead: a coroutine has another one in each wait.
     pub(crate) fn await_by(&mut self, id: u64, waiter: u64) {
         if let Some(fetch) = self.get_mut(tag_of(id)) {
             fetch.waiter = waiter;
         }
     }
 
-    /// The caller has what it wanted, or gives up.
+    /// Frees a fetch; an incomplete one is cancelled in the gateway.
     pub(crate) fn free(&mut self, link: &mut Link, id: u64) -> Result<(), Corrupt> {
         let tag = tag_of(id);
         let Some(fetch) = self.get_mut(tag) else { return Ok(()) };

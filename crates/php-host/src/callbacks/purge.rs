@@ -7,12 +7,11 @@ use outboard_ring::frame::Tag;
 use outboard_ring::purge::{PurgeCall, Selected};
 use std::ffi::{c_char, c_void};
 
-/// How many pages were purged; negative when the gateway could not be asked.
+/// Returns how many pages were purged; negative if the gateway cannot be reached.
 ///
 /// # Safety
-/// `exchange` is NULL or as [`with`] wants it, `events` NULL or as
-/// [`super::worker_script::with`] does; `kinds` and `texts` are readable for `count` elements, the texts
-/// with their bytes.
+/// `exchange` is NULL or valid for [`with`], `events` NULL or valid for [`super::worker_script::with`];
+/// `kinds` and `texts` are readable for `count` elements, the texts with their bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_purge(
     exchange: *mut c_void,

@@ -1,4 +1,4 @@
-//! Tasks of a script per request. Called by `primitives.c`; a resident script's are fetches
+//! Tasks in classic mode. Called by `primitives.c`; in worker mode they are fetches
 //! ([`super::worker_script`]).
 
 use super::{slice, with};
@@ -6,11 +6,11 @@ use crate::engine::{RawFetchResult, Str};
 use outboard_ring::task::TaskCall;
 use std::ffi::{c_int, c_void};
 
-/// False when the gateway cannot be asked. The strings of `answer` live until the next call. Below
-/// 0 `retries` are as configured.
+/// False if the gateway cannot be reached. The strings of `result` live until the next call. Negative
+/// `retries` mean the configured number.
 ///
 /// # Safety
-/// As [`with`]; `name` and `data` are readable, `answer` writable.
+/// As [`with`]; `name` and `data` are readable, `result` writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_blocking_dispatch(
     exchange: *mut c_void,
@@ -18,7 +18,7 @@ unsafe extern "C" fn outboard_rs_blocking_dispatch(
     data: Str,
     delay_ms: u64,
     retries: c_int,
-    answer: *mut RawFetchResult,
+    result: *mut RawFetchResult,
 ) -> bool {
     // SAFETY: this function's contract.
     let (name, data) = unsafe { (slice(name.ptr, name.len), slice(data.ptr, data.len)) };
@@ -29,7 +29,7 @@ unsafe extern "C" fn outboard_rs_blocking_dispatch(
     unsafe {
         with(exchange, false, |exchange| {
             let Some(fetched) = exchange.dispatch(call, data) else { return false };
-            answer.write(fetched.into());
+            result.write(fetched.into());
             true
         })
     }

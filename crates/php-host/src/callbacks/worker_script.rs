@@ -1,12 +1,12 @@
-//! What a resident script's worker calls: events, waits, timers, fetches. Called by
-//! `loop.c`, `coroutine.c`, `waiting*.c`, `primitives.c` and `worker_script.c`.
+//! The calls of worker mode: events, waits, timers, fetches. Called by `loop.c`, `coroutine.c`,
+//! `waiting*.c`, `primitives.c` and `worker_script.c`.
 
 use super::slice;
 use crate::engine::{RawEvent, RawFetch, RawFetchResult, RawResult, Str};
 use crate::events::{Event, RequestSlot};
 use crate::exchange::Exchange;
 use crate::offload::BlockingCall;
-use crate::poller::Refused;
+use crate::poller::WaitError;
 use crate::worker_script::RunningScript;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::Tag;
@@ -16,11 +16,11 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// Runs `work` on the worker's events. A panic is our bug: the process leaves, and its requests
-/// are answered with 502.
+/// Runs `work` on the running script. After a panic, which is our bug, the process exits, and the gateway
+/// responds to its requests with 502.
 ///
 /// # Safety
-/// `events` is the pointer that `engine::run_worker_script` was given, and that call has not returned.
+/// `events` is the pointer that `engine::run_worker_script` received, and that call has not returned.
 pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut RunningScript) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let script = unsafe { &mut *events.cast::<RunningScript>() };
@@ -45,7 +45,7 @@ unsafe extern "C" fn outboard_rs_is_forking(events: *mut c_void) -> bool {
 }
 
 /// # Safety
-/// As [`with`]. Returns in the process that goes on: the worker, or each fork of the zygote.
+/// As [`with`]. Returns in the worker, or in each fork of the zygote.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
     // SAFETY: this function's contract.
@@ -63,14 +63,14 @@ unsafe extern "C" fn outboard_rs_next(
 ) {
     // SAFETY: this function's contract.
     let next = unsafe { with(events, |script| script.next(may_start, may_block)) };
-    // SAFETY: a seat stays where it is until its `done`.
+    // SAFETY: a slot does not move until its `done`.
     let raw = unsafe { raw_event(next) };
     // SAFETY: this function's contract.
     unsafe { event.write(raw) };
 }
 
 /// # Safety
-/// A seat in `event` is in use.
+/// A slot in `event` is in use.
 unsafe fn raw_event(event: Event) -> RawEvent {
     let empty = RawEvent {
         kind: 0,
@@ -93,7 +93,7 @@ unsafe fn raw_event(event: Event) -> RawEvent {
 }
 
 /// # Safety
-/// `seat` is in use.
+/// `slot` is in use.
 unsafe fn raw_slot(kind: i32, slot: NonNull<RequestSlot>) -> RawEvent {
     let slot = slot.as_ptr();
     // SAFETY: the caller's contract; the pointers are C's until `done`.
@@ -105,7 +105,7 @@ unsafe fn raw_slot(kind: i32, slot: NonNull<RequestSlot>) -> RawEvent {
 }
 
 /// # Safety
-/// As [`with`]; `exchange` came with an event and was not done; `result` is readable.
+/// As [`with`]; `exchange` came with an event and is not done; `result` is readable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_done(
     events: *mut c_void,
@@ -118,7 +118,7 @@ unsafe extern "C" fn outboard_rs_done(
     unsafe { with(events, |script| script.done(tag, result)) }
 }
 
-/// 0, or that the wait cannot be; `other` is then who waits there, if that is why.
+/// 0, or 1 if the wait is impossible; if another waiter is the reason, `other` is set to it.
 ///
 /// # Safety
 /// As [`with`]; `fds` is valid for `count` elements, `other` writable.
@@ -144,8 +144,8 @@ unsafe extern "C" fn outboard_rs_wait(
         unsafe { with(events, |script| script.events().poller.wait(waiter, wanted, timeout_us)) };
     match begun {
         Ok(()) => 0,
-        Err(Refused::Unwatchable) => 1,
-        Err(Refused::Taken(by)) => {
+        Err(WaitError::Unwatchable) => 1,
+        Err(WaitError::InUse(by)) => {
             // SAFETY: this function's contract.
             unsafe { other.write(by) };
             1
@@ -158,11 +158,11 @@ unsafe extern "C" fn outboard_rs_wait(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_unwait(events: *mut c_void, waiter: u64) {
     // SAFETY: this function's contract.
-    unsafe { with(events, |script| script.events().poller.forget(waiter)) }
+    unsafe { with(events, |script| script.events().poller.cancel(waiter)) }
 }
 
-/// Has the sockets that this coroutine waits for closed for both sides, so that whatever library
-/// reads them sees an end and gives up.
+/// Shuts down the sockets for which this coroutine waits, so that the library that reads them sees an end
+/// and returns.
 ///
 /// # Safety
 /// As [`with`].
@@ -172,7 +172,7 @@ unsafe extern "C" fn outboard_rs_cancel_wait(events: *mut c_void, waiter: u64) {
     unsafe {
         with(events, |script| {
             for fd in script.events().poller.descriptors(waiter) {
-                // SAFETY: fails for what is no socket.
+                // SAFETY: fails for other descriptors.
                 libc::shutdown(*fd, libc::SHUT_RDWR);
             }
         });
@@ -196,7 +196,7 @@ unsafe extern "C" fn outboard_rs_timer_set(events: *mut c_void, id: u64, delay_u
     unsafe { with(events, |script| script.events().poller.set_timer(id, delay_us)) }
 }
 
-/// Counts a wait in the call with this number; below 0 it did not hold the worker.
+/// Counts a wait in the call with this number; a negative time means that the worker was not blocked.
 ///
 /// # Safety
 /// As [`with`].
@@ -261,7 +261,7 @@ unsafe extern "C" fn outboard_rs_fetch(
 }
 
 /// # Safety
-/// The strings are readable for as long as what is returned is used.
+/// The strings are readable for as long as the result is used.
 unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
     // SAFETY: this function's contract.
     let (method, url, headers, body) =
@@ -281,12 +281,11 @@ unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
     (call, body)
 }
 
-/// A fetch that the worker waits for, in classic mode. False when there is no answer; the strings of
-/// `fetched` live until the next one.
+/// A fetch that blocks the worker, in classic mode. False if it failed; the strings of `fetched` live
+/// until the next call.
 ///
 /// # Safety
-/// `exchange` as `callbacks::with` wants it; `fetch` is readable with all its strings, `fetched`
-/// writable.
+/// `exchange` is valid for `callbacks::with`; `fetch` is readable with all its strings, `fetched` writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_blocking_fetch(
     exchange: *mut c_void,
@@ -305,7 +304,7 @@ unsafe extern "C" fn outboard_rs_blocking_fetch(
     }
 }
 
-/// Its answer is had as that of a fetch. Below 0 `retries` are as configured.
+/// Begins a task; its result is that of a fetch. Negative `retries` mean the configured number.
 ///
 /// # Safety
 /// As [`outboard_rs_fetch`].
@@ -340,7 +339,7 @@ unsafe extern "C" fn outboard_rs_fetch_awaited(events: *mut c_void, operation: u
     unsafe { with(events, |script| script.events().fetches.await_by(operation, waiter)) }
 }
 
-/// False while it is not complete. The strings live until [`outboard_rs_fetch_free`].
+/// False until the fetch is complete. The strings live until [`outboard_rs_fetch_free`].
 ///
 /// # Safety
 /// As [`with`]; `fetched` is writable.
