@@ -70,7 +70,7 @@ fn take_control_socket() -> io::Result<OwnedFd> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin).is_err() {
         return Err(io::Error::other(
-            "standard input is not a control socket: `outboard` starts this program",
+            "standard input is not a control socket: this program is started by `outboard`",
         ));
     }
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
