@@ -1,16 +1,16 @@
 //! A worker with a script that stays.
 
-use super::{Answer, Folder, Host, Worker, finished, get, settings_of_worker};
+use super::{Host, Response, TempDir, Worker, finished, get, settings_of_worker};
 use outboard_ring::control::{Event, HostSettings};
 
 /// Worker mode: a script of the test's own, its host and one worker.
-pub struct Resident {
+pub struct ScriptWorker {
     pub worker: Worker,
     pub host: Host,
-    pub folder: Folder,
+    pub folder: TempDir,
 }
 
-impl Resident {
+impl ScriptWorker {
     /// The code after `<?php`.
     pub fn new(code: &str) -> Self {
         Self::with(code, |_| {})
@@ -29,7 +29,7 @@ impl Resident {
     }
 
     pub fn with(code: &str, change: impl FnOnce(&mut HostSettings)) -> Self {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let mut settings = settings_of_worker(folder.write("worker.php", &format!("<?php {code}")));
         change(&mut settings);
         let mut host = Host::with(settings);
@@ -40,11 +40,11 @@ impl Resident {
     /// Asks for `/NAME` and returns what a request that succeeded says.
     #[track_caller]
     pub fn get(&mut self, name: &str) -> String {
-        finished(&self.ask(name))
+        finished(&self.request(name))
     }
 
-    pub fn ask(&mut self, name: &str) -> Answer {
-        self.worker.ask(&get(name))
+    pub fn request(&mut self, name: &str) -> Response {
+        self.worker.request(&get(name))
     }
 
     /// Has the worker leave, and waits until it has; its exit code.

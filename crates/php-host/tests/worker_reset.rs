@@ -3,7 +3,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, Resident, finished, get, ini, serve};
+use driver::{Host, ScriptWorker, TempDir, finished, get, ini, serve};
 use std::os::unix::fs::MetadataExt;
 
 /// After `boot`, a request that runs `change` leaves `probe` as the one before it found it.
@@ -13,7 +13,7 @@ fn put_back(boot: &str, change: &str, probe: &str) -> String {
         "$probe = function () {{ return json_encode({probe}); }}; $before = $probe();
          if ($at === 'change') {{ {change}; return $before . ' ' . $probe(); }} return $before;"
     );
-    let mut app = Resident::new(&format!("{boot} {}", serve(&body)));
+    let mut app = ScriptWorker::new(&format!("{boot} {}", serve(&body)));
     let before = app.get("probe");
     for _ in 0..2 {
         let changed = app.get("change");
@@ -50,7 +50,7 @@ fn the_session_with_its_id_name_and_handlers() {
 
 #[test]
 fn a_session_that_is_left_open_is_written_and_unlocked() {
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "session_save_path(__DIR__); {}",
         serve(
             "session_id('abc'); session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; return (string) $_SESSION['n'];"
@@ -61,13 +61,13 @@ fn a_session_that_is_left_open_is_written_and_unlocked() {
 
 #[test]
 fn the_session_of_a_request_that_fails_is_not_the_next_ones() {
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "session_save_path(__DIR__); {}",
         serve(
             "if ($at === 'a') { session_start(); $_SESSION['secret'] = 1; throw new Exception('x'); } return json_encode([session_id(), $_SESSION ?? null]);"
         )
     ));
-    assert_eq!(app.ask("a").status, 500);
+    assert_eq!(app.request("a").status, 500);
     assert_eq!(app.get("b"), r#"["",null]"#);
 }
 
@@ -86,7 +86,7 @@ fn a_save_handler_of_the_boot_serves_every_request() {
         }
         session_set_save_handler(new Store, true);"#;
     let body = "session_id('one'); session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; return json_encode([$_SESSION['n'], Store::$log]);";
-    let mut app = Resident::new(&format!("{boot} {}", serve(body)));
+    let mut app = ScriptWorker::new(&format!("{boot} {}", serve(body)));
     assert_eq!(app.get("a"), r#"[1,["open"]]"#);
     assert_eq!(app.get("a"), r#"[2,["open","close","open"]]"#);
     assert_eq!(app.get("a"), r#"[3,["open","close","open","close","open"]]"#);
@@ -101,7 +101,7 @@ fn superglobals_but_not_env() {
             &format!("isset(${name}['added'])"),
         );
     }
-    let mut app = Resident::with(
+    let mut app = ScriptWorker::with(
         &serve("$n = $_ENV['n'] ?? 0; $_ENV['n'] = $n + 1; return \"$n\";"),
         |settings| {
             settings.ini.extend(ini(&[("variables_order", "EGPCS")]));
@@ -129,7 +129,7 @@ fn the_environment() {
 #[test]
 fn where_sessions_are_kept_is_remembered() {
     let body = "if ($at === 'change') { ini_set('session.save_path', '/once'); } return ini_get('session.save_path');";
-    let mut app = Resident::new(&serve(body));
+    let mut app = ScriptWorker::new(&serve(body));
     assert_ne!(app.get("probe"), "/once");
     assert_eq!(app.get("change"), "/once");
     assert_eq!(app.get("probe"), "/once");
@@ -179,7 +179,7 @@ fn the_time_limit_and_what_an_aborting_client_means() {
     put_back("", "set_time_limit(77)", "ini_get('max_execution_time')");
     put_back("", "ignore_user_abort(true)", "ignore_user_abort()");
     put_back("ignore_user_abort(true);", "ignore_user_abort(false)", "ignore_user_abort()");
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'a') { ignore_user_abort(true); while (!connection_aborted()) { echo str_repeat('x', 10000); flush(); } file_put_contents(__DIR__ . '/gone', ''); return; } return json_encode(connection_status());",
     );
     let tag = app.worker.begin(&get("a"));
@@ -195,7 +195,7 @@ fn error_and_exception_handlers_and_the_last_error() {
     let handlers = "[($h = set_error_handler(null)) && restore_error_handler() ? 1 : (restore_error_handler() ? gettype($h) : 0), gettype(set_exception_handler(null)), restore_exception_handler()]";
     put_back("", "set_error_handler(fn () => true); set_exception_handler(fn () => 1)", handlers);
     put_back("", "@trigger_error('left')", "error_get_last()['message'] ?? null");
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "set_error_handler(function ($level, $message) {{ echo \"boot: $message \"; return true; }}); {}",
         serve(
             "if ($at === 'change') { restore_error_handler(); set_error_handler(fn () => true); } trigger_error('e'); return '.';"
@@ -219,29 +219,30 @@ fn output_buffers_headers_and_status() {
         "header_register_callback(function () { header('X-Callback: 1'); }); header('X-B: 1')",
         "headers_list()",
     );
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'a') header_register_callback(function () { header('X-Callback: 1'); }); return '';",
     );
-    assert_eq!(app.ask("a").line("X-Callback"), Some("1"));
-    assert_eq!(app.ask("b").line("X-Callback"), None);
+    assert_eq!(app.request("a").line("X-Callback"), Some("1"));
+    assert_eq!(app.request("b").line("X-Callback"), None);
 }
 
 /// `output_buffering` and the like are for each request, as in classic mode.
 #[test]
 fn output_begins_as_the_ini_files_say() {
     let handler = "echo 'text'; header('X-Late: 1'); return json_encode(ob_get_status(true));";
-    let mut app = Resident::with(&serve(handler), |settings| {
+    let mut app = ScriptWorker::with(&serve(handler), |settings| {
         settings.ini.extend(ini(&[("output_buffering", "4096"), ("expose_php", "1")]));
     });
     for _ in 0..2 {
-        let answer = app.ask("a");
-        assert_eq!(answer.line("X-Late"), Some("1"), "{answer:?}");
-        assert!(answer.line("X-Powered-By").is_some_and(|line| line.starts_with("PHP/")));
-        assert!(answer.text().contains("default output handler"), "{answer:?}");
+        let response = app.request("a");
+        assert_eq!(response.line("X-Late"), Some("1"), "{response:?}");
+        assert!(response.line("X-Powered-By").is_some_and(|line| line.starts_with("PHP/")));
+        assert!(response.text().contains("default output handler"), "{response:?}");
     }
-    let mut app = Resident::with(&serve("return json_encode(ob_list_handlers());"), |settings| {
-        settings.ini.extend(ini(&[("output_handler", "ob_gzhandler")]));
-    });
+    let mut app =
+        ScriptWorker::with(&serve("return json_encode(ob_list_handlers());"), |settings| {
+            settings.ini.extend(ini(&[("output_handler", "ob_gzhandler")]));
+        });
     assert_eq!(
         (app.get("a"), app.get("b")),
         (r#"["ob_gzhandler"]"#.into(), r#"["ob_gzhandler"]"#.into())
@@ -250,7 +251,7 @@ fn output_begins_as_the_ini_files_say() {
 
 #[test]
 fn variables_that_are_written_into_links() {
-    let mut app = Resident::with(
+    let mut app = ScriptWorker::with(
         &serve("output_add_rewrite_var($at, '1'); echo '<a href=\"/x\">';"),
         |settings| settings.ini.extend(ini(&[("url_rewriter.tags", "a=href")])),
     );
@@ -260,7 +261,7 @@ fn variables_that_are_written_into_links() {
 
 #[test]
 fn shutdown_functions_are_those_of_one_request() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'a') register_shutdown_function(function () { echo ' once'; }); return 'body';",
     );
     assert_eq!((app.get("a"), app.get("b")), ("body once".into(), "body".into()));
@@ -291,7 +292,7 @@ fn the_working_directory_and_the_umask() {
     put_back("", "chdir('/')", "getcwd()");
     put_back("chdir(sys_get_temp_dir());", "chdir('/')", "getcwd()");
     put_back("umask(027);", "umask(0)", "umask()");
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "umask(0022); {}",
         serve("if ($at === 'a') umask(077); touch(__DIR__ . \"/$at\"); return '';")
     ));
@@ -325,7 +326,7 @@ fn libxml() {
         "simplexml_load_string('<a>'); libxml_use_internal_errors(false)",
         "[libxml_use_internal_errors(), libxml_get_errors()]",
     );
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'a') libxml_set_external_entity_loader(function () { $GLOBALS['asked'] = true; return null; });
          $d = new DOMDocument; @$d->loadXML('<!DOCTYPE a SYSTEM \"x.dtd\"><a/>', LIBXML_DTDLOAD); $asked = $GLOBALS['asked'] ?? false; $GLOBALS['asked'] = false; return json_encode($asked);",
     );
@@ -346,7 +347,7 @@ fn the_stream_context_of_libxml() {
     for (boot, expected) in
         [("", "[]"), ("libxml_set_streams_context(context('boot'));", r#"{"any":{"name":"boot"}}"#)]
     {
-        let mut app = Resident::new(&format!("{wrapper} {boot} {handler}"));
+        let mut app = ScriptWorker::new(&format!("{wrapper} {boot} {handler}"));
         assert_eq!(app.get("probe"), expected);
         for _ in 0..2 {
             assert_eq!(app.get("change"), r#"{"any":{"name":"theirs"}}"#);
@@ -384,7 +385,7 @@ fn stream_wrappers_and_filters() {
         "in_array('ftp', stream_get_wrappers())",
     );
     let boot = "class W { public $context; function url_stat($p, $f) { return ['size' => 5]; } }";
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "{boot} {}",
         serve(
             "if ($at === 'a') { stream_wrapper_unregister('file'); stream_wrapper_register('file', 'W'); return (string) filesize('/etc/passwd'); } clearstatcache(); return json_encode(filesize('/etc/passwd') > 5);"
@@ -408,7 +409,7 @@ fn a_stream_wrapper_of_the_boot_serves_on_after_a_request_that_has_unregistered_
         if ($at === 'replace') stream_wrapper_register('boot', 'Other');
         for ($i = 0; $i < 50; $i++) $held[] = str_repeat('x', rand(16, 23));
         return $at === 'read' ? file_get_contents('boot://x') : 'done';";
-    let mut app = Resident::new(&format!("{boot} {}", serve(handler)));
+    let mut app = ScriptWorker::new(&format!("{boot} {}", serve(handler)));
     for change in ["read", "unregister", "replace", "unregister"] {
         app.get(change);
         assert_eq!(app.get("read"), "the boot", "after {change}");
@@ -446,7 +447,7 @@ fn the_default_stream_context() {
 
 #[test]
 fn the_seed_of_random_numbers() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'seed') { mt_srand(1); srand(1); } return (string) mt_rand();",
     );
     let seeded = app.get("seed");
@@ -457,7 +458,7 @@ fn the_seed_of_random_numbers() {
 
 #[test]
 fn files_that_a_request_has_locked() {
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "$kept = fopen(__DIR__ . '/lock', 'c'); {}",
         "Outboard\\serve(function ($request) use ($kept) {
              if ($request->path() === '/kept') { flock($kept, LOCK_EX); return 'locked'; }
@@ -470,13 +471,13 @@ fn files_that_a_request_has_locked() {
     ));
     assert_eq!((app.get("kept"), app.get("free")), ("locked".into(), "true".into()));
     assert_eq!((app.get("unlocked"), app.get("free")), ("unlocked".into(), "true".into()));
-    app.ask("throw");
+    app.request("throw");
     assert_eq!(app.get("free"), "true");
 }
 
 #[test]
 fn streams_of_a_request_are_closed_at_its_end() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'open') { $a = tmpfile(); $b = fopen('php://temp/maxmemory:1', 'w+'); fwrite($b, 'xx'); fopen('php://memory', 'w'); file_get_contents('php://input'); }
          return json_encode([count(get_resources()), count(scandir('/proc/self/fd'))]);",
     );
@@ -486,15 +487,15 @@ fn streams_of_a_request_are_closed_at_its_end() {
         app.get("open");
         let form = "multipart/form-data; boundary=b";
         let body = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n\"\r\n\r\nhello\r\n--b--\r\n";
-        finished(&app.worker.ask(&driver::post("x", form, body)));
-        finished(&app.worker.ask(&driver::post("x", "text/plain", "y".repeat(50_000))));
+        finished(&app.worker.request(&driver::post("x", form, body)));
+        finished(&app.worker.request(&driver::post("x", "text/plain", "y".repeat(50_000))));
     }
     assert_eq!(app.get("probe"), before);
 }
 
 #[test]
 fn a_transaction_that_is_left_open_is_rolled_back() {
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "$db = new PDO('sqlite::memory:'); $db->exec('create table t (n)'); {}",
         "Outboard\\serve(function ($request) use ($db) {
              if ($request->path() === '/left') { $db->beginTransaction(); $db->exec('insert into t values (1)'); return 'left'; }
@@ -503,16 +504,16 @@ fn a_transaction_that_is_left_open_is_rolled_back() {
              return json_encode([$db->inTransaction(), (int) $db->query('select count(*) from t')->fetchColumn()]);
          });"
     ));
-    let left = app.ask("left");
+    let left = app.request("left");
     assert!(
         left.log_text().contains("a request left a transaction open: it was rolled back"),
         "{left:?}"
     );
     assert_eq!(app.get("a"), "[false,0]");
-    app.ask("thrown");
+    app.request("thrown");
     assert_eq!(app.get("a"), "[false,0]");
     assert_eq!(app.get("done"), "[false,1]");
-    assert_eq!(app.ask("a").log_text(), "");
+    assert_eq!(app.request("a").log_text(), "");
 }
 
 /// What keeps SQLite's file locked for others, by each of the ways to say it.
@@ -538,27 +539,27 @@ fn a_transaction_that_a_statement_has_begun_on_sqlite_is_rolled_back() {
         (sqlite, "$db->prepare('BEGIN')->execute()"),
     ] {
         for kept in ["static $kept = []; $kept[] = $db;", ""] {
-            let mut app = Resident::serving(&format!(
+            let mut app = ScriptWorker::serving(&format!(
                 "$file = __DIR__ . '/database';
                  if ($at === 'left') {{ {open} {kept} $db->exec('CREATE TABLE IF NOT EXISTS t (n)'); {begin}; $db->exec('INSERT INTO t VALUES (1)'); return 'left'; }}
                  set_error_handler(fn () => throw new Exception('noticed'));
                  $db = new PDO('sqlite:' . $file, options: [PDO::ATTR_TIMEOUT => 0]); $db->exec('INSERT INTO t VALUES (2)');
                  return json_encode($db->query('SELECT n FROM t')->fetchAll(PDO::FETCH_COLUMN));"
             ));
-            let left = app.ask("left");
+            let left = app.request("left");
             assert_eq!(finished(&left), "left");
             assert_eq!(app.get("a"), "[2]", "{open} {begin} {kept}");
             let is_said =
                 left.log_text().contains("a request left a transaction open: it was rolled back");
             assert!(is_said || kept.is_empty(), "{open} {begin} {left:?}");
-            assert_eq!(app.ask("a").log_text(), "");
+            assert_eq!(app.request("a").log_text(), "");
         }
     }
 }
 
 #[test]
 fn a_transaction_that_a_statement_has_ended_is_not_in_the_way_of_the_next() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "static $db; $db ??= new PDO('sqlite::memory:'); $db->beginTransaction(); $db->exec('COMMIT'); return 'done';",
     );
     assert_eq!((app.get("a"), app.get("b")), ("done".into(), "done".into()));
@@ -566,7 +567,7 @@ fn a_transaction_that_a_statement_has_ended_is_not_in_the_way_of_the_next() {
 
 #[test]
 fn a_hundred_thousand_requests_do_not_grow_the_worker() {
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "ini_set('precision', '3'); putenv('A=' . $at); setlocale(LC_ALL, 'C.UTF-8'); mb_internal_encoding('ISO-8859-1'); date_default_timezone_set('Asia/Tokyo');
          set_error_handler(fn () => true); ob_start(); echo 'x'; $_SESSION['a'] = str_repeat('x', 1000); header(\"X: $at\"); tmpfile();
          stream_context_set_default(['http' => ['a' => 1]]); libxml_use_internal_errors(true); mt_srand(1);
@@ -574,7 +575,7 @@ fn a_hundred_thousand_requests_do_not_grow_the_worker() {
          return (string) memory_get_usage();",
     );
     let memory =
-        |app: &mut Resident| -> u64 { app.get("m").trim_start_matches('x').parse().unwrap() };
+        |app: &mut ScriptWorker| -> u64 { app.get("m").trim_start_matches('x').parse().unwrap() };
     let resident = |pid: i32| -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
         text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
@@ -611,7 +612,7 @@ fn signals_alarms_limits_and_priority() {
         "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, posix_getrlimit()['hard openfiles'])",
         "posix_getrlimit()['soft openfiles']",
     );
-    let mut app = Resident::serving(
+    let mut app = ScriptWorker::serving(
         "if ($at === 'set') { pcntl_alarm(100); return 'set'; } return (string) pcntl_alarm(0);",
     );
     assert_eq!((app.get("set"), app.get("a")), ("set".into(), "0".into()));
@@ -619,7 +620,7 @@ fn signals_alarms_limits_and_priority() {
 
 #[test]
 fn a_handler_of_the_boot_is_called_in_every_request() {
-    let mut app = Resident::new(&format!(
+    let mut app = ScriptWorker::new(&format!(
         "pcntl_async_signals(true); pcntl_signal(SIGUSR1, function () {{ $GLOBALS['came'] = ($GLOBALS['came'] ?? 0) + 1; }}); {}",
         serve(
             "if ($at === 'other') { pcntl_signal(SIGUSR1, SIG_IGN); } posix_kill(getmypid(), SIGUSR1); return (string) ($GLOBALS['came'] ?? 0);"
@@ -634,14 +635,14 @@ fn a_handler_of_the_boot_is_called_in_every_request() {
 /// The promise where a worker's own timer and backtrace go by signals.
 #[test]
 fn a_script_per_request_leaves_signals_as_they_were() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("set.php", "<?php foreach ([SIGVTALRM, SIGTERM, SIGUSR2, SIGALRM] as $s) pcntl_signal($s, fn () => 1); pcntl_alarm(100); echo 'set';");
     folder.write("show.php", "<?php preg_match('/SigCgt:\\s*(\\w+)/', file_get_contents('/proc/self/status'), $m); echo $m[1], ' ', pcntl_alarm(0);");
     let mut host = Host::new();
     let mut worker = host.fork();
-    let before = finished(&worker.ask(&get("show.php").root(&folder.0)));
-    assert_eq!(finished(&worker.ask(&get("set.php").root(&folder.0))), "set");
-    assert_eq!(finished(&worker.ask(&get("show.php").root(&folder.0))), before);
+    let before = finished(&worker.request(&get("show.php").root(&folder.0)));
+    assert_eq!(finished(&worker.request(&get("set.php").root(&folder.0))), "set");
+    assert_eq!(finished(&worker.request(&get("show.php").root(&folder.0))), before);
 }
 
 #[test]
@@ -651,12 +652,13 @@ fn what_cannot_be_put_back_is_the_last_request_of_its_worker() {
         return;
     }
     let change = format!("{change}; chroot('/')");
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("a.php", &format!("<?php {change}; echo 'done';"));
     let mut host = Host::new();
-    assert!(host.fork().ask(&get("a.php").root(&folder.0)).done.leaving);
-    let mut app = Resident::serving(&format!("if ($at === 'a') {{ {change}; }} return 'done';"));
-    assert!(!app.ask("b").done.leaving);
-    assert!(app.ask("a").done.leaving);
+    assert!(host.fork().request(&get("a.php").root(&folder.0)).done.leaving);
+    let mut app =
+        ScriptWorker::serving(&format!("if ($at === 'a') {{ {change}; }} return 'done';"));
+    assert!(!app.request("b").done.leaving);
+    assert!(app.request("a").done.leaving);
     assert_eq!(app.left(), Some(0));
 }

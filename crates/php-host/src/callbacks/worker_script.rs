@@ -1,13 +1,13 @@
-//! What a resident script's worker calls: events, waits, timers, fetches. Called by
-//! `loop.c`, `coroutine.c`, `waiting*.c`, `primitives.c` and `resident.c`.
+//! The calls of worker mode: events, waits, timers, fetches. Called by `loop.c`, `coroutine.c`,
+//! `waiting*.c`, `primitives.c` and `worker_script.c`.
 
 use super::slice;
-use crate::engine::{RawEvent, RawFetch, RawFetched, RawVerdict, Str};
-use crate::events::{Event, Seat};
+use crate::engine::{RawEvent, RawFetch, RawFetchResult, RawResult, Str};
+use crate::events::{Event, RequestSlot};
 use crate::exchange::Exchange;
-use crate::offload::Errand;
-use crate::poller::Refused;
-use crate::resident::Resident;
+use crate::offload::BlockingCall;
+use crate::poller::WaitError;
+use crate::worker_script::RunningScript;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{Call, FetchCall, FetchOptions};
@@ -16,15 +16,15 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// Runs `work` on the worker's events. A panic is our bug: the process leaves, and its requests
-/// are answered with 502.
+/// Runs `work` on the running script. After a panic, which is our bug, the process exits, and the gateway
+/// responds to its requests with 502.
 ///
 /// # Safety
-/// `events` is the pointer that `engine::run_resident` was given, and that call has not returned.
-pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Resident) -> T) -> T {
+/// `events` is the pointer that `engine::run_worker_script` received, and that call has not returned.
+pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut RunningScript) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
-    let resident = unsafe { &mut *events.cast::<Resident>() };
-    catch_unwind(AssertUnwindSafe(|| work(resident)))
+    let script = unsafe { &mut *events.cast::<RunningScript>() };
+    catch_unwind(AssertUnwindSafe(|| work(script)))
         .unwrap_or_else(|_| crate::worker::leave(crate::worker::CODE_CORRUPT))
 }
 
@@ -33,7 +33,7 @@ pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut Residen
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_ready(events: *mut c_void) {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.ready()) }
+    unsafe { with(events, |script| script.ready()) }
 }
 
 /// # Safety
@@ -41,15 +41,15 @@ unsafe extern "C" fn outboard_rs_ready(events: *mut c_void) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_is_forking(events: *mut c_void) -> bool {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.is_forking()) }
+    unsafe { with(events, |script| script.is_forking()) }
 }
 
 /// # Safety
-/// As [`with`]. Returns in the process that goes on: the worker, or each fork of the zygote.
+/// As [`with`]. Returns in the worker, or in each fork of the zygote.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_snapshot(events: *mut c_void) -> bool {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.snapshot()) }
+    unsafe { with(events, |script| script.snapshot()) }
 }
 
 /// # Safety
@@ -62,15 +62,15 @@ unsafe extern "C" fn outboard_rs_next(
     event: *mut RawEvent,
 ) {
     // SAFETY: this function's contract.
-    let next = unsafe { with(events, |resident| resident.next(may_start, may_block)) };
-    // SAFETY: a seat stays where it is until its `done`.
+    let next = unsafe { with(events, |script| script.next(may_start, may_block)) };
+    // SAFETY: a slot does not move until its `done`.
     let raw = unsafe { raw_event(next) };
     // SAFETY: this function's contract.
     unsafe { event.write(raw) };
 }
 
 /// # Safety
-/// A seat in `event` is in use.
+/// A slot in `event` is in use.
 unsafe fn raw_event(event: Event) -> RawEvent {
     let empty = RawEvent {
         kind: 0,
@@ -83,21 +83,21 @@ unsafe fn raw_event(event: Event) -> RawEvent {
     match event {
         Event::Nothing => empty,
         // SAFETY: the caller's contract.
-        Event::Request(seat) => unsafe { raw_seat(1, seat) },
+        Event::Request(slot) => unsafe { raw_slot(1, slot) },
         Event::Wake(id) => RawEvent { kind: 2, id, ..empty },
         Event::Timer(id) => RawEvent { kind: 3, id, ..empty },
         // SAFETY: the caller's contract.
-        Event::Cancel(seat) => unsafe { raw_seat(4, seat) },
+        Event::Cancel(slot) => unsafe { raw_slot(4, slot) },
         Event::Stop => RawEvent { kind: 5, ..empty },
     }
 }
 
 /// # Safety
-/// `seat` is in use.
-unsafe fn raw_seat(kind: i32, seat: NonNull<Seat>) -> RawEvent {
-    let seat = seat.as_ptr();
+/// `slot` is in use.
+unsafe fn raw_slot(kind: i32, slot: NonNull<RequestSlot>) -> RawEvent {
+    let slot = slot.as_ptr();
     // SAFETY: the caller's contract; the pointers are C's until `done`.
-    let (exchange, request) = unsafe { (&raw mut (*seat).exchange, &raw const (*seat).request) };
+    let (exchange, request) = unsafe { (&raw mut (*slot).exchange, &raw const (*slot).request) };
     // SAFETY: as above; no reference outlives the line.
     let tag = unsafe { (*exchange).tag() };
     let (slot, generation) = (tag.slot, tag.generation);
@@ -105,20 +105,20 @@ unsafe fn raw_seat(kind: i32, seat: NonNull<Seat>) -> RawEvent {
 }
 
 /// # Safety
-/// As [`with`]; `exchange` came with an event and was not done; `result` is readable.
+/// As [`with`]; `exchange` came with an event and is not done; `result` is readable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_done(
     events: *mut c_void,
     exchange: *mut c_void,
-    result: *const RawVerdict,
+    result: *const RawResult,
 ) {
     // SAFETY: this function's contract.
-    let (tag, verdict) = unsafe { ((*exchange.cast::<Exchange>()).tag(), (*result).into()) };
+    let (tag, result) = unsafe { ((*exchange.cast::<Exchange>()).tag(), (*result).into()) };
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.done(tag, verdict)) }
+    unsafe { with(events, |script| script.done(tag, result)) }
 }
 
-/// 0, or that the wait cannot be; `other` is then who waits there, if that is why.
+/// 0, or 1 if the wait is impossible; if another waiter is the reason, `other` is set to it.
 ///
 /// # Safety
 /// As [`with`]; `fds` is valid for `count` elements, `other` writable.
@@ -140,13 +140,12 @@ unsafe extern "C" fn outboard_rs_wait(
     let wanted = fds.iter().map(|fd| (fd.fd, u32::from(fd.events as u16)));
     let timeout_us = u64::try_from(timeout_us).ok();
     // SAFETY: this function's contract.
-    let begun = unsafe {
-        with(events, |resident| resident.events().poller.wait(waiter, wanted, timeout_us))
-    };
+    let begun =
+        unsafe { with(events, |script| script.events().poller.wait(waiter, wanted, timeout_us)) };
     match begun {
         Ok(()) => 0,
-        Err(Refused::Unwatchable) => 1,
-        Err(Refused::Taken(by)) => {
+        Err(WaitError::Unwatchable) => 1,
+        Err(WaitError::InUse(by)) => {
             // SAFETY: this function's contract.
             unsafe { other.write(by) };
             1
@@ -159,11 +158,11 @@ unsafe extern "C" fn outboard_rs_wait(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_unwait(events: *mut c_void, waiter: u64) {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.events().poller.forget(waiter)) }
+    unsafe { with(events, |script| script.events().poller.cancel(waiter)) }
 }
 
-/// Has the sockets that this coroutine waits for closed for both sides, so that whatever library
-/// reads them sees an end and gives up.
+/// Shuts down the sockets for which this coroutine waits, so that the library that reads them sees an end
+/// and returns.
 ///
 /// # Safety
 /// As [`with`].
@@ -171,9 +170,9 @@ unsafe extern "C" fn outboard_rs_unwait(events: *mut c_void, waiter: u64) {
 unsafe extern "C" fn outboard_rs_cancel_wait(events: *mut c_void, waiter: u64) {
     // SAFETY: this function's contract.
     unsafe {
-        with(events, |resident| {
-            for fd in resident.events().poller.descriptors(waiter) {
-                // SAFETY: fails for what is no socket.
+        with(events, |script| {
+            for fd in script.events().poller.descriptors(waiter) {
+                // SAFETY: fails for other descriptors.
                 libc::shutdown(*fd, libc::SHUT_RDWR);
             }
         });
@@ -185,7 +184,7 @@ unsafe extern "C" fn outboard_rs_cancel_wait(events: *mut c_void, waiter: u64) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_reader(events: *mut c_void, fd: c_int) -> u64 {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.events().poller.reader(fd)) }
+    unsafe { with(events, |script| script.events().poller.reader(fd)) }
 }
 
 /// # Safety
@@ -194,10 +193,10 @@ unsafe extern "C" fn outboard_rs_reader(events: *mut c_void, fd: c_int) -> u64 {
 unsafe extern "C" fn outboard_rs_timer_set(events: *mut c_void, id: u64, delay_us: i64) {
     let delay_us = u64::try_from(delay_us).unwrap_or(0);
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.events().poller.set_timer(id, delay_us)) }
+    unsafe { with(events, |script| script.events().poller.set_timer(id, delay_us)) }
 }
 
-/// Counts a wait in the call with this number; below 0 it did not hold the worker.
+/// Counts a wait in the call with this number; a negative time means that the worker was not blocked.
 ///
 /// # Safety
 /// As [`with`].
@@ -207,9 +206,9 @@ unsafe extern "C" fn outboard_rs_count_wait(events: *mut c_void, call: c_int, bl
     let blocked_us = u64::try_from(blocked_us).ok();
     // SAFETY: this function's contract.
     unsafe {
-        with(events, |resident| {
+        with(events, |script| {
             if let Some(call) = call {
-                resident.count_wait(*call, blocked_us);
+                script.count_wait(*call, blocked_us);
             }
         });
     }
@@ -226,10 +225,10 @@ unsafe extern "C" fn outboard_rs_offload(
 ) -> bool {
     // SAFETY: this function's contract.
     unsafe {
-        with(events, |resident| {
-            let events = resident.events();
+        with(events, |script| {
+            let events = script.events();
             let link = events.link.clone();
-            events.offload.begin(waiter, Errand { run, data }, link.borrow().bell())
+            events.offload.begin(waiter, BlockingCall { run, data }, link.borrow().bell())
         })
     }
 }
@@ -258,11 +257,11 @@ unsafe extern "C" fn outboard_rs_fetch(
     // SAFETY: this function's contract.
     let (call, body) = unsafe { read_fetch(raw) };
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.fetch(tag, waiter, Call::Fetch(call), body)) }
+    unsafe { with(events, |script| script.fetch(tag, waiter, Call::Fetch(call), body)) }
 }
 
 /// # Safety
-/// The strings are readable for as long as what is returned is used.
+/// The strings are readable for as long as the result is used.
 unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
     // SAFETY: this function's contract.
     let (method, url, headers, body) =
@@ -282,31 +281,30 @@ unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
     (call, body)
 }
 
-/// A fetch that the worker waits for, in classic mode. False when there is no answer; the strings of
-/// `fetched` live until the next one.
+/// A fetch that blocks the worker, in classic mode. False if it failed; the strings of `fetched` live
+/// until the next call.
 ///
 /// # Safety
-/// `exchange` as `callbacks::with` wants it; `fetch` is readable with all its strings, `fetched`
-/// writable.
+/// `exchange` is valid for `callbacks::with`; `fetch` is readable with all its strings, `fetched` writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_ask(
+unsafe extern "C" fn outboard_rs_blocking_fetch(
     exchange: *mut c_void,
     fetch: *const RawFetch,
-    fetched: *mut RawFetched,
+    fetched: *mut RawFetchResult,
 ) -> bool {
     // SAFETY: this function's contract.
     let (call, body) = unsafe { read_fetch(&*fetch) };
     // SAFETY: this function's contract.
     unsafe {
         super::with(exchange, false, |exchange| {
-            let Some(answer) = exchange.ask(Call::Fetch(call), body) else { return false };
-            fetched.write(answer.into());
+            let Some(result) = exchange.call(Call::Fetch(call), body) else { return false };
+            fetched.write(result.into());
             true
         })
     }
 }
 
-/// Its answer is had as that of a fetch. Below 0 `retries` are as configured.
+/// Begins a task; its result is that of a fetch. Negative `retries` mean the configured number.
 ///
 /// # Safety
 /// As [`outboard_rs_fetch`].
@@ -330,7 +328,7 @@ unsafe extern "C" fn outboard_rs_task(
     let data_bytes = data.len() as u32;
     let call = TaskCall { name, data_bytes, delay_ms, is_awaited, retries };
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.fetch(tag, waiter, Call::Task(call), data)) }
+    unsafe { with(events, |script| script.fetch(tag, waiter, Call::Task(call), data)) }
 }
 
 /// # Safety
@@ -338,24 +336,24 @@ unsafe extern "C" fn outboard_rs_task(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_fetch_awaited(events: *mut c_void, operation: u64, waiter: u64) {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.events().fetches.await_by(operation, waiter)) }
+    unsafe { with(events, |script| script.events().fetches.await_by(operation, waiter)) }
 }
 
-/// False while it is not complete. The strings live until [`outboard_rs_fetch_free`].
+/// False until the fetch is complete. The strings live until [`outboard_rs_fetch_free`].
 ///
 /// # Safety
 /// As [`with`]; `fetched` is writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn outboard_rs_fetched(
+unsafe extern "C" fn outboard_rs_fetch_result(
     events: *mut c_void,
     operation: u64,
-    fetched: *mut RawFetched,
+    fetched: *mut RawFetchResult,
 ) -> bool {
     // SAFETY: this function's contract.
     unsafe {
-        with(events, |resident| {
-            let Some(answer) = resident.events().fetches.answer(operation) else { return false };
-            fetched.write(answer.into());
+        with(events, |script| {
+            let Some(result) = script.events().fetches.result(operation) else { return false };
+            fetched.write(result.into());
             true
         })
     }
@@ -366,5 +364,5 @@ unsafe extern "C" fn outboard_rs_fetched(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_fetch_free(events: *mut c_void, operation: u64) {
     // SAFETY: this function's contract.
-    unsafe { with(events, |resident| resident.free_fetch(operation)) }
+    unsafe { with(events, |script| script.free_fetch(operation)) }
 }

@@ -3,14 +3,14 @@
 
 mod driver;
 
-use driver::{Resident, finished, get, post};
+use driver::{ScriptWorker, finished, get, post};
 
 const JSON: &str = "application/json";
 
 /// A worker for so many requests at a time whose `/keep` runs the first and every other request the second
 /// code; `$k` is theirs in common.
-fn keeping(concurrency: u32, keep: &str, later: &str) -> Resident {
-    Resident::concurrent(
+fn keeping(concurrency: u32, keep: &str, later: &str) -> ScriptWorker {
+    ScriptWorker::concurrent(
         concurrency,
         &format!(
             "$k = null; while (Outboard\\handle_request(function () {{
@@ -37,9 +37,9 @@ fn a_handle_of_a_body_is_at_its_end_when_its_request_is_over() {
         for concurrency in [1, 20] {
             let mut app = keeping(concurrency, open, &format!("echo 'read:', {read};"));
             for _ in 0..2 {
-                app.worker.ask(&post("keep", JSON, body_of(b'A', 100_000)));
+                app.worker.request(&post("keep", JSON, body_of(b'A', 100_000)));
                 assert_eq!(app.get("a"), "read:", "{open}");
-                let other = finished(&app.worker.ask(&post("a", JSON, body_of(b'B', 100_000))));
+                let other = finished(&app.worker.request(&post("a", JSON, body_of(b'B', 100_000))));
                 assert_eq!(other, "read:", "{open}");
             }
         }
@@ -50,8 +50,11 @@ fn a_handle_of_a_body_is_at_its_end_when_its_request_is_over() {
 fn the_body_of_a_request_is_its_own_whatever_was_kept_of_another() {
     let later = "echo strlen(file_get_contents('php://input')), feof($k) ? ' ended' : '';";
     let mut app = keeping(1, "$k = fopen('php://input', 'r'); fread($k, 10);", later);
-    app.worker.ask(&post("keep", JSON, body_of(b'A', 100_000)));
-    assert_eq!(finished(&app.worker.ask(&post("a", JSON, body_of(b'B', 70_000)))), "70000 ended");
+    app.worker.request(&post("keep", JSON, body_of(b'A', 100_000)));
+    assert_eq!(
+        finished(&app.worker.request(&post("a", JSON, body_of(b'B', 70_000)))),
+        "70000 ended"
+    );
 }
 
 /// Requests that wait while the others change the same setting.
@@ -63,11 +66,11 @@ fn a_setting_that_another_request_changes_is_not_read_from_freed_memory() {
         for ($i = 0; $i < 64; $i++) { $room[] = str_repeat('*', 20 + $i) . $n; }
         echo $n;
     }));";
-    let mut app = Resident::concurrent(4, code);
-    let asks: Vec<_> = (1..5).map(|n| get("a").query(&format!("n={n}"))).collect();
-    for (place, answer) in app.worker.ask_all(&asks) {
+    let mut app = ScriptWorker::concurrent(4, code);
+    let requests: Vec<_> = (1..5).map(|n| get("a").query(&format!("n={n}"))).collect();
+    for (place, response) in app.worker.ask_all(&requests) {
         let own = format!("text/{}; charset=UTF-8", format!("x{}", place + 1).repeat(20));
-        assert_eq!(answer.line("Content-Type"), Some(own.as_str()), "{answer:?}");
+        assert_eq!(response.line("Content-Type"), Some(own.as_str()), "{response:?}");
     }
 }
 
@@ -80,11 +83,11 @@ fn sorts_of_requests_that_wait_in_them_are_sorted_each_by_its_own() {
         });
         echo implode($a);
     }));";
-    let mut app = Resident::concurrent(4, code);
-    let asks: Vec<_> = (1..5).map(|n| get("a").query(&format!("n={n}"))).collect();
-    for (place, answer) in app.worker.ask_all(&asks) {
+    let mut app = ScriptWorker::concurrent(4, code);
+    let requests: Vec<_> = (1..5).map(|n| get("a").query(&format!("n={n}"))).collect();
+    for (place, response) in app.worker.ask_all(&requests) {
         let sorted = if place % 2 == 0 { "1234567" } else { "7654321" };
-        assert_eq!(finished(&answer), sorted);
+        assert_eq!(finished(&response), sorted);
     }
 }
 
@@ -94,11 +97,11 @@ fn what_strtok_goes_through_is_of_one_request() {
         $n = $_GET['n']; $before = strtok(' '); strtok(\"a$n b$n\", ' '); Outboard\\sleep(0.001);
         echo json_encode([$before, strtok(' ')]);
     }));";
-    let mut app = Resident::concurrent(4, code);
+    let mut app = ScriptWorker::concurrent(4, code);
     for _ in 0..2 {
-        let asks: Vec<_> = (0..4).map(|n| get("a").query(&format!("n={n}"))).collect();
-        for (place, answer) in app.worker.ask_all(&asks) {
-            assert_eq!(finished(&answer), format!("[false,\"b{place}\"]"));
+        let requests: Vec<_> = (0..4).map(|n| get("a").query(&format!("n={n}"))).collect();
+        for (place, response) in app.worker.ask_all(&requests) {
+            assert_eq!(finished(&response), format!("[false,\"b{place}\"]"));
         }
     }
 }
@@ -127,12 +130,13 @@ fn a_file_is_looked_at_anew_in_each_request() {
 fn compression_is_agreed_with_each_client() {
     let code = "while (Outboard\\handle_request(function () {
         ob_start('ob_gzhandler'); echo 'text'; Outboard\\sleep(0.001); }));";
-    let mut app = Resident::concurrent(2, code);
+    let mut app = ScriptWorker::concurrent(2, code);
     for accepted in ["gzip", "", "deflate", "gzip"] {
-        let ask = get("a").header("Accept-Encoding", accepted);
-        for (_, answer) in app.worker.ask_all(&[ask, get("a")]).into_iter().filter(|(n, _)| *n == 0)
+        let request = get("a").header("Accept-Encoding", accepted);
+        for (_, response) in
+            app.worker.ask_all(&[request, get("a")]).into_iter().filter(|(n, _)| *n == 0)
         {
-            assert_eq!(answer.line("Content-Encoding").unwrap_or(""), accepted, "{answer:?}");
+            assert_eq!(response.line("Content-Encoding").unwrap_or(""), accepted, "{response:?}");
         }
     }
 }
@@ -140,11 +144,11 @@ fn compression_is_agreed_with_each_client() {
 #[test]
 fn compression_by_the_ini_file_is_that_of_every_request() {
     let code = "while (Outboard\\handle_request(function () { echo 'text'; }));";
-    let mut app = Resident::with(code, |settings| {
+    let mut app = ScriptWorker::with(code, |settings| {
         settings.ini.extend(driver::ini(&[("zlib.output_compression", "1")]));
     });
     for accepted in ["gzip", "", "gzip"] {
-        let answer = app.worker.ask(&get("a").header("Accept-Encoding", accepted));
-        assert_eq!(answer.line("Content-Encoding").unwrap_or(""), accepted, "{answer:?}");
+        let response = app.worker.request(&get("a").header("Accept-Encoding", accepted));
+        assert_eq!(response.line("Content-Encoding").unwrap_or(""), accepted, "{response:?}");
     }
 }

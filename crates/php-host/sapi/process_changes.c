@@ -1,11 +1,10 @@
 /*
- * What a request can change of its process that PHP leaves changed in any mode: signals, alarms,
- * limits, priority, identity. Called by request.c and reset.c at a request's end, and by resident.c
- * once a script has booted.
+ * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority, identity.
+ * Called by request.c and reset.c at a request's end, and by worker_script.c once a script has booted.
  *
- * Functions that change such a thing are wrapped, and the first call notes how everything was; a
- * request that calls none costs nothing. Invariant: after a request the process is as it was before,
- * or takes no further one.
+ * Functions that make such changes are wrapped, and the first call saves the state before; a request
+ * that calls none costs nothing. Invariant: after a request the process is as it was before, or it
+ * takes no further request.
  */
 #include "shim.h"
 #include <errno.h>
@@ -16,18 +15,18 @@
 
 #define SIGNALS 65
 
-enum lasting {
+enum change {
 	NONE = 0,
 	SIGNAL = 1,
 	LIMIT = 2,
 	PRIORITY = 4,
-	FOR_GOOD = 8, /* cannot be undone */
+	PERMANENT = 8, /* cannot be undone */
 };
 
 static const struct {
 	const char *name;
-	enum lasting what;
-} changing[] = {
+	enum change change;
+} changers[] = {
 	{"pcntl_signal", SIGNAL},
 	{"pcntl_async_signals", SIGNAL},
 	{"pcntl_sigprocmask", SIGNAL},
@@ -35,23 +34,23 @@ static const struct {
 	{"posix_setrlimit", LIMIT},
 	{"proc_nice", PRIORITY},
 	{"pcntl_setpriority", PRIORITY},
-	{"chroot", FOR_GOOD},
-	{"pcntl_unshare", FOR_GOOD},
-	{"posix_initgroups", FOR_GOOD},
-	{"posix_setegid", FOR_GOOD},
-	{"posix_seteuid", FOR_GOOD},
-	{"posix_setgid", FOR_GOOD},
-	{"posix_setpgid", FOR_GOOD},
-	{"posix_setsid", FOR_GOOD},
-	{"posix_setuid", FOR_GOOD},
+	{"chroot", PERMANENT},
+	{"pcntl_unshare", PERMANENT},
+	{"posix_initgroups", PERMANENT},
+	{"posix_setegid", PERMANENT},
+	{"posix_seteuid", PERMANENT},
+	{"posix_setgid", PERMANENT},
+	{"posix_setpgid", PERMANENT},
+	{"posix_setsid", PERMANENT},
+	{"posix_setuid", PERMANENT},
 };
-#define CHANGING (sizeof(changing) / sizeof(changing[0]))
+#define CHANGERS (sizeof(changers) / sizeof(changers[0]))
 
-bool outboard_process_is_spoilt;
+bool outboard_process_is_tainted;
 
-static zif_handler wrapped[CHANGING];
+static zif_handler wrapped[CHANGERS];
 static uint32_t changed;
-static bool is_noted;
+static bool is_saved;
 
 static struct sigaction actions[SIGNALS];
 static sigset_t blocked;
@@ -69,13 +68,13 @@ static void call(const char *function, uint32_t count, zval *arguments, zval *re
 	zval_ptr_dtor(&name);
 }
 
-/* What a resident script's boot has set by PHP's functions; nothing in a script per request. */
-static void note_handlers(void)
+/* The handlers that a worker script's boot has set; in classic mode there are none. */
+static void save_handlers(void)
 {
 	for (int number = 1; outboard_events && number < SIGNALS; number++) {
 		zval argument;
 		ZVAL_LONG(&argument, number);
-		/* 32 and 33 are the C library's own. */
+		/* 32 and 33 belong to the C library. */
 		ZVAL_UNDEF(&handlers[number]);
 		if (actions[number].sa_handler != SIG_DFL && actions[number].sa_handler != SIG_IGN) {
 			call("pcntl_signal_get_handler", 1, &argument, &handlers[number]);
@@ -86,43 +85,43 @@ static void note_handlers(void)
 	}
 }
 
-static void note(void)
+static void save(void)
 {
-	is_noted = true;
+	is_saved = true;
 	for (int number = 1; number < SIGNALS; number++) {
 		sigaction(number, NULL, &actions[number]);
 	}
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
-	for (int which = 0; which < (int) RLIM_NLIMITS; which++) {
-		getrlimit(which, &limits[which]);
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		getrlimit(resource, &limits[resource]);
 	}
 	priority = getpriority(PRIO_PROCESS, 0);
-	note_handlers();
+	save_handlers();
 }
 
-static void change(INTERNAL_FUNCTION_PARAMETERS)
+static void call_wrapped(INTERNAL_FUNCTION_PARAMETERS)
 {
 	const zend_string *name = execute_data->func->common.function_name;
 	size_t at = 0;
-	while (at + 1 < CHANGING && !zend_string_equals_cstr(name, changing[at].name, strlen(changing[at].name))) {
+	while (at + 1 < CHANGERS && !zend_string_equals_cstr(name, changers[at].name, strlen(changers[at].name))) {
 		at++;
 	}
-	const enum lasting what = changing[at].what;
-	if (!is_noted) {
-		/* Its own calls of the functions that are wrapped here are no change. */
-		note();
+	const enum change change = changers[at].change;
+	if (!is_saved) {
+		/* save() calls wrapped functions itself, which are not changes. */
+		save();
 	}
 	wrapped[at](INTERNAL_FUNCTION_PARAM_PASSTHRU);
-	if (what != FOR_GOOD || Z_TYPE_P(return_value) == IS_TRUE) {
-		changed |= what;
+	if (change != PERMANENT || Z_TYPE_P(return_value) == IS_TRUE) {
+		changed |= change;
 	}
 }
 
-static void put_handlers_back(void)
+static void restore_handlers(void)
 {
 	const zend_module_entry *pcntl = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("pcntl"));
 	zval result;
-	/* The module's own tables; in a script per request they are new already. */
+	/* Resets the extension's tables; in classic mode PHP does so. */
 	if (!outboard_events || !pcntl) {
 		return;
 	}
@@ -142,57 +141,55 @@ static void put_handlers_back(void)
 	zval_ptr_dtor(&result);
 }
 
-static void put_signals_back(void)
+static void restore_signals(void)
 {
 	alarm(0);
-	put_handlers_back();
+	restore_handlers();
 	for (int number = 1; number < SIGNALS; number++) {
 		sigaction(number, &actions[number], NULL);
 	}
 	sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-static bool put_limits_back(void)
+static bool restore_limits(void)
 {
-	bool is_back = true;
-	for (int which = 0; which < (int) RLIM_NLIMITS; which++) {
-		is_back &= setrlimit(which, &limits[which]) == 0;
+	bool is_restored = true;
+	for (int resource = 0; resource < (int) RLIM_NLIMITS; resource++) {
+		is_restored &= setrlimit(resource, &limits[resource]) == 0;
 	}
-	return is_back;
+	return is_restored;
 }
 
-/* After a request. */
-void outboard_lasting_put_back(void)
+void outboard_process_changes_revert(void)
 {
-	const uint32_t made = changed;
-	if (made == NONE) {
+	const uint32_t changes = changed;
+	if (changes == NONE) {
 		return;
 	}
-	if (made & SIGNAL) {
-		put_signals_back();
+	if (changes & SIGNAL) {
+		restore_signals();
 	}
-	outboard_process_is_spoilt |= (made & FOR_GOOD) != 0
-		|| ((made & LIMIT) && !put_limits_back())
-		|| ((made & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
+	outboard_process_is_tainted |= (changes & PERMANENT) != 0
+		|| ((changes & LIMIT) && !restore_limits())
+		|| ((changes & PRIORITY) && setpriority(PRIO_PROCESS, 0, priority) != 0);
 	changed = NONE;
 }
 
-/* What a resident script's boot has changed is for all its requests. */
-void outboard_lasting_keep(void)
+/* Changes by a worker script's boot apply to all its requests. */
+void outboard_process_changes_accept(void)
 {
 	changed = NONE;
-	is_noted = false;
+	is_saved = false;
 }
 
-/* After start-up. */
-void outboard_lasting_startup(void)
+void outboard_process_changes_startup(void)
 {
-	for (size_t i = 0; i < CHANGING; i++) {
+	for (size_t i = 0; i < CHANGERS; i++) {
 		zend_function *function =
-			zend_hash_str_find_ptr(CG(function_table), changing[i].name, strlen(changing[i].name));
+			zend_hash_str_find_ptr(CG(function_table), changers[i].name, strlen(changers[i].name));
 		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
 			wrapped[i] = function->internal_function.handler;
-			function->internal_function.handler = change;
+			function->internal_function.handler = call_wrapped;
 		}
 	}
 }

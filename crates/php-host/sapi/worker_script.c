@@ -1,8 +1,8 @@
 /*
- * The life of a resident script: boots it, hands it requests at its call for one, brings it to
- * its end. Called by the worker (src/resident.rs); calls loop.c for everything in between.
+ * The life cycle of a worker script: boots it, handles requests when it calls for them, ends it.
+ * Called by the worker (src/worker_script.rs); calls loop.c.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "runtime.h"
 #include "ext/spl/spl_exceptions.h"
 #include "ext/standard/basic_functions.h"
@@ -11,20 +11,20 @@ void *outboard_events;
 uint32_t outboard_concurrency;
 bool outboard_frankenphp;
 
-static bool answering;
+static bool is_handling;
 static bool one_shot;
 
-/* From here on the worker takes requests. In a zygote this returns in the forks only. */
-static void begin_answering(void)
+/* From here on the worker handles requests. In a zygote this returns only in the forks. */
+static void begin_handling(void)
 {
-	if (answering) {
+	if (is_handling) {
 		return;
 	}
-	answering = true;
+	is_handling = true;
 	php_output_end_all();
-	/* Forks would each print what is left in it. */
+	/* Otherwise each fork would print the buffer's contents. */
 	fflush(stdout);
-	outboard_visit_end_boot();
+	outboard_request_state_end_boot();
 	outboard_reset_baseline();
 	if (outboard_rs_snapshot(outboard_events)) {
 		one_shot = true;
@@ -33,33 +33,33 @@ static void begin_answering(void)
 	outboard_rs_ready(outboard_events);
 }
 
-static bool is_resident(void)
+static bool can_handle_requests(void)
 {
 	if (!outboard_events) {
 		zend_throw_exception(spl_ce_RuntimeException,
 			"frankenphp_handle_request() called while not in worker mode", 0);
 		return false;
 	}
-	if (outboard_visit_here()) {
-		zend_throw_exception(spl_ce_RuntimeException, "a request is being answered already", 0);
+	if (outboard_running_state()) {
+		zend_throw_exception(spl_ce_RuntimeException, "a request is being handled already", 0);
 		return false;
 	}
 	return true;
 }
 
-/* In a worker of the tasks' pool every request is a task, whatever the script would answer. */
-static bool attend(zval *handler, enum outboard_way way)
+/* In a worker of the task pool every request is a task, whatever handler the script passes. */
+static bool serve_requests(zval *handler, enum outboard_serve_mode mode)
 {
 	const char *tasks = getenv("OUTBOARD_TASK_WORKER");
 	zval perform;
-	bool goes_on;
+	bool continues;
 	if (!tasks || strcmp(tasks, "1") != 0) {
-		return outboard_attend(handler, way);
+		return outboard_serve_requests(handler, mode);
 	}
 	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
-	goes_on = outboard_attend(&perform, way == OUTBOARD_SERVED ? OUTBOARD_ALL : way);
+	continues = outboard_serve_requests(&perform, mode == OUTBOARD_SERVE_RETURNED ? OUTBOARD_SERVE_ALL : mode);
 	zval_ptr_dtor(&perform);
-	return goes_on;
+	return continues;
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_handle, 0, 1, _IS_BOOL, 0)
@@ -73,10 +73,10 @@ PHP_FUNCTION(outboard_handle_request)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
-	if (is_resident()) {
-		begin_answering();
-		RETURN_BOOL(attend(&info.function_name,
-			outboard_concurrency == 1 ? OUTBOARD_ONE : OUTBOARD_ALL));
+	if (can_handle_requests()) {
+		begin_handling();
+		RETURN_BOOL(serve_requests(&info.function_name,
+			outboard_concurrency == 1 ? OUTBOARD_SERVE_ONE : OUTBOARD_SERVE_ALL));
 	}
 }
 
@@ -84,7 +84,7 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_serve, 0, 1, IS_VOID, 0)
 	ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
 
-/* Answers all requests with what the handler returns, until the worker is to leave. */
+/* Handles requests with the handler's results as responses, until the worker is to stop. */
 PHP_FUNCTION(outboard_serve)
 {
 	zend_fcall_info info;
@@ -92,9 +92,9 @@ PHP_FUNCTION(outboard_serve)
 	ZEND_PARSE_PARAMETERS_START(1, 1)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
-	if (is_resident()) {
-		begin_answering();
-		while (attend(&info.function_name, OUTBOARD_SERVED)) {
+	if (can_handle_requests()) {
+		begin_handling();
+		while (serve_requests(&info.function_name, OUTBOARD_SERVE_RETURNED)) {
 		}
 	}
 }
@@ -102,15 +102,15 @@ PHP_FUNCTION(outboard_serve)
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_nothing, 0, 0, IS_VOID, 0)
 ZEND_END_ARG_INFO()
 
-/* The script goes on below this call once for each request, in a process of its own. */
+/* The script continues after this call once for each request, each in its own process. */
 PHP_FUNCTION(outboard_snapshot)
 {
 	outboard_event event = {0};
 	ZEND_PARSE_PARAMETERS_NONE();
-	if (!outboard_events || answering || !outboard_rs_is_forking(outboard_events)) {
+	if (!outboard_events || is_handling || !outboard_rs_is_forking(outboard_events)) {
 		return;
 	}
-	begin_answering();
+	begin_handling();
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
 		outboard_rs_next(outboard_events, true, true, &event);
 	}
@@ -118,7 +118,7 @@ PHP_FUNCTION(outboard_snapshot)
 		zend_throw_unwind_exit();
 		return;
 	}
-	outboard_main_visit(&event);
+	outboard_begin_main_request(&event);
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_is_worker, 0, 0, _IS_BOOL, 0)
@@ -130,7 +130,7 @@ PHP_FUNCTION(outboard_is_worker)
 	RETURN_BOOL(outboard_events != NULL);
 }
 
-const zend_function_entry outboard_resident_functions[] = {
+const zend_function_entry outboard_worker_functions[] = {
 	ZEND_NS_FENTRY("Outboard", handle_request, ZEND_FN(outboard_handle_request), arginfo_handle, 0)
 	ZEND_NS_FENTRY("Outboard", snapshot, ZEND_FN(outboard_snapshot), arginfo_nothing, 0)
 	ZEND_NS_FENTRY("Outboard", is_worker, ZEND_FN(outboard_is_worker), arginfo_is_worker, 0)
@@ -150,7 +150,7 @@ static void register_constant(const char *name, zend_long value)
 
 static void add_frankenphp(void)
 {
-	/* opcache asks every internal function for its module (zend_optimizer.c). */
+	/* opcache reads the module of every internal function (zend_optimizer.c). */
 	EG(current_module) = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("outboard"));
 	zend_register_functions(NULL, handle_request_as_frankenphp, NULL, MODULE_PERSISTENT);
 	zend_register_functions(NULL, outboard_frankenphp_functions, NULL, MODULE_PERSISTENT);
@@ -161,7 +161,7 @@ static void add_frankenphp(void)
 	register_constant("FRANKENPHP_LOG_LEVEL_ERROR", 8);
 }
 
-/* The part of the API that is written in PHP (php/runtime, embedded by build.rs). */
+/* Loads the part of the API that is written in PHP (runtime/, embedded by build.rs). */
 static void load_runtime(void)
 {
 	zend_string *source = zend_string_init((const char *) outboard_runtime_php,
@@ -199,17 +199,17 @@ static void boot(const char *script)
 	zend_stream_init_filename(&file, script);
 	file.primary_script = 1;
 	load_runtime();
-	if (php_execute_script(&file) && !answering && !EG(exit_status)) {
+	if (php_execute_script(&file) && !is_handling && !EG(exit_status)) {
 		run_configured();
 	}
 	zend_destroy_file_handle(&file);
 }
 
 /*
- * Runs the script until it ends. False when it ended without a call for a request, or in a state
- * that cannot be trusted.
+ * Runs the script until it ends. Returns false if it ended without a call for a request, or if the
+ * engine has failed.
  */
-bool outboard_resident_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
+bool outboard_worker_script_run(const char *script, void *events, bool frankenphp, uint32_t concurrency,
 	const char *state_report)
 {
 	volatile bool sound = false;
@@ -227,10 +227,10 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 		outboard_time_limit_prepare();
 		if (php_request_startup() == SUCCESS) {
 			SG(request_info).no_headers = 1;
-			/* The boot is a visit, too: it may wait. */
-			outboard_visit_startup();
+			/* The boot has a request state, too: it may wait. */
+			outboard_request_state_startup();
 			outboard_coroutine_startup();
-			outboard_in_use_startup();
+			outboard_connection_guard_startup();
 			outboard_persistent_startup();
 			outboard_reset_startup();
 			boot(script);
@@ -242,7 +242,7 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 			} else {
 				php_request_shutdown(NULL);
 			}
-			sound = answering;
+			sound = is_handling;
 		}
 	} zend_end_try();
 	fflush(stdout);

@@ -5,7 +5,7 @@ use outboard_ring::response::{Done, LogLine, Outcome, ResponseHead};
 
 /// All that came for one request.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub reason: String,
     pub lines: Vec<String>,
@@ -17,7 +17,7 @@ pub struct Answer {
     pub done: Done,
 }
 
-impl Answer {
+impl Response {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -43,7 +43,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    pub(super) fn take(&mut self, kind: FrameKind, payload: &[u8]) -> Option<Answer> {
+    pub(super) fn take(&mut self, kind: FrameKind, payload: &[u8]) -> Option<Response> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match kind {
             FrameKind::Head => {
@@ -62,15 +62,15 @@ impl Collected {
                 let line = LogLine::decode(payload).unwrap();
                 self.logs.push((line.severity, text(line.text)));
             }
-            FrameKind::Done => return Some(self.answer(Done::decode(payload).unwrap())),
-            other => panic!("{other:?} within an answer"),
+            FrameKind::Done => return Some(self.response(Done::decode(payload).unwrap())),
+            other => panic!("{other:?} within a response"),
         }
         None
     }
 
-    fn answer(&mut self, done: Done) -> Answer {
+    fn response(&mut self, done: Done) -> Response {
         let (status, reason, lines) = self.head.take().unwrap_or_default();
-        Answer {
+        Response {
             status,
             reason,
             lines,
@@ -84,7 +84,7 @@ impl Collected {
 }
 
 /// Asserts that the script ran to its end, and returns what it wrote.
-pub fn finished(answer: &Answer) -> String {
-    assert_eq!(answer.done.outcome, Outcome::Finished, "{answer:?}");
-    answer.text()
+pub fn finished(response: &Response) -> String {
+    assert_eq!(response.done.outcome, Outcome::Finished, "{response:?}");
+    response.text()
 }

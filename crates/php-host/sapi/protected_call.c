@@ -1,6 +1,6 @@
 /*
- * Calls of PHP that come back, whatever happens in there: an exception, an exit, a fatal error, no
- * memory. Called by loop.c, and by whoever brings a request to its end.
+ * Calls of PHP that always return: an exception, an exit, a fatal error or exhausted memory ends
+ * within them. Called by loop.c, and at the end of a request.
  *
  * Invariant: no bailout passes these functions.
  */
@@ -9,7 +9,7 @@
 bool outboard_broken;
 
 /* An uncaught exception goes to the script's handler, or is reported as PHP does. */
-static void report_exception(outboard_visit *visit)
+static void report_exception(outboard_request_state *state)
 {
 	if (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception))) {
 		zend_clear_exception();
@@ -25,20 +25,20 @@ static void report_exception(outboard_visit *visit)
 		}
 		zend_exception_error(EG(exception), E_ERROR);
 		EG(exception) = NULL;
-		if (visit) {
-			visit->result.outcome = OUTBOARD_FAILED;
+		if (state) {
+			state->result.outcome = OUTBOARD_FAILED;
 		}
 	}
 }
 
 /*
- * What a bailout (out of memory, a fatal error) leaves is an engine that can bring what it has to
- * an end and no more: the worker takes no further request. What the failed request has allocated
- * stays, so others get room beside it.
+ * After a bailout (exhausted memory, a fatal error) the engine can only finish what has begun, and
+ * the worker takes no further request. The memory of the failed request stays allocated, so the limit
+ * is raised for the others.
  */
-static void settle(zend_execute_data *frame, outboard_visit *visit)
+static void recover(zend_execute_data *frame, outboard_request_state *state)
 {
-	/* Some bailouts end within zend_call_function, and show here alone. */
+	/* Some bailouts end within zend_call_function, and are visible only here. */
 	if (!CG(unclean_shutdown) && !OUTBOARD_HAS_OOM()) {
 		return;
 	}
@@ -49,8 +49,8 @@ static void settle(zend_execute_data *frame, outboard_visit *visit)
 	if (EG(exception)) {
 		zend_clear_exception();
 	}
-	if (visit) {
-		visit->result.outcome = OUTBOARD_FAILED;
+	if (state) {
+		state->result.outcome = OUTBOARD_FAILED;
 	}
 	if (PG(memory_limit) > 0) {
 		zend_set_memory_limit(zend_memory_usage(true) + (size_t) PG(memory_limit));
@@ -73,47 +73,46 @@ static void invoke(void *arg)
 	}
 }
 
-/* Whatever happens in there ends here. */
-void outboard_contain(void (*step)(void *arg), void *arg, outboard_visit *visit)
+/* Calls `step` with a catch for everything. */
+void outboard_protected_call(void (*step)(void *arg), void *arg, outboard_request_state *state)
 {
 	zend_execute_data *const frame = EG(current_execute_data);
 	zend_try {
 		step(arg);
 		if (EG(exception)) {
-			report_exception(visit);
+			report_exception(state);
 		}
 	} zend_catch {
 		CG(unclean_shutdown) = true;
 	} zend_end_try();
-	settle(frame, visit);
+	recover(frame, state);
 	if (outboard_is_child) {
 		outboard_child_end();
 	}
 }
 
-/* Calls PHP. */
-void outboard_call(zval *callback, outboard_visit *visit)
+void outboard_call_php(zval *callback, outboard_request_state *state)
 {
 	invocation one = {.callback = callback};
 	ZVAL_UNDEF(&one.result);
-	outboard_contain(invoke, &one, visit);
+	outboard_protected_call(invoke, &one, state);
 	zval_ptr_dtor(&one.result);
 }
 
 typedef struct {
-	void (*step)(outboard_visit *visit);
-	outboard_visit *visit;
-} attempt;
+	void (*step)(outboard_request_state *state);
+	outboard_request_state *state;
+} step_call;
 
-static void take_step(void *arg)
+static void run_step(void *arg)
 {
-	const attempt *one = arg;
-	one->step(one->visit);
+	const step_call *one = arg;
+	one->step(one->state);
 }
 
-/* A step of a request's end, in which PHP may be called. */
-void outboard_attempt(void (*step)(outboard_visit *visit), outboard_visit *visit)
+/* Runs a step of a request's end that may call PHP. */
+void outboard_protected_step(void (*step)(outboard_request_state *state), outboard_request_state *state)
 {
-	attempt one = {step, visit};
-	outboard_contain(take_step, &one, visit);
+	step_call one = {step, state};
+	outboard_protected_call(run_step, &one, state);
 }

@@ -1,17 +1,17 @@
 /*
- * The doctor's report: a line for each place that can hold state, and for what it holds.
+ * The doctor's report: a line for each place that can hold state and each of its values.
  *   depth TAB kind TAB name TAB declared at TAB fingerprint TAB value TAB fingerprint at first
  * Called by doctor.c.
  */
 #include "doctor.h"
 
-/* How deep differences are named, and at how many values of one place. */
+/* Limits of the values listed for one place. */
 #define NAMED_DEPTH 4
 #define MOST_CHILDREN 100
 
 static FILE *out;
 
-/* Tabs and line ends separate, so they are shown as something else. */
+/* Tabs and line ends are separators, so they are replaced. */
 static void write_text(const char *text, size_t len, size_t most)
 {
 	size_t shown = len < most ? len : most;
@@ -53,7 +53,7 @@ static void write_short(zval *value)
 	}
 }
 
-void outboard_write_line(const outboard_place *at, int depth, zval *value, zval *first)
+void outboard_report_line(const outboard_location *at, int depth, zval *value, zval *first)
 {
 	fprintf(out, "%d\t%s\t", depth, at->kind);
 	write_text(at->name, strlen(at->name), 300);
@@ -74,13 +74,13 @@ void outboard_write_line(const outboard_place *at, int depth, zval *value, zval 
 }
 
 typedef struct {
-	const outboard_place *at;
+	const outboard_location *at;
 	HashTable *above;
 	int depth;
 	int children;
 } descent;
 
-static void write_children(const outboard_place *at, zval *value, int depth, HashTable *above);
+static void write_children(const outboard_location *at, zval *value, int depth, HashTable *above);
 
 static void write_child(zend_string *key, zend_ulong index, bool is_property, zval *value, void *arg)
 {
@@ -99,12 +99,12 @@ static void write_child(zend_string *key, zend_ulong index, bool is_property, zv
 	} else {
 		snprintf(name, sizeof(name), "%s['%s']", in->at->name, ZSTR_VAL(key));
 	}
-	outboard_place child = {in->at->kind, name, in->at->file, in->at->line};
-	outboard_write_line(&child, in->depth, value, NULL);
+	outboard_location child = {in->at->kind, name, in->at->file, in->at->line};
+	outboard_report_line(&child, in->depth, value, NULL);
 	write_children(&child, value, in->depth, in->above);
 }
 
-static void write_children(const outboard_place *at, zval *value, int depth, HashTable *above)
+static void write_children(const outboard_location *at, zval *value, int depth, HashTable *above)
 {
 	descent in = {at, above, depth + 1, 0};
 	ZVAL_DEREF(value);
@@ -115,33 +115,33 @@ static void write_children(const outboard_place *at, zval *value, int depth, Has
 		&& !zend_hash_index_add_empty_element(above, Z_OBJ_HANDLE_P(value))) {
 		return;
 	}
-	outboard_each_of(value, write_child, &in);
+	outboard_each_element(value, write_child, &in);
 }
 
-void outboard_write_value(const outboard_place *at, zval *value, zval *first)
+void outboard_report_value(const outboard_location *at, zval *value, zval *first)
 {
 	HashTable above;
-	outboard_write_line(at, 0, value, first);
+	outboard_report_line(at, 0, value, first);
 	zend_hash_init(&above, 8, NULL, NULL, false);
 	write_children(at, value, 0, &above);
 	zend_hash_destroy(&above);
 }
 
-void outboard_write_text_value(const char *kind, const char *name, const char *text)
+void outboard_report_text(const char *kind, const char *name, const char *text)
 {
-	outboard_place at = {kind, name, NULL, 0};
+	outboard_location at = {kind, name, NULL, 0};
 	zval value;
 	ZVAL_STRING(&value, text ? text : "");
-	outboard_write_line(&at, 0, &value, NULL);
+	outboard_report_line(&at, 0, &value, NULL);
 	zval_ptr_dtor(&value);
 }
 
-void outboard_write_number(const char *kind, const char *name, zend_long number)
+void outboard_report_number(const char *kind, const char *name, zend_long number)
 {
-	outboard_place at = {kind, name, NULL, 0};
+	outboard_location at = {kind, name, NULL, 0};
 	zval value;
 	ZVAL_LONG(&value, number);
-	outboard_write_line(&at, 0, &value, NULL);
+	outboard_report_line(&at, 0, &value, NULL);
 }
 
 bool outboard_report_begin(const char *path)

@@ -1,14 +1,14 @@
-//! Worker mode: runs the script that stays, and is what its callbacks find.
+//! Worker mode: runs the worker script, and serves its callbacks.
 //!
-//! Called by the worker (isolation by reset) and by the zygote (isolation by fork). Invariants:
-//! the gateway hears `Ready` when the script first asks for a request, and not before; in a zygote
-//! that call returns in the forks only.
+//! Called by the worker (isolation by reset) and by the zygote (isolation by fork). Invariants: the
+//! gateway receives `Ready` when the script first calls for a request; in a zygote that call returns only
+//! in the forks.
 
-use crate::engine::{self, Verdict};
+use crate::engine::{self, RequestResult};
 use crate::events::{Event, Events};
 use crate::link::Link;
 use crate::purge;
-use crate::worker::End;
+use crate::worker::ExitReason;
 use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
 use outboard_ring::control::WorkerScript;
@@ -21,69 +21,71 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
-/// What a resident script's callbacks work on.
+/// The state behind the script's callbacks.
 #[derive(Debug)]
-pub(crate) struct Resident {
-    /// None in a zygote, before the fork.
+pub(crate) struct RunningScript {
+    /// `None` in a zygote, before the fork.
     events: Option<Events>,
-    /// In a zygote, before the fork.
+    /// `Some` in a zygote, before the fork.
     forking: Option<Forking>,
-    /// A fork answers one request.
+    /// A fork handles one request.
     is_fork: bool,
 }
 
-/// Runs the script in a worker of its own.
-pub(crate) fn serve(script: &WorkerScript, link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
+pub(crate) fn serve(
+    settings: &WorkerScript,
+    link: Rc<RefCell<Link>>,
+) -> Result<ExitReason, Corrupt> {
     let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
-    let mut resident = Resident { events: Some(events), forking: None, is_fork: false };
-    let sound = run(script, &mut resident);
-    resident.end(sound)
+    let mut script = RunningScript { events: Some(events), forking: None, is_fork: false };
+    let sound = run(settings, &mut script);
+    script.end(sound)
 }
 
-/// Runs the script in a zygote: each fork serves one request and leaves. Returns when the script
-/// has ended without a call for a request.
-pub(crate) fn snapshot(script: &WorkerScript, forking: Forking) -> Forking {
-    let mut resident = Resident { events: None, forking: Some(forking), is_fork: false };
-    let sound = run(script, &mut resident);
-    match resident.forking.take() {
+/// Runs the script in a zygote: each fork handles one request and exits. Returns if the script has
+/// ended without a call for a request.
+pub(crate) fn snapshot(settings: &WorkerScript, forking: Forking) -> Forking {
+    let mut script = RunningScript { events: None, forking: Some(forking), is_fork: false };
+    let sound = run(settings, &mut script);
+    match script.forking.take() {
         Some(forking) => forking,
-        None => crate::worker::end(0, resident.end(sound)),
+        None => crate::worker::end(0, script.end(sound)),
     }
 }
 
-fn run(script: &WorkerScript, resident: &mut Resident) -> bool {
-    let Ok(path) = CString::new(script.script.as_os_str().as_bytes()) else { return false };
-    let report = script.state_report.as_ref();
+fn run(settings: &WorkerScript, script: &mut RunningScript) -> bool {
+    let Ok(path) = CString::new(settings.script.as_os_str().as_bytes()) else { return false };
+    let report = settings.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
-    // SAFETY: `resident` is used by the callbacks alone until this returns.
+    // SAFETY: only the callbacks use `script` until this returns.
     unsafe {
-        engine::run_resident(
+        engine::run_worker_script(
             &path,
-            (&raw mut *resident).cast(),
-            script.frankenphp,
-            script.concurrency.max(1),
+            (&raw mut *script).cast(),
+            settings.frankenphp,
+            settings.concurrency.max(1),
             report.as_deref(),
         )
     }
 }
 
-impl Resident {
-    fn end(&mut self, sound: bool) -> Result<End, Corrupt> {
+impl RunningScript {
+    fn end(&mut self, sound: bool) -> Result<ExitReason, Corrupt> {
         let failed = self.events.as_ref().and_then(|events| events.failed);
         match failed {
             Some(corrupt) => Err(corrupt),
-            None if self.is_fork => Ok(End::Answered),
-            None if sound => Ok(End::Asked),
-            None => Ok(End::NeverReady),
+            None if self.is_fork => Ok(ExitReason::ForkDone),
+            None if sound => Ok(ExitReason::Stopped),
+            None => Ok(ExitReason::NeverReady),
         }
     }
 
-    /// The worker's events. The C side asks for them in a worker only.
+    /// The worker's events. Panics in a zygote, where the C side never needs them.
     pub(crate) fn events(&mut self) -> &mut Events {
         self.events.as_mut().expect("a zygote has no coroutines, so nothing waits in it")
     }
 
-    /// The script asks for its first request.
+    /// The script calls for its first request.
     pub(crate) fn ready(&mut self) {
         if let Some(events) = &mut self.events
             && let Err(corrupt) = events.link.clone().borrow_mut().ready()
@@ -92,12 +94,13 @@ impl Resident {
         }
     }
 
-    /// Whether the snapshot is still to be made.
+    /// Whether this is a zygote before the snapshot.
     pub(crate) fn is_forking(&self) -> bool {
         self.forking.is_some()
     }
 
-    /// In a zygote: forks workers until told to leave; true in each of them. Else false at once.
+    /// In a zygote: forks workers until it is stopped, and returns true in each of them. Else returns
+    /// false at once.
     pub(crate) fn snapshot(&mut self) -> bool {
         let Some(forking) = self.forking.take() else { return false };
         let link = forking.fork_workers();
@@ -109,7 +112,7 @@ impl Resident {
         true
     }
 
-    /// What is to be done next.
+    /// The next event.
     pub(crate) fn next(&mut self, may_start: bool, may_block: bool) -> Event {
         match &mut self.events {
             Some(events) => events.next(may_start, may_block),
@@ -117,22 +120,21 @@ impl Resident {
         }
     }
 
-    /// The request with this tag is over.
-    pub(crate) fn done(&mut self, tag: Tag, verdict: Verdict) {
-        let leaving = verdict.leaving || self.is_fork;
+    /// Ends the request with this tag.
+    pub(crate) fn done(&mut self, tag: Tag, result: RequestResult) {
+        let leaving = result.leaving || self.is_fork;
         if let Some(events) = &mut self.events {
-            events.done(tag, Verdict { leaving, ..verdict });
+            events.done(tag, RequestResult { leaving, ..result });
         }
     }
 
-    /// Counts a wait.
     pub(crate) fn count_wait(&mut self, call: WaitCall, blocked_us: Option<u64>) {
         if let Some(events) = &mut self.events {
             events.link.borrow().count_wait(call, blocked_us);
         }
     }
 
-    /// Begins a fetch, or a task.
+    /// Begins a fetch or a task.
     pub(crate) fn fetch(&mut self, request: Tag, waiter: u64, call: Call<'_>, body: &[u8]) -> u64 {
         let Some(events) = &mut self.events else { return 0 };
         let link = events.link.clone();
@@ -144,13 +146,13 @@ impl Resident {
         })
     }
 
-    /// Purges pages of the app's cache; `None` in a zygote, which has no gateway to ask.
+    /// Purges pages of the app's cache; `None` in a zygote, which has no gateway.
     pub(crate) fn purge(&mut self, request: Tag, call: &PurgeCall<'_>) -> Option<u64> {
         let events = self.events.as_ref()?;
         purge::through(&mut events.link.borrow_mut(), request, call)
     }
 
-    /// A fetch's answer was taken, or is not wanted.
+    /// Frees a fetch, complete or not.
     pub(crate) fn free_fetch(&mut self, operation: u64) {
         let Some(events) = &mut self.events else { return };
         let link = events.link.clone();

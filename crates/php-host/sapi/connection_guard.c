@@ -1,26 +1,25 @@
 /*
- * One coroutine at a time on a connection. A client library keeps the state of a conversation: a
- * second caller would read the first one's answer, or end its conversation by an error. So calls
- * of the extensions that talk to services, and readers of streams, begin by taking what they
- * talk through; who finds it taken gets an exception that names both places, before anything of
- * the first one's is touched.
+ * One coroutine at a time per connection. A client library keeps protocol state: a second caller would
+ * read the first one's response, or break its exchange. So calls of the extensions that talk to
+ * services, and functions that read streams, acquire the connection first; if another coroutine has it,
+ * they throw an exception that names both places, before any byte is exchanged.
  *
- * Called by resident.c once. Invariants: a connection is taken while a call on it has begun and not
- * returned; a caller that a bailout has carried off holds nothing.
+ * Called by worker_script.c once. Invariants: a connection is held from the beginning of a call until it
+ * returns; a caller that a bailout has removed holds nothing.
  */
-#include "visit.h"
+#include "worker_mode.h"
 #include "ext/mysqli/php_mysqli_structs.h"
 #include "ext/pdo/php_pdo_driver.h"
 
-/* A call that has begun. */
+/* A call in progress. */
 typedef struct {
 	const zend_execute_data *call;
 	uint32_t coroutine;
 } use;
 
-/* By the address of what is talked through. */
+/* Keyed by the address of the connection. */
 static HashTable uses;
-/* Where a function keeps the handler that was its own. */
+/* Index in `reserved` of the function's original handler. */
 static int slot;
 static zend_class_entry *statement;
 static zend_class_entry *mysqli_class;
@@ -28,7 +27,7 @@ static zend_class_entry *mysqli_stmt_class;
 static zend_class_entry *mysqli_result_class;
 static int stream_type;
 
-/* Several objects of mysqli share a connection of mysqlnd. */
+/* Several objects of mysqli share one connection of mysqlnd. */
 static const void *connection_of_mysqli(zend_object *object)
 {
 	const mysqli_object *own = php_mysqli_fetch_object(object);
@@ -51,8 +50,8 @@ static const void *connection_of_mysqli(zend_object *object)
 }
 
 /*
- * What an object talks through. The structures of PDO, PgSql\Connection, Redis, Memcached and
- * CurlHandle begin with a pointer to it, which objects of one persistent connection share.
+ * The connection of an object. The structures of PDO, PgSql\Connection, Redis, Memcached and CurlHandle
+ * begin with a pointer to it, which objects of one persistent connection share.
  */
 static const void *connection_of_object(zend_object *object)
 {
@@ -75,7 +74,7 @@ static const void *connection_of_object(zend_object *object)
 static const void *stream_of(const zend_resource *resource)
 {
 	const php_stream *stream = resource->ptr;
-	/* Files are never waited for. */
+	/* Reading a file never waits. */
 	return resource->type == stream_type && stream->ops != &php_stream_stdio_ops ? stream : NULL;
 }
 
@@ -99,7 +98,7 @@ static const void *connection_of(zend_execute_data *call)
 	}
 }
 
-/* Where the holder waits; NULL when its call is not on its stack any more. */
+/* Where the holder waits; NULL if its call is no longer on its stack. */
 static const zend_execute_data *waiting_in(const use *holder)
 {
 	const zend_execute_data *top = outboard_frame_at(holder->coroutine);
@@ -115,12 +114,12 @@ static const zend_execute_data *waiting_in(const use *holder)
 typedef struct {
 	const char *file;
 	uint32_t line;
-} place;
+} source_line;
 
-/* The innermost line of PHP code of a coroutine that waits. */
-static place place_of(const zend_execute_data *frame)
+/* The innermost line of PHP code of a waiting coroutine. */
+static source_line line_of(const zend_execute_data *frame)
 {
-	place innermost = {"(unknown)", 0};
+	source_line innermost = {"(unknown)", 0};
 	while (frame && !(frame->func && ZEND_USER_CODE(frame->func->type) && frame->opline)) {
 		frame = frame->prev_execute_data;
 	}
@@ -131,19 +130,19 @@ static place place_of(const zend_execute_data *frame)
 	return innermost;
 }
 
-/* Throws to the running coroutine what it needs to know of the one that waits there. */
-ZEND_COLD void outboard_refuse(const zend_execute_data *there)
+/* Throws in the running coroutine; `there` is the frame of the one that waits. */
+ZEND_COLD void outboard_throw_connection_in_use(const zend_execute_data *there)
 {
-	place at = place_of(there);
-	place here = place_of(EG(current_execute_data));
+	source_line at = line_of(there);
+	source_line here = line_of(EG(current_execute_data));
 	if (!EG(exception)) {
-		zend_throw_exception_ex(outboard_connection_in_use, 0,
-			"this connection is in use: one coroutine waits on it at %s:%u, another wants it at "
-			"%s:%u; give each a connection of its own", at.file, at.line, here.file, here.line);
+		zend_throw_exception_ex(outboard_connection_in_use_class, 0,
+			"this connection is in use: one coroutine waits on it at %s:%u, another uses it at "
+			"%s:%u; use one connection per coroutine", at.file, at.line, here.file, here.line);
 	}
 }
 
-/* Some extensions put an exception of theirs in the place of the end that was asked for. */
+/* Some extensions replace the exit of a cancelled coroutine by their own exception. */
 static void end_if_cancelled(void)
 {
 	if (outboard_is_cancelled() && EG(exception) && !zend_is_unwind_exit(EG(exception))
@@ -158,18 +157,18 @@ static void free_use(zval *entry)
 	efree(Z_PTR_P(entry));
 }
 
-static ZEND_FUNCTION(taking)
+static ZEND_FUNCTION(guarded)
 {
 	const zif_handler original = (zif_handler) execute_data->func->internal_function.reserved[slot];
-	/* Nobody else has what is being made, and PDO's constructor may have freed it meanwhile. */
-	const bool is_making = execute_data->func->common.fn_flags & ZEND_ACC_CTOR;
+	/* A new object is not shared yet, and PDO's constructor may have freed its connection. */
+	const bool is_constructor = execute_data->func->common.fn_flags & ZEND_ACC_CTOR;
 	const void *connection =
-		outboard_may_suspend() && !is_making ? connection_of(execute_data) : NULL;
+		outboard_may_suspend() && !is_constructor ? connection_of(execute_data) : NULL;
 	const zend_ulong key = (zend_ulong) (uintptr_t) connection;
 	const uint32_t self = (uint32_t) outboard_waiter();
 	if (!connection) {
 		original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-		if (is_making) {
+		if (is_constructor) {
 			end_if_cancelled();
 		}
 		return;
@@ -178,7 +177,7 @@ static ZEND_FUNCTION(taking)
 	const bool is_own = holder && holder->coroutine == self;
 	const zend_execute_data *there = holder && !is_own ? waiting_in(holder) : NULL;
 	if (there) {
-		outboard_refuse(there);
+		outboard_throw_connection_in_use(there);
 		return;
 	}
 	if (!is_own) {
@@ -192,13 +191,13 @@ static ZEND_FUNCTION(taking)
 	end_if_cancelled();
 }
 
-static void take_first(zend_function *function)
+static void guard(zend_function *function)
 {
 	zend_internal_function *internal = &function->internal_function;
 	if (function->type == ZEND_INTERNAL_FUNCTION && internal->handler
-		&& internal->handler != ZEND_FN(taking)) {
+		&& internal->handler != ZEND_FN(guarded)) {
 		internal->reserved[slot] = (void *) internal->handler;
-		internal->handler = ZEND_FN(taking);
+		internal->handler = ZEND_FN(guarded);
 	}
 }
 
@@ -207,22 +206,22 @@ static zend_class_entry *class_named(const char *name)
 	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
 }
 
-/* Their methods, and those that classes below them have of their own. */
+/* The classes whose methods are guarded, with their subclasses. */
 static const char *const classes[] = {
 	"pdo", "pdostatement", "mysqli", "mysqli_stmt", "mysqli_result", "redis", "rediscluster",
 	"redissentinel", "memcached",
 };
 
-/* Functions whose names begin so, and take the connection first. */
+/* Prefixes of functions whose first argument is the connection. */
 static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_setopt", "curl_reset"};
 
-/* What reads from a stream; another may write to it meanwhile. */
+/* Functions that read a stream; another coroutine may write to it. */
 static const char *const readers[] = {
 	"fgets", "fread", "fgetc", "fgetcsv", "fscanf", "fpassthru", "stream_get_contents",
 	"stream_get_line", "stream_copy_to_stream", "stream_socket_enable_crypto",
 };
 
-static void take_first_in_classes(void)
+static void guard_classes(void)
 {
 	zend_class_entry *one;
 	for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
@@ -231,33 +230,32 @@ static void take_first_in_classes(void)
 			zend_function *function;
 			if (root && one->type == ZEND_INTERNAL_CLASS && instanceof_function(one, root)) {
 				ZEND_HASH_FOREACH_PTR(&one->function_table, function) {
-					take_first(function);
+					guard(function);
 				} ZEND_HASH_FOREACH_END();
 			}
 		} ZEND_HASH_FOREACH_END();
 	}
 }
 
-static void take_first_in_functions(void)
+static void guard_functions(void)
 {
 	zend_function *function;
 	ZEND_HASH_FOREACH_PTR(CG(function_table), function) {
 		const char *name = ZSTR_VAL(function->common.function_name);
 		for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
 			if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
-				take_first(function);
+				guard(function);
 			}
 		}
 		for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
 			if (strcmp(name, readers[i]) == 0) {
-				take_first(function);
+				guard(function);
 			}
 		}
 	} ZEND_HASH_FOREACH_END();
 }
 
-/* Before the script boots. */
-void outboard_in_use_startup(void)
+void outboard_connection_guard_startup(void)
 {
 	slot = zend_get_resource_handle("outboard");
 	if (slot < 0) {
@@ -269,6 +267,6 @@ void outboard_in_use_startup(void)
 	mysqli_stmt_class = class_named("mysqli_stmt");
 	mysqli_result_class = class_named("mysqli_result");
 	stream_type = php_file_le_stream();
-	take_first_in_classes();
-	take_first_in_functions();
+	guard_classes();
+	guard_functions();
 }

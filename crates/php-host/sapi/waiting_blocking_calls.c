@@ -1,9 +1,9 @@
 /*
- * Stand-ins for what no descriptor of the caller's tells the end of: a child's end has one of its
- * own, names and pipes are left to a thread (`offload.rs`) while the coroutine waits.
+ * Replacements for calls whose end no descriptor of the caller shows. A child's end has a pidfd; name
+ * resolution and pclose(3) run in a thread (`offload.rs`) while the coroutine waits.
  *
- * Invariant: an errand writes to the stack of the coroutine that sent it, so that one stays
- * suspended until it is done, cancelled or not.
+ * Invariant: a blocking call writes to the stack of the coroutine that began it, which therefore stays
+ * suspended until the call has ended, cancelled or not.
  */
 #include "waiting.h"
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* A child has ended when the descriptor of its process is readable (pidfd_open(2)). */
+/* The descriptor of a process is readable once it has ended (pidfd_open(2)). */
 static void await_child(pid_t pid)
 {
 	int saved_errno = errno;
@@ -46,9 +46,9 @@ pid_t waitpid(pid_t pid, int *status, int options)
 	return wait4(pid, status, options, NULL);
 }
 
-/* A call that a thread makes while the coroutine waits. */
-struct errand {
-	void (*run)(struct errand *errand);
+/* A call that a thread makes for a waiting coroutine. */
+struct blocking_call {
+	void (*run)(struct blocking_call *call);
 	const char *node;
 	const char *service;
 	const struct addrinfo *hints;
@@ -65,28 +65,28 @@ struct errand {
 	atomic_bool done;
 };
 
-static void run_errand(void *arg)
+static void run_blocking_call(void *arg)
 {
-	struct errand *errand = arg;
-	errand->run(errand);
-	errand->error = errno;
-	atomic_store(&errand->done, true);
+	struct blocking_call *call = arg;
+	call->run(call);
+	call->error = errno;
+	atomic_store(&call->done, true);
 }
 
-static int send_on(enum call call, struct errand *errand)
+static int offload(enum call kind, struct blocking_call *call)
 {
-	if (!outboard_rs_offload(outboard_events, outboard_waiter(), run_errand, errand)) {
-		run_errand(errand);
-		return errand->result;
+	if (!outboard_rs_offload(outboard_events, outboard_waiter(), run_blocking_call, call)) {
+		run_blocking_call(call);
+		return call->result;
 	}
-	outboard_rs_count_wait(outboard_events, call, -1);
-	/* It writes to this stack, so it is waited for whatever happens. */
+	outboard_rs_count_wait(outboard_events, kind, -1);
+	/* The call writes to this stack, so even a cancelled coroutine waits for it. */
 	do {
 		outboard_suspend();
-	} while (!atomic_load(&errand->done));
-	errno = errand->error;
+	} while (!atomic_load(&call->done));
+	errno = call->error;
 	outboard_throw_if_cancelled();
-	return errand->result;
+	return call->result;
 }
 
 static int getaddrinfo_real(
@@ -96,10 +96,10 @@ static int getaddrinfo_real(
 	return real(node, service, hints, found);
 }
 
-static void resolve(struct errand *errand)
+static void resolve(struct blocking_call *call)
 {
-	errand->result =
-		getaddrinfo_real(errand->node, errand->service, errand->hints, errand->found);
+	call->result =
+		getaddrinfo_real(call->node, call->service, call->hints, call->found);
 }
 
 static bool is_address(const char *node)
@@ -111,9 +111,9 @@ int getaddrinfo(
 	const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {
 	if (!is_address(node) && outboard_may_wait()) {
-		struct errand errand = {
+		struct blocking_call call = {
 			.run = resolve, .node = node, .service = service, .hints = hints, .found = found};
-		return send_on(RESOLVE, &errand);
+		return offload(RESOLVE, &call);
 	}
 	int64_t since_us = outboard_begin_blocking();
 	int result = getaddrinfo_real(node, service, hints, found);
@@ -128,19 +128,19 @@ static int gethostbyname_real(const char *name, struct hostent *host, char *buff
 	return real(name, host, buffer, buffer_len, found, error);
 }
 
-static void find_host(struct errand *errand)
+static void find_host(struct blocking_call *call)
 {
-	errand->result = gethostbyname_real(errand->node, errand->host, errand->buffer,
-		errand->buffer_len, errand->host_found, errand->host_error);
+	call->result = gethostbyname_real(call->node, call->host, call->buffer,
+		call->buffer_len, call->host_found, call->host_error);
 }
 
 int gethostbyname_r(const char *name, struct hostent *host, char *buffer, size_t buffer_len,
 	struct hostent **found, int *error)
 {
 	if (!is_address(name) && outboard_may_wait()) {
-		struct errand errand = {.run = find_host, .node = name, .host = host, .buffer = buffer,
+		struct blocking_call call = {.run = find_host, .node = name, .host = host, .buffer = buffer,
 			.buffer_len = buffer_len, .host_found = found, .host_error = error};
-		return send_on(RESOLVE, &errand);
+		return offload(RESOLVE, &call);
 	}
 	int64_t since_us = outboard_begin_blocking();
 	int result = gethostbyname_real(name, host, buffer, buffer_len, found, error);
@@ -148,17 +148,17 @@ int gethostbyname_r(const char *name, struct hostent *host, char *buffer, size_t
 	return result;
 }
 
-static void close_pipe(struct errand *errand)
+static void close_pipe(struct blocking_call *call)
 {
-	errand->result = outboard_popen_close(errand->pipe, errand->shell);
+	call->result = outboard_popen_close(call->pipe, call->shell);
 }
 
 int pclose(FILE *pipe)
 {
 	const pid_t shell = outboard_popen_forget(pipe);
 	if (outboard_may_wait()) {
-		struct errand errand = {.run = close_pipe, .pipe = pipe, .shell = shell};
-		return send_on(CHILD, &errand);
+		struct blocking_call call = {.run = close_pipe, .pipe = pipe, .shell = shell};
+		return offload(CHILD, &call);
 	}
 	int64_t since_us = outboard_begin_blocking();
 	int result = outboard_popen_close(pipe, shell);

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, finished, get, ini, post, settings, settings_as_nobody, start};
+use driver::{Host, TempDir, finished, get, ini, post, settings, settings_as_nobody, start};
 use outboard_ring::control::Event;
 use outboard_ring::frame::{FrameKind, Tag};
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ fn a_worker_killed_by_a_signal_is_reported_with_it() {
         let expected = Event::Exited { worker: worker.number, code: None, signal: Some(signal) };
         assert_eq!(host.event(), expected);
     }
-    assert_eq!(finished(&host.fork().ask(&get("hello.php"))), "hello\n");
+    assert_eq!(finished(&host.fork().request(&get("hello.php"))), "hello\n");
 }
 
 #[test]
 fn a_stopped_worker_finishes_its_request_and_leaves() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("run.php", "<?php flush(); usleep(20000); echo 'whole';");
     let tag = worker.begin(&get("run.php").root(&folder.0));
     worker.stop();
@@ -43,7 +43,7 @@ fn termination_signals_are_left_to_the_gateway() {
             .status();
         assert!(status.unwrap().success());
     }
-    assert_eq!(finished(&worker.ask(&get("hello.php"))), "hello\n");
+    assert_eq!(finished(&worker.request(&get("hello.php"))), "hello\n");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn nothing_survives_the_gateway_under_another_user_either() {
 
 #[test]
 fn php_s_own_words_come_with_a_failed_start() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     let preload = folder.write("preload.php", "<?php not_a_function();");
     let mut broken = settings();
     broken.ini.extend(ini(&[("opcache.preload", preload.to_str().unwrap())]));
@@ -183,7 +183,7 @@ fn warnings_of_the_start_are_passed_on() {
 
 #[test]
 fn a_preloaded_class_is_there_for_every_worker() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     let preload = folder.write("preload.php", "<?php class Preloaded { const X = 'preloaded'; }");
     folder.write("run.php", "<?php echo Preloaded::X;");
     let mut preloading = settings();
@@ -195,20 +195,20 @@ fn a_preloaded_class_is_there_for_every_worker() {
     }
     let mut host = Host::with(preloading);
     for _ in 0..2 {
-        assert_eq!(finished(&host.fork().ask(&get("run.php").root(&folder.0))), "preloaded");
+        assert_eq!(finished(&host.fork().request(&get("run.php").root(&folder.0))), "preloaded");
     }
 }
 
 #[test]
 fn workers_share_opcache() {
     let mut host = Host::new();
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("run.php", "<?php echo opcache_is_script_cached(__DIR__ . '/other.php') ? 1 : 0;");
     folder.write("other.php", "<?php echo 'other';");
     let (mut first, mut second) = (host.fork(), host.fork());
-    assert_eq!(finished(&second.ask(&get("run.php").root(&folder.0))), "0");
-    assert_eq!(finished(&first.ask(&get("other.php").root(&folder.0))), "other");
-    assert_eq!(finished(&second.ask(&get("run.php").root(&folder.0))), "1");
+    assert_eq!(finished(&second.request(&get("run.php").root(&folder.0))), "0");
+    assert_eq!(finished(&first.request(&get("other.php").root(&folder.0))), "other");
+    assert_eq!(finished(&second.request(&get("run.php").root(&folder.0))), "1");
 }
 
 #[test]
@@ -220,13 +220,13 @@ fn the_user_is_changed_for_good() {
     other.run_as = Some((65534, 65534));
     other.env = BTreeMap::new();
     let mut host = Host::with(other);
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write(
         "run.php",
         "<?php echo json_encode([posix_getuid(), posix_geteuid(), posix_getgid(),
              posix_getgroups(), getenv('USER'), @posix_setuid(0)]);",
     );
-    let text = finished(&host.fork().ask(&get("run.php").root(&folder.0)));
+    let text = finished(&host.fork().request(&get("run.php").root(&folder.0)));
     assert_eq!(text, "[65534,65534,65534,[65534],\"nobody\",false]");
 }
 
@@ -240,10 +240,10 @@ fn resident_kib(pid: i32) -> u64 {
 fn ten_thousand_requests_leave_no_memory_behind() {
     let mut host = Host::new();
     let mut worker = host.fork();
-    let ask = get("server.php").header("Cookie", "a=1").query("a=b");
+    let request = get("server.php").header("Cookie", "a=1").query("a=b");
     let mut settled = 0;
     for round in 0..11_000 {
-        finished(&worker.ask(&ask));
+        finished(&worker.request(&request));
         if round == 1000 {
             settled = resident_kib(worker.pid);
         }
@@ -271,7 +271,7 @@ fn a_fork_is_ready_in_milliseconds() {
 
 #[test]
 fn a_withdrawn_request_is_skipped_and_the_next_one_is_answered() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("run.php", "<?php touch(__DIR__ . '/ran');");
     let mut host = Host::new();
     let mut worker = host.fork();
@@ -297,7 +297,7 @@ fn a_malformed_request_ends_the_worker_and_no_one_else() {
     let Event::Exited { code: Some(code), .. } = host.event() else { panic!() };
     assert_ne!(code, 0);
     assert!(worker.output().contains("broke the ring protocol"));
-    assert_eq!(finished(&host.fork().ask(&get("hello.php"))), "hello\n");
+    assert_eq!(finished(&host.fork().request(&get("hello.php"))), "hello\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What to ask for.
 #[derive(Clone)]
-pub struct Ask {
+pub struct RequestSpec {
     pub root: PathBuf,
     pub script: String,
     pub path_info: String,
@@ -19,8 +19,8 @@ pub struct Ask {
     pub scheme: String,
 }
 
-pub fn get(script: &str) -> Ask {
-    Ask {
+pub fn get(script: &str) -> RequestSpec {
+    RequestSpec {
         root: fixtures(),
         script: script.into(),
         path_info: String::new(),
@@ -34,13 +34,18 @@ pub fn get(script: &str) -> Ask {
     }
 }
 
-pub fn post(script: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Ask {
+pub fn post(script: &str, content_type: &str, body: impl Into<Vec<u8>>) -> RequestSpec {
     let body = body.into();
-    let ask = get(script).header("Content-Type", content_type);
-    Ask { method: "POST".into(), content_type: content_type.into(), body: Some(body), ..ask }
+    let request = get(script).header("Content-Type", content_type);
+    RequestSpec {
+        method: "POST".into(),
+        content_type: content_type.into(),
+        body: Some(body),
+        ..request
+    }
 }
 
-impl Ask {
+impl RequestSpec {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
