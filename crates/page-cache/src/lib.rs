@@ -60,6 +60,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allocated;
 mod cache_status;
 mod compress;
 mod conditions;
@@ -71,6 +72,7 @@ mod encoder;
 mod entry;
 mod freshness;
 mod invalidation;
+mod key;
 mod known_fields;
 mod message;
 mod pattern;
@@ -97,14 +99,15 @@ pub use difference::Difference;
 pub use directives::{RequestDirectives, ResponseDirectives, SECONDS_MAX, Scope};
 pub use disk_index::DiskIndex;
 pub use encoder::Encoder;
-pub use entry::{Entry, Key, Representation, Shared};
+pub use entry::{Entry, Representation, Shared};
 pub use freshness::{Basis, Freshness, Policy};
 pub use invalidation::{Target, invalidated, is_unsafe};
+pub use key::Key;
 pub use known_fields::{IMPLICIT_VARY, OVERRIDES, RARE_IMPLICIT_VARY};
 pub use message::{ExchangeTimes, Field, Fields, Request, Response};
 pub use pattern::NamePattern;
 pub use preset::{PRESETS, Preset};
-pub use purge::{Selector, tags};
+pub use purge::{Selector, tags, tags_of};
 pub use purge_log::PurgeLog;
 pub use reason::Reason;
 pub use record::{decoded, encoded};

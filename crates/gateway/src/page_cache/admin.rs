@@ -118,9 +118,7 @@ impl PageCache {
         selectors.extend(purge.url.as_ref().map(|url| Selector::url(url.as_bytes())));
         selectors.extend(purge.prefix.as_ref().map(|start| Selector::prefix(start.as_bytes())));
         if !purge.tag.is_empty() {
-            let store = self.store.borrow();
-            let tags = purge.tag.iter().map(|tag| store.tag(tag.as_bytes())).collect();
-            selectors.push(Selector::Tags(tags));
+            selectors.push(Selector::tags(purge.tag.iter().map(String::as_bytes)));
         }
         selectors
     }

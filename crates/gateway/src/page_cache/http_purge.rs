@@ -10,7 +10,7 @@ use crate::header_block::HeaderBlock;
 use crate::turn::{Answered, Turn, refuse};
 use outboard_admin_api::cache::Purged;
 use outboard_log::Reason;
-use outboard_page_cache::{Field, Fields, Selector};
+use outboard_page_cache::{Field, Fields, Selector, tags_of};
 use std::rc::Rc;
 
 /// Whether the present request is a `PURGE`.
@@ -47,7 +47,7 @@ pub(crate) async fn purge(
     let fields: Vec<Field<'_>> = head.headers(input).collect();
     let fields = Fields(&fields);
     let is_soft = ["soft-purge", "fastly-soft-purge"].iter().any(|name| fields.contains(name));
-    let tags = cache.store.borrow().tags_of(fields);
+    let tags = tags_of(fields);
     let host = super::consult::host(turn, buffers);
     let selectors = if tags.is_empty() {
         // A client on the same machine often purges by plain HTTP what visitors get by TLS.

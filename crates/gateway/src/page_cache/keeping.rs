@@ -48,7 +48,7 @@ impl PageCache {
         let now_s = storable.freshness.received_s;
         let kept = rules::stored_fields(response.fields, &Control::read(response.fields));
         let mut store = self.store.borrow_mut();
-        let tags = store.tags_of(response.fields);
+        let tags = rules::tags_of(response.fields);
         let (key, body) = (asked.key.clone(), body.into());
         let mut entry = Entry::new(key, head.status, Fields(&kept), body, storable, tags);
         if head.headers.owns_server {

@@ -90,12 +90,12 @@ impl PageCache {
             match *selected {
                 Selected::Url(url) => selectors.extend(both_schemes(url, Selector::url)),
                 Selected::Prefix(url) => selectors.extend(both_schemes(url, Selector::prefix)),
-                Selected::Tag(tag) => tags.push(self.store.borrow().tag(tag)),
+                Selected::Tag(tag) => tags.push(tag),
                 Selected::All => selectors.push(Selector::All),
             }
         }
         if !tags.is_empty() {
-            selectors.push(Selector::Tags(tags));
+            selectors.push(Selector::tags(tags));
         }
         selectors
     }

@@ -1,7 +1,7 @@
 use super::*;
 use outboard_page_cache::{
     BypassRules, CookieRules, ExchangeTimes, Fields, Key, Policy, Request, RequestFacts, Response,
-    Store, encoded, storable,
+    encoded, storable, tags_of,
 };
 use std::sync::atomic::AtomicU32;
 
@@ -32,7 +32,7 @@ fn entry(path: &str) -> Entry {
     let exchanged = ExchangeTimes { request_s: 1, response_s: 1 };
     let rules = CookieRules::default();
     let storable = storable(&policy, &rules, &facts, nothing, response, exchanged).unwrap();
-    let tags = Store::new(1).tags_of(Fields(&fields));
+    let tags = tags_of(Fields(&fields));
     let key = Key::new(false, b"a", path.as_bytes());
     Entry::new(key, 200, Fields(&fields), vec![b'x'; 100].into(), storable, tags)
 }
