@@ -248,7 +248,7 @@ fn when_redis_has_lost_what_it_had_nothing_is_believed_any_more() {
     second.get(PAGE);
     redis.tell(&["FLUSHALL"]);
     for gateway in [&first, &second] {
-        gateway.site.logs(&[NOT_SHARED, "it has lost what was kept there"]);
+        gateway.site.logs(&[NOT_SHARED, "it has lost what was stored there"]);
         gateway.wait_until_there();
         assert!(!gateway.keeps(PAGE));
     }

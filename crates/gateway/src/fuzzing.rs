@@ -2,7 +2,6 @@
 
 use crate::development::failure;
 use crate::entities::{Batch, Call, Tags};
-use crate::page_cache::commons::PurgeMessage;
 use crate::php_head::PhpHead;
 use crate::tasks::keep;
 
@@ -28,11 +27,6 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
     keep::again(record)
-}
-
-/// The number of a purge that another gateway tells of.
-pub fn purge_message(text: &[u8]) -> Option<u64> {
-    PurgeMessage::decoded(text).map(|message| message.generation)
 }
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.

@@ -9,7 +9,7 @@ use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
 use crate::identity::Identity;
 use crate::memory::{Account, Memory};
-use crate::page_cache::Purges;
+use crate::page_cache::PurgeOperations;
 use crate::pool::{Pool, PoolSettings};
 use crate::server::{Load, ServerError};
 use crate::tasks::keep::Keep;
@@ -81,7 +81,7 @@ impl Kit {
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
             let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
-            let operations = Purges::before(operations, opened.page_cache.clone());
+            let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());
