@@ -3,12 +3,12 @@
 //! Made when a generation starts; shared by the requests that it serves until the last is over.
 
 use crate::generation::{Aside, Logs};
-use crate::memory::AppMemory;
-use crate::pool::Pool;
-use crate::tasks::Tasks;
+use outboard_buffer::AppMemory;
 use outboard_config as config;
 use outboard_log::{Event, Level};
 use outboard_page_cache::PageCache;
+use outboard_php_pool::pool::Pool;
+use outboard_php_pool::tasks::Tasks;
 use outboard_static_files::{Root, RootError, RootOptions};
 use outboard_upstream::{Account, Client};
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 use crate::development::failure;
 use crate::entities::{Batch, Call, Tags};
 use crate::php_head::PhpHead;
-use crate::tasks::keep;
+use outboard_php_pool::tasks::journal;
 
 /// The names and values that a worker's operation on the entity store speaks of, in bytes.
 pub fn kv_batch(asked: &[u8]) -> Option<usize> {
@@ -26,7 +26,7 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
-    keep::again(record)
+    journal::again(record)
 }
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.

@@ -12,17 +12,18 @@ use crate::counters::Counters;
 use crate::development::Development;
 use crate::generation::{Generation, Sinks};
 use crate::listener::Bound;
-use crate::memory::Memory;
-use crate::pool::{Budget, Pool};
 use crate::proxy::Turns;
-use crate::spool::SpoolFolder;
 use crate::upgrade::Protocol;
-use outboard_config::Limits;
+use outboard_buffer::Memory;
+use outboard_buffer::TempDir;
+use outboard_config::{Limits, MemoryBudget};
 use outboard_http_semantics::DateCache;
 use outboard_http1::HeadLimits;
 use outboard_log::Reason;
 use outboard_log::{Event as LogEvent, Level, Wall};
+use outboard_php_pool::pool::{Budget, Pool};
 use outboard_reactor::{Event, MemorySource, now_ms, wake_all};
+use outboard_supervisor::memory::machine_bytes;
 use rustix::process::{Resource, getrlimit};
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashMap;
@@ -40,7 +41,7 @@ pub(crate) struct Gateway {
     pub(crate) buffers: BufferPool,
     pub(crate) memory: Rc<Memory>,
     pub(crate) counters: RefCell<Counters>,
-    pub(crate) spool: Rc<SpoolFolder>,
+    pub(crate) spool: Rc<TempDir>,
     /// Whose answer of another server is read next.
     pub(crate) inflow_turns: Rc<Turns>,
     pub(crate) started: Wall,
@@ -102,10 +103,10 @@ impl ReloadAsker {
 impl Wishes {
     /// Asks for a reload and waits for its outcome.
     pub(crate) async fn reload_and_hear(&self) -> Result<u32, String> {
-        let asker = Rc::new(ReloadAsker::default());
-        self.reload_askers.borrow_mut().push(asker.clone());
+        let requester = Rc::new(ReloadAsker::default());
+        self.reload_askers.borrow_mut().push(requester.clone());
         self.reload.set();
-        asker.hear().await
+        requester.hear().await
     }
 }
 
@@ -120,7 +121,7 @@ impl Gateway {
         Rc::new(Self {
             spool: {
                 let io = &generation.config.io;
-                SpoolFolder::new(io.temp_dir.clone(), io.max_temp_bytes)
+                TempDir::new(io.temp_dir.clone(), io.max_temp_bytes)
             },
             inflow_turns: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
@@ -169,7 +170,7 @@ impl Gateway {
     /// Puts a successor in place; its predecessor's pools finish what they have.
     pub(crate) fn swap(&self, successor: Generation, sinks: Sinks, drain_timeout_ms: u64) {
         let old = self.generation.replace(Rc::new(successor));
-        self.memory.set_budget(self.limits().memory);
+        self.memory.set_limit(memory_limit_bytes(self.limits().memory));
         self.spool.set_limit(self.generation().config.io.max_temp_bytes);
         self.sinks.replace(sinks);
         self.hand_purges_on(&old.apps);
@@ -269,6 +270,18 @@ impl Gateway {
     pub(crate) fn note(&self, level: Level, text: &str) {
         self.generation.borrow().logs.error.note(level, text);
     }
+}
+
+/// The limit of what is buffered for clients and workers. `"auto"` is an eighth of the machine, within
+/// bounds: a large response is on disk, so more is rarely of use.
+pub(crate) fn memory_limit_bytes(budget: MemoryBudget) -> usize {
+    let machine_bytes = machine_bytes().unwrap_or(1 << 30);
+    let bytes = match budget {
+        MemoryBudget::Bytes(bytes) => bytes,
+        MemoryBudget::Percent(percent) => machine_bytes / 100 * u64::from(percent),
+        MemoryBudget::Auto => (machine_bytes / 8).clamp(16 << 20, 256 << 20),
+    };
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Connections and streams that were not let in.

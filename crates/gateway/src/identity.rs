@@ -12,9 +12,9 @@ mod files;
 use crate::listener::set;
 use crate::listener::{self, BindError, Prebound};
 use crate::server::{AdminSocket, Options, ServerError};
-use crate::users::{self, User};
 use outboard_config::{Config, ListenAddress};
 use outboard_log::Opener;
+use outboard_spawner::users::{self, User};
 use outboard_spawner::{Grants, Spawner};
 use rustix::fs::chown;
 use rustix::process::{

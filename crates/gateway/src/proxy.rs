@@ -13,14 +13,14 @@ pub(crate) mod switch;
 mod turns;
 
 use crate::app::App;
-use crate::body::RequestBody;
 use crate::connection::Connection;
-use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::receive::{self, Pieces};
 use crate::script::{ForCache, relay};
 use crate::turn::{Answered, Turn};
 use inflow::{Inflow, Next};
+use outboard_buffer::Held;
+use outboard_buffer::RequestBody;
 use outboard_http1::Method;
 use outboard_log::Level;
 use outboard_log::Reason;

@@ -3,10 +3,10 @@
 //! Called for scripts and for what is handed to upstreams. Invariants: never more than the limit is
 //! kept; what belongs to the next request stays in the input; a client that sends too slowly is let go.
 
-use crate::body::RequestBody;
 use crate::connection::{Connection, Read};
-use crate::memory::Held;
 use crate::pace::Pace;
+use outboard_buffer::Held;
+use outboard_buffer::RequestBody;
 use outboard_config::Limits;
 use outboard_http1::{BodyFraming, Chunk, ChunkLimits, ChunkedDecoder};
 use outboard_log::Reason;

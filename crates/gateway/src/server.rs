@@ -3,23 +3,24 @@
 //! Called by the command line. Invariants: addresses are bound before PHP is started, so that a
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
+mod heap;
 mod htaccess;
 mod orders;
 
 use crate::development;
-use crate::gateway::{Gateway, Rings};
+use crate::gateway::{Gateway, Rings, memory_limit_bytes};
 use crate::generation::{Generation, Kit};
 use crate::identity::{self, Identity};
 use crate::life::{self, Life, Ready};
 use crate::listener::set::{self, Wanted};
 use crate::listener::{BindError, Serves};
-use crate::memory::{self, Memory};
-use crate::pool::StartError;
 use crate::upgrade::Protocol;
 use orders::{Order, Orders};
+use outboard_buffer::Memory;
 use outboard_config::{Config, Diagnostics, Open};
 use outboard_log::Level;
 use outboard_log::Opener;
+pub use outboard_php_pool::pool::StartError;
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
 use std::future::poll_fn;
 use std::io;
@@ -137,7 +138,7 @@ async fn serve_on_loop(
     identity: Rc<Identity>,
 ) -> Result<(), ServerError> {
     let orders = Orders::catch().map_err(ServerError::Io)?;
-    let memory = Memory::new(config.limits.memory);
+    let memory = Memory::new(memory_limit_bytes(config.limits.memory));
     let Options { name, host_binary, load, .. } = options;
     let kit = Kit { name, host_binary, memory, load, identity };
     let (generation, sinks) = kit.open(1, config, None).await?;
@@ -155,7 +156,7 @@ async fn serve_on_loop(
         return unstarted.map_err(ServerError::Php);
     }
     spawn(flush_logs(gateway.clone()));
-    spawn(memory::give_back(gateway.clone()));
+    spawn(heap::give_back(gateway.clone()));
     spawn(htaccess::tell(gateway.clone()));
     development::follow(&gateway);
     gateway.ready.set(true);
@@ -230,7 +231,7 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
                 let Some(outcome) = unless_stopped(gateway, orders, reload(gateway, kit)).await
                 else {
                     let outcome = Err("the server stops".to_owned());
-                    return askers.iter().for_each(|asker| asker.tell(outcome.clone()));
+                    return askers.iter().for_each(|requester| requester.tell(outcome.clone()));
                 };
                 match &outcome {
                     Ok(number) => {
@@ -243,7 +244,7 @@ async fn attend(gateway: &Rc<Gateway>, orders: &Orders, kit: &Kit, tell: &life::
                 }
                 let outcome = outcome.map_err(|error| error.to_string());
                 tell(&Life::Reloaded(outcome.clone()));
-                askers.iter().for_each(|asker| asker.tell(outcome.clone()));
+                askers.iter().for_each(|requester| requester.tell(outcome.clone()));
             }
         }
     }

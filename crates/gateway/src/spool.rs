@@ -7,14 +7,12 @@
 //! on the wire; what is in memory is counted, what is on disk stays within `io.max_temp_size`; where
 //! there is no room, the source of the answer waits and nothing breaks.
 
-mod folder;
-
 use crate::answer::write_within;
 use crate::connection::Connection;
 use crate::gateway::Gateway;
-use crate::memory::{Account, Held};
 use crate::wire::Wire;
-pub(crate) use folder::{SpoolFile, SpoolFolder};
+use outboard_buffer::{Account, Held};
+use outboard_buffer::{TempDir, TempFile};
 use outboard_log::Reason;
 use outboard_reactor::{is_spent, now_ms, with_deadline, yield_now};
 use rustix::fd::AsFd;
@@ -40,7 +38,7 @@ pub(crate) struct Spool {
     first_sent: usize,
     /// Counts it.
     held: Held,
-    file: Option<SpoolFile>,
+    file: Option<TempFile>,
     file_sent: u64,
     /// When the client has last taken something.
     taken_ms: u64,
@@ -75,7 +73,7 @@ impl Spool {
         &mut self,
         slices: &[IoSlice<'_>],
         memory_bytes: usize,
-        folder: &Rc<SpoolFolder>,
+        folder: &Rc<TempDir>,
     ) -> io::Result<()> {
         let bytes = slices.iter().map(|slice| slice.len()).sum::<usize>();
         if self.file.is_none() && self.first.len() + bytes <= memory_bytes {
@@ -84,7 +82,7 @@ impl Spool {
             self.held.grow(bytes);
             return Ok(());
         }
-        let file_bytes = self.file.as_ref().map_or(0, SpoolFile::len) + bytes as u64;
+        let file_bytes = self.file.as_ref().map_or(0, TempFile::len) + bytes as u64;
         if file_bytes > folder.limit_bytes() / ANSWER_SHARE {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -262,7 +260,7 @@ mod tests {
         vec![number; 30 << 10]
     }
 
-    fn push(spool: &mut Spool, number: u8, folder: &Rc<SpoolFolder>) -> bool {
+    fn push(spool: &mut Spool, number: u8, folder: &Rc<TempDir>) -> bool {
         let piece = piece(number);
         let (first, rest) = piece.split_at(7);
         spool.push(&[IoSlice::new(first), IoSlice::new(rest)], MEMORY_BYTES, folder).is_ok()
@@ -273,7 +271,7 @@ mod tests {
         run(async {
             let (near, far) = Pipe::pair();
             let wire = Wire::http2(near, None);
-            let folder = SpoolFolder::new("/tmp".into(), 1 << 30);
+            let folder = TempDir::new("/tmp".into(), 1 << 30);
             let account = Account::detached();
             let mut spool = Spool::new(&account);
             let (mut went_in, mut came_out) = (Vec::new(), Vec::new());
@@ -294,7 +292,7 @@ mod tests {
             far.try_read(&mut came_out);
             assert!(went_in == came_out);
             drop(spool);
-            assert_eq!((account.held_bytes(), folder.taken_bytes()), (0, 0));
+            assert_eq!((account.held_bytes(), folder.used_bytes()), (0, 0));
         })
         .unwrap();
     }
@@ -302,18 +300,18 @@ mod tests {
     #[test]
     fn memory_and_disk_are_bounded_and_given_back() {
         run(async {
-            let folder = SpoolFolder::new("/tmp".into(), 16 * (100 << 10));
+            let folder = TempDir::new("/tmp".into(), 16 * (100 << 10));
             let account = Account::detached();
             let fill = |spool: &mut Spool, folder| (0..).find(|_| !push(spool, 1, folder)).unwrap();
             let mut spool = Spool::new(&account);
             assert_eq!(fill(&mut spool, &folder), 2 + 3, "and a sixteenth of what all may have");
             assert_eq!(account.held_bytes(), 2 * (30 << 10));
-            assert_eq!(folder.taken_bytes(), 3 * (30 << 10));
+            assert_eq!(folder.used_bytes(), 3 * (30 << 10));
             folder.set_limit(91 << 10);
             let mut other = Spool::new(&account);
             assert_eq!(fill(&mut other, &folder), 2, "all have what they may have");
             drop((spool, other));
-            assert_eq!((account.held_bytes(), folder.taken_bytes()), (0, 0));
+            assert_eq!((account.held_bytes(), folder.used_bytes()), (0, 0));
         })
         .unwrap();
     }
@@ -321,13 +319,13 @@ mod tests {
     #[test]
     fn what_a_full_disk_does_not_take_is_left_to_its_source() {
         run(async {
-            let folder = SpoolFolder::new("/tmp".into(), 1 << 30);
+            let folder = TempDir::new("/tmp".into(), 1 << 30);
             let mut spool = Spool::new(&Account::detached());
             assert!(push(&mut spool, 0, &folder) && push(&mut spool, 1, &folder));
-            spool.file = Some(SpoolFile::on_a_full_disk(&folder));
+            folder.set_limit(0);
             assert!(!push(&mut spool, 2, &folder));
             assert_eq!(spool.left(), 2 * (30 << 10));
-            let nowhere = SpoolFolder::new("/nonexistent".into(), 1 << 30);
+            let nowhere = TempDir::new("/nonexistent".into(), 1 << 30);
             let mut spool = Spool::new(&Account::detached());
             assert!(push(&mut spool, 0, &nowhere) && push(&mut spool, 1, &nowhere));
             assert!(!push(&mut spool, 2, &nowhere));

@@ -5,7 +5,7 @@
 //! status instead.
 
 use crate::app::App;
-use crate::memory::Held;
+use outboard_buffer::Held;
 use outboard_config::FetchSource;
 use outboard_reactor::{Event, TaskId, current_task, wake};
 use outboard_upstream::{Client, Error, Job, Kind, Request, RequestHeaders, Url};

@@ -7,10 +7,10 @@
 use crate::answer::{Framing, Sent};
 use crate::app::App;
 use crate::connection::Connection;
-use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::script::relay::put_piece;
 use crate::turn::{Answered, Turn};
+use outboard_buffer::Held;
 use outboard_config::HeaderRule;
 use outboard_http1::{LAST_CHUNK, write_chunk_head};
 

@@ -5,11 +5,11 @@
 
 use super::WHOLE_MAX_BYTES;
 use super::fetching::Fetching;
-use crate::exchange::{End, Exchange};
-use crate::memory::Held;
 use crate::php_head::PhpHead;
 use crate::script::Lease;
+use outboard_buffer::Held;
 use outboard_log::Reason;
+use outboard_php_pool::exchange::{End, Exchange};
 use outboard_upstream::Kind;
 
 /// A part fails.

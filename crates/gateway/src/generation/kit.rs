@@ -8,13 +8,13 @@ use crate::app::App;
 use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
 use crate::identity::Identity;
-use crate::memory::{Account, Memory};
 use crate::page_cache::PurgeOperations;
-use crate::pool::{Pool, PoolSettings};
 use crate::server::{Load, ServerError};
-use crate::tasks::keep::Keep;
-use crate::tasks::{self, Tasks};
+use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
+use outboard_php_pool::pool::{Pool, PoolSettings};
+use outboard_php_pool::tasks::journal::TaskJournal;
+use outboard_php_pool::tasks::{self, Tasks};
 use outboard_reactor::yield_now;
 use std::cell::RefCell;
 use std::io;
@@ -136,8 +136,9 @@ fn start_tasks(
 ) -> Rc<Tasks> {
     let name = config.kv_namespace.as_deref();
     let namespace = name.and_then(|name| entities?.namespace(name).cloned());
-    let keep = namespace.map(|namespace| Keep::new(namespace, &app.name));
-    let tasks = Tasks::start(&app.name, config.clone(), (pool, memory), keep, logs.error.clone());
+    let journal = namespace.map(|namespace| TaskJournal::new(namespace, &app.name));
+    let tasks =
+        Tasks::start(&app.name, config.clone(), (pool, memory), journal, logs.error.clone());
     let before = predecessor.and_then(|before| {
         let found = before.tasks().find(|before| before.app() == app.name);
         found.cloned()

@@ -7,7 +7,6 @@ use super::Common;
 use crate::client::Ends;
 use crate::connection::Connection;
 use crate::connections::Entry;
-use crate::memory::Held;
 use crate::pace::Pace;
 use crate::wire::Wire;
 use crate::wire::pipe::Pipe;
@@ -15,6 +14,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{Request, Response};
+use outboard_buffer::Held;
 use outboard_http1::{
     Chunk, ChunkLimits, ChunkedDecoder, HeadLimits, HeadStatus, LAST_CHUNK, Method, ResponseBody,
     ResponseParser, write_chunk_head, write_head_end, write_header, write_request_line,

@@ -4,8 +4,8 @@
 //! configuration does not name; no link leads to something else.
 
 use super::is_let;
-use crate::users::User;
 use outboard_config::{Config, EntityEngine, LogTarget};
+use outboard_spawner::users::User;
 use rustix::fd::AsFd;
 use rustix::fs::{Access, AtFlags, CWD, access, chownat, fchown};
 use rustix::process::{Gid, Uid};

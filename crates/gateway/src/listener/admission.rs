@@ -4,9 +4,9 @@
 //! socket's file is not all that keeps the apps' PHP away; a user that only runs PHP is refused
 //! even where the mode would let it in.
 
-use crate::users;
 use outboard_config::Config;
 use outboard_reactor::Stream;
+use outboard_spawner::users;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid};
 

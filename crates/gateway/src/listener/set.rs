@@ -6,10 +6,10 @@
 use super::{BindError, Bound, ListenerFacts, Serves};
 use crate::gateway::Gateway;
 use crate::server::{AdminSocket, ServerError};
-use crate::users;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
 use outboard_log::Level;
 use outboard_log::Opener;
+use outboard_spawner::users;
 use outboard_tls::{CertificateFiles, ServerSettings};
 use rustix::fs::chown;
 use std::io;

@@ -4,8 +4,8 @@
 //! completion is sent when neither the cache of the worker's generation nor that of a later one has
 //! the purged pages.
 
-use crate::pool::operations::{Asker, Operations, WorkerId};
 use outboard_page_cache::{PageCache, Selector};
+use outboard_php_pool::pool::operations::{Operations, Requester, WorkerId};
 use outboard_reactor::spawn;
 use outboard_ring::operation::{Call, Completion, Operation, Part};
 use outboard_ring::purge::{PurgeCall, Selected};
@@ -26,9 +26,9 @@ impl PurgeOperations {
 }
 
 impl Operations for PurgeOperations {
-    fn begin(&self, asker: Asker, payload: &[u8]) {
+    fn begin(&self, requester: Requester, payload: &[u8]) {
         let Ok(Operation { id, call: Call::Purge(call) }) = Operation::decode(payload) else {
-            return self.others.begin(asker, payload);
+            return self.others.begin(requester, payload);
         };
         let purge =
             |cache: &Rc<PageCache>| cache.purge_with_successors(&selectors(&call), call.is_soft);
@@ -36,7 +36,7 @@ impl Operations for PurgeOperations {
         let part = Part::Purged(u32::try_from(purged).unwrap_or(u32::MAX));
         let completion = Completion { id, part };
         // A worker that has ended does not wait for it.
-        let complete = move || asker.send(&completion).unwrap_or_default();
+        let complete = move || requester.send(&completion).unwrap_or_default();
         match self.cache.clone().filter(|cache| cache.has_shared_tier()) {
             None => complete(),
             Some(cache) => spawn(async move {

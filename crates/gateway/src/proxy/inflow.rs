@@ -6,7 +6,7 @@
 
 use super::turns::Turns;
 use crate::connection::Connection;
-use crate::memory::{Account, Held};
+use outboard_buffer::{Account, Held};
 use outboard_log::Reason;
 use outboard_reactor::Event;
 use outboard_upstream::{Error, Job, Response};

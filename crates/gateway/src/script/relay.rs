@@ -7,17 +7,17 @@ use crate::app::App;
 use crate::compression::Compression;
 use crate::connection::Connection;
 use crate::development::live;
-use crate::exchange::{Arrived, End, Exchange};
-use crate::memory::{Account, Held};
 use crate::php_head::PhpHead;
 use crate::route::Script;
 use crate::turn::{Answered, Turn};
+use outboard_buffer::{Account, Held};
 use outboard_http1::{
     CHUNK_END, LAST_CHUNK, Version, write_chunk_head, write_head_end, write_status_line,
 };
 use outboard_log::Level;
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, Response};
+use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;

@@ -7,9 +7,9 @@ use crate::app::App;
 use crate::compression::Compression;
 use crate::connection::Connection;
 use crate::development::live;
-use crate::exchange::{Arrived, End, Exchange};
 use crate::php_head::PhpHead;
 use crate::turn::{Answered, Turn, told};
+use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::task::Poll;
 

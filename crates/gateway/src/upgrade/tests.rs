@@ -3,7 +3,7 @@
 use super::*;
 use crate::generation::{self, Generation, Sinks};
 use crate::listener::{Bound, ListenerFacts, Serves};
-use crate::memory::Memory;
+use outboard_buffer::Memory;
 use outboard_config::Config;
 use outboard_reactor::{blocking, sleep};
 use std::io::{Read, Write};
@@ -68,7 +68,7 @@ fn gateway() -> Rc<Gateway> {
     // Without an app every request that is not handed off is a 404.
     let generation = Generation::new(1, config, Vec::new(), logs, upstream, None);
     let protocols: Vec<Box<dyn Protocol>> = vec![Box::new(Shout), Box::new(Patient)];
-    let memory = Memory::new(generation.config.limits.memory);
+    let memory = Memory::new(64 << 20);
     Gateway::new(generation, sinks, memory, protocols)
 }
 

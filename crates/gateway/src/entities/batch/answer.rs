@@ -5,7 +5,7 @@
 
 use super::super::{Entities, Owner, reason};
 use super::{Batch, NONE};
-use crate::memory::Held;
+use outboard_buffer::Held;
 use outboard_entity_store::{Change, Namespace, Record, Scan, StoreError, Write};
 use outboard_reactor::share_turn;
 use std::sync::Arc;
