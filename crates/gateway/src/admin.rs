@@ -77,8 +77,10 @@ async fn reply(gateway: &Rc<Gateway>, method: Method, path: &str, query: &str) -
                 .await
         }
         (cache::Audit::METHOD, cache::Audit::PATH) => {
-            call(query, async |audit: cache::Audit| Ok(page_cache::audit(gateway, &audit).await))
-                .await
+            call(query, async |audit: cache::Audit| {
+                Ok(page_cache::admin::audit(gateway, &audit).await)
+            })
+            .await
         }
         (kv::Stats::METHOD, kv::Stats::PATH) => {
             call(query, async |stats: kv::Stats| entity_api::admin::stats(gateway, &stats)).await

@@ -3,7 +3,6 @@
 use crate::development::failure;
 use crate::entities::Batch;
 use crate::entity_api::{Call, Tags};
-use crate::page_cache::commons::PurgeMessage;
 use crate::php_head::PhpHead;
 use outboard_php_pool::tasks::journal;
 
@@ -29,11 +28,6 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
     journal::again(record)
-}
-
-/// The number of a purge that another gateway tells of.
-pub fn purge_message(text: &[u8]) -> Option<u64> {
-    PurgeMessage::decoded(text).map(|message| message.generation)
 }
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.

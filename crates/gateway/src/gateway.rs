@@ -119,7 +119,7 @@ impl Gateway {
             if let Some(cache) = &app.page_cache
                 && let Some(successor) = caches.get(app.config.name.as_str())
             {
-                cache.succeeded_by(successor);
+                cache.set_successor(successor);
             }
         }
     }

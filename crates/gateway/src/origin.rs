@@ -7,7 +7,7 @@ use crate::php_head::PhpHead;
 use crate::proxy::{self, Proxied};
 use crate::request::{RequestContext, ResponseSummary, refuse, respond_with_failure};
 use crate::route::Script;
-use crate::script::{self, ForCache};
+use crate::script::{self, ForCache, OwnField};
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_ring::request::RequestView;
@@ -105,31 +105,26 @@ impl Origin {
 }
 
 impl Prepared {
-    /// Shows each header field.
-    pub(crate) fn each_field(&self, mut show: impl FnMut(&[u8], &[u8])) {
+    /// The header fields.
+    pub(crate) fn fields(&self) -> Vec<OwnField> {
+        let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
         match self {
             Self::Script(frame) => {
                 let view = RequestView::decode(frame).expect("this process encoded the frame");
-                view.headers().for_each(|(name, value)| show(name, value));
+                view.headers().map(own).collect()
             }
-            Self::Upstream(request) => {
-                request.headers.iter().for_each(|(name, value)| show(name, value));
-            }
+            Self::Upstream(request) => request.headers.iter().map(own).collect(),
         }
     }
 
-    /// The same with other header fields: each with the value that `change` gives, or without it.
-    pub(crate) fn changed(&self, change: impl Fn(&[u8], &[u8]) -> Option<Vec<u8>>) -> Self {
-        let mut fields = Vec::new();
-        self.each_field(|name, value| {
-            fields.extend(change(name, value).map(|value| (name.to_vec(), value)));
-        });
+    /// The same request with other header fields.
+    pub(crate) fn with_fields(&self, fields: &[OwnField]) -> Self {
         match self {
-            Self::Script(frame) => Self::Script(script::with_headers(frame, &fields)),
+            Self::Script(frame) => Self::Script(script::with_headers(frame, fields)),
             Self::Upstream(request) => {
                 let mut request = request.clone();
                 request.headers = RequestHeaders::default();
-                for (name, value) in &fields {
+                for (name, value) in fields {
                     // They were valid before, and values come from valid ones.
                     let _ = request.headers.add(name, value);
                 }

@@ -335,7 +335,7 @@ impl Connection {
         write_within(&self.transport, slices, &mut self.pace).await.is_ok()
     }
 
-    /// PeerInfo the sending side and reads what still comes for a while: closing with unread bytes
+    /// Ends the sending side and reads what still comes for a while: closing with unread bytes
     /// makes the kernel send a reset, which can destroy the answer on its way.
     async fn linger(&mut self) {
         self.transport.shutdown_write();

@@ -1,7 +1,7 @@
 //! The account of what clients have open: connections and streams, whose they are, and which of
 //! them wait for a request.
 //!
-//! RequestFacts by the listener for each connection and by HTTP/2 for each stream; who is served holds an
+//! Called by the listener for each connection and by HTTP/2 for each stream; who is served holds an
 //! [`Entry`]. Invariants: what is counted is open; what is closed to make room waits for a request,
 //! and has waited longest.
 

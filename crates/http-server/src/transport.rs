@@ -165,7 +165,7 @@ impl Transport {
         Ok(written)
     }
 
-    /// PeerInfo the sending side; the peer may be gone already.
+    /// Ends the sending side; the peer may be gone already.
     pub(crate) fn shutdown_write(&self) {
         match self {
             Self::Plain(stream) => stream.shutdown_write(),

@@ -17,7 +17,7 @@ const LINE_BYTES: usize = 400;
 const LINES_MAX: usize = 100_000;
 /// Frames of a backtrace whose source is shown.
 const FRAMES_MAX: usize = 12;
-/// PeerInfo of names of files with PHP in them.
+/// Ends of names of files with PHP in them.
 const SOURCES: [&str; 5] = [".php", ".inc", ".phtml", ".phpt", ".module"];
 
 /// What went wrong, taken apart.

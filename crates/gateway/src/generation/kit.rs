@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
 use crate::identity::Identity;
-use crate::page_cache::Purges;
+use crate::page_cache::PurgeOperations;
 use crate::server::{Load, ServerError};
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
@@ -85,7 +85,7 @@ impl GenerationBuilder {
                 opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
             let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
-            let operations = Purges::before(operations, opened.page_cache.clone());
+            let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());

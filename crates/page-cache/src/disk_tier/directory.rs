@@ -1,16 +1,18 @@
-//! The folder of an app's pages: files, the log of purges, and the thread that writes.
+//! The directory of an app's pages: files, the log of purges, and the thread that writes.
 //!
 //! ```text
-//!  DISK/APP/GENERATION/lock        held by the process whose folder it is
-//!                     /purges      what was purged and may still have files
-//!                     /NUMBER      a page
-//!                     /NUMBER.new  one that is being written
+//!  DISK/APP/GENERATION/lock        held by the process that uses the directory
+//!                     /purges      purges whose files may still exist
+//!                     /NUMBER      an entry
+//!                     /NUMBER.new  an entry that is being written
 //! ```
 //!
 //! Invariants: the jobs are done in the order in which they were sent; a file gets its name by
-//! rename(2) when all of it is written.
+//! rename(2) when it is complete.
 
-use outboard_page_cache::{Entry, Selector, decoded};
+use crate::entry::Entry;
+use crate::purge::Selector;
+use crate::record::decoded;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -21,7 +23,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// What the thread does.
+/// Work of the thread.
 #[derive(Debug)]
 pub(super) enum Job {
     Write {
@@ -31,9 +33,9 @@ pub(super) enum Job {
     Remove {
         file: u64,
     },
-    /// The folder itself.
+    /// Removes the directory.
     RemoveAll,
-    /// All files of the purges up to this place in the log are gone.
+    /// All files of the purges up to this place in the log are removed.
     Forget {
         place: u64,
     },
@@ -41,7 +43,7 @@ pub(super) enum Job {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct Directory {
     path: Arc<Path>,
     log: Arc<Mutex<Log>>,
     jobs: Sender<Job>,
@@ -51,22 +53,22 @@ pub(super) struct Folder {
     _lock: File,
 }
 
-/// The purges whose files may still be there.
+/// The log of purges whose files may still exist.
 #[derive(Debug)]
 struct Log {
     file: File,
-    /// How many were written since the process began.
+    /// The number of purges since the process started.
     place: u64,
 }
 
-/// A page that was found at the start: its file, its length, and all of it but the bodies.
-pub(super) type Left = (u64, u64, Entry);
+/// An entry that was found at the start: its file, its length, and all of it but the bodies.
+pub(crate) type Recovered = (u64, u64, Entry);
 
-impl Folder {
-    /// Opens the latest folder below `parent` if `takes_over`, or else a new one.
+impl Directory {
+    /// Opens the latest directory below `parent` if `takes_over`, or else a new one.
     ///
     /// # Errors
-    /// It cannot be made, or another server holds it.
+    /// It cannot be created, or another server holds it.
     pub(super) fn open(parent: &Path, takes_over: bool) -> io::Result<Self> {
         make_private(parent)?;
         let mut left: Vec<PathBuf> =
@@ -80,7 +82,7 @@ impl Folder {
         let path = latest.unwrap_or_else(|| parent.join(format!("{begun_us:020}")));
         make_private(&path)?;
         let lock = locked(&path)?;
-        // What earlier processes left and nobody holds.
+        // Directories of earlier processes that no process holds.
         for old in left {
             if locked(&old).is_ok() {
                 let _ = fs::remove_dir_all(&old);
@@ -109,12 +111,12 @@ impl Folder {
         self.first_file
     }
 
-    /// What waits to be written.
+    /// The bytes that wait to be written.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
 
-    /// Why a page could not be written, unless that has been told already.
+    /// The latest error of a write, once.
     pub(super) fn take_fault(&self) -> Option<io::Error> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -127,18 +129,18 @@ impl Folder {
         let _ = self.jobs.send(job);
     }
 
-    /// Writes a purge down, before its files are removed; gives its place in the log.
+    /// Logs a purge before its files are removed; returns its place in the log.
     pub(super) fn log(&self, selector: &Selector) -> u64 {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.file.write_all(&selector.encoded()).is_err() {
-            // Without a log a crash could bring back what was purged: nothing is left to bring back.
+            // Without a log a purged entry could return after a crash; without files it cannot.
             let _ = fs::remove_dir_all(&self.path).and_then(|()| make_private(&self.path));
         }
         log.place += 1;
         log.place
     }
 
-    /// Reads a file, on whichever thread.
+    /// Reads a file, on any thread.
     pub(super) fn reader(
         &self,
         file: u64,
@@ -147,9 +149,8 @@ impl Folder {
         move || fs::read(path)
     }
 
-    /// Looks through what a predecessor left: pages that were not purged, oldest first. The rest is
-    /// removed.
-    pub(super) fn scan(&self) -> impl FnOnce() -> Vec<Left> + Send + 'static + use<> {
+    /// The entries that a predecessor left and did not purge, oldest first. Other files are removed.
+    pub(super) fn scan(&self) -> impl FnOnce() -> Vec<Recovered> + Send + 'static + use<> {
         let (path, first_file, log) = (self.path.clone(), self.first_file, self.log.clone());
         move || {
             let place = log.lock().unwrap_or_else(PoisonError::into_inner).place;
@@ -187,10 +188,10 @@ fn locked(path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Pages may be of somebody's account: no other user reads them.
-fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    fs::set_permissions(folder, Permissions::from_mode(0o700))
+/// Pages may be personal: no other user can read them.
+fn make_private(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    fs::set_permissions(directory, Permissions::from_mode(0o700))
 }
 
 fn private() -> OpenOptions {
@@ -214,7 +215,7 @@ fn logged(path: &Path) -> Vec<Selector> {
     .collect()
 }
 
-/// Empties the log, unless something was purged since.
+/// Empties the log, unless there was a purge since.
 fn forget(log: &Mutex<Log>, place: u64) {
     let log = log.lock().unwrap_or_else(PoisonError::into_inner);
     if log.place == place {
@@ -222,7 +223,7 @@ fn forget(log: &Mutex<Log>, place: u64) {
     }
 }
 
-/// The thread's part.
+/// The part of the thread.
 struct Worker {
     path: Arc<Path>,
     log: Arc<Mutex<Log>>,
@@ -231,7 +232,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Until the folder is dropped.
+    /// Works until the directory is dropped.
     fn work(&self, todo: &Receiver<Job>) {
         while let Ok(job) = todo.recv() {
             match job {
@@ -246,7 +247,7 @@ impl Worker {
         }
     }
 
-    /// A page that cannot be written is missing when it is looked for, which is no harm.
+    /// An entry that cannot be written is missing when it is read, which does no harm.
     fn write(&self, file: u64, bytes: &[u8]) {
         let path = name(&self.path, file);
         let new = path.with_extension("new");

@@ -1,25 +1,25 @@
-//! What is kept at the server, and the commands that it is asked by.
+//! The keys on the server, and the commands that read and write them.
 //!
 //! ```text
 //!  outboard:NAME:state           hash    epoch, run, generation
 //!  outboard:NAME:purges          list    the latest purges, the last one last
-//!  outboard:NAME:purges          channel the same, as they come
+//!  outboard:NAME:purges          channel the same, as they are published
 //!  outboard:NAME:EPOCH:URL       hash    variant → the generation that it is as new as, and its record
 //! ```
-//! Invariants: the generation counts purges within an epoch; a new epoch begins when the state is not
-//! there or when the server has been started anew (its memory may be one of before, without the
-//! latest purges), and nothing that was kept before is found in it.
+//! Invariants: the generation counts the purges of an epoch; a new epoch starts when the state is
+//! missing or the server has restarted (it may have loaded data that lacks the latest purges), and no
+//! page of an older epoch is found in it.
 
 use super::link::{Link, Reply};
 use outboard_config::PageCacheShared;
 use std::rc::Rc;
 
-/// Most purges that are there for a gateway that was cut off.
+/// The purges that are stored at most for gateways that were disconnected.
 const PURGES_MAX: usize = 4096;
-/// Most variants of a URL; with one more it begins anew.
+/// The variants of a URL at most; one more replaces all of them.
 const VARIANTS_MAX: usize = 16;
 
-/// Gives epoch, generation and latest purges; begins an epoch if that is needed.
+/// Returns epoch, generation and latest purges; starts an epoch if necessary.
 const JOIN: &str = "\
 local epoch, run = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'run'))
 if not epoch or run ~= ARGV[1] then
@@ -29,7 +29,7 @@ if not epoch or run ~= ARGV[1] then
 end
 return {epoch, redis.call('HGET', KEYS[1], 'generation'), redis.call('LRANGE', KEYS[2], 0, -1)}";
 
-/// Counts a purge, keeps it and tells everybody.
+/// Numbers a purge, stores and publishes it.
 const PURGE: &str = "\
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return redis.error_reply('ERR other epoch') end
 local generation = redis.call('HINCRBY', KEYS[1], 'generation', 1)
@@ -39,7 +39,7 @@ redis.call('LTRIM', KEYS[2], -ARGV[3], -1)
 redis.call('PUBLISH', KEYS[2], message)
 return generation";
 
-/// Keeps a page.
+/// Stores a page.
 const PUT: &str = "\
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then
   redis.call('DEL', KEYS[1])
@@ -49,7 +49,7 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], math.max(left, tonumber(ARGV[3])))
 return 1";
 
-/// The names of all that is kept.
+/// The names of the keys.
 #[derive(Debug)]
 pub(super) struct Commands {
     prefix: String,
@@ -64,32 +64,32 @@ impl Commands {
         Self { state: format!("{prefix}state"), purges: format!("{prefix}purges"), prefix }
     }
 
-    /// Says who we are and what we speak.
+    /// Authenticates and selects RESP3.
     pub(super) fn greet(link: &Link, shared: &PageCacheShared) -> Rc<Reply> {
         let user = if shared.user.is_empty() { "default" } else { &shared.user };
         let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
         if !shared.password.0.is_empty() {
             hello.extend([&b"AUTH"[..], user.as_bytes(), shared.password.0.as_bytes()]);
         }
-        link.ask(&hello)
+        link.request(&hello)
     }
 
     pub(super) fn select(link: &Link, database: u32) -> Rc<Reply> {
-        link.ask(&[b"SELECT", database.to_string().as_bytes()])
+        link.request(&[b"SELECT", database.to_string().as_bytes()])
     }
 
-    /// What tells one start of the server from another is among it.
+    /// Contains the identifier of the server's run.
     pub(super) fn info(link: &Link) -> Rc<Reply> {
-        link.ask(&[b"INFO", b"server"])
+        link.request(&[b"INFO", b"server"])
     }
 
-    /// Has purges pushed.
+    /// Subscribes to purges.
     pub(super) fn subscribe(&self, link: &Link) {
-        link.tell(&[b"SUBSCRIBE", self.purges.as_bytes()]);
+        link.send(&[b"SUBSCRIBE", self.purges.as_bytes()]);
     }
 
     pub(super) fn join(&self, link: &Link, run: &[u8], fresh_epoch: &str) -> Rc<Reply> {
-        link.ask(&[
+        link.request(&[
             b"EVAL",
             JOIN.as_bytes(),
             b"2",
@@ -101,7 +101,7 @@ impl Commands {
     }
 
     pub(super) fn purge(&self, link: &Link, epoch: &str, message: &[u8]) -> Rc<Reply> {
-        link.ask(&[
+        link.request(&[
             b"EVAL",
             PURGE.as_bytes(),
             b"2",
@@ -115,17 +115,17 @@ impl Commands {
 
     /// Epoch and generation.
     pub(super) fn state(&self, link: &Link) -> Rc<Reply> {
-        link.ask(&[b"HMGET", self.state.as_bytes(), b"epoch", b"generation"])
+        link.request(&[b"HMGET", self.state.as_bytes(), b"epoch", b"generation"])
     }
 
     /// The latest `count` purges.
     pub(super) fn latest(&self, link: &Link, count: u64) -> Rc<Reply> {
-        link.ask(&[b"LRANGE", self.purges.as_bytes(), format!("-{count}").as_bytes(), b"-1"])
+        link.request(&[b"LRANGE", self.purges.as_bytes(), format!("-{count}").as_bytes(), b"-1"])
     }
 
     /// All variants of a page.
     pub(super) fn get(&self, link: &Link, epoch: &str, url: &[u8]) -> Rc<Reply> {
-        link.ask(&[b"HVALS", &self.page(epoch, url)])
+        link.request(&[b"HVALS", &self.page(epoch, url)])
     }
 
     pub(super) fn put(
@@ -137,7 +137,7 @@ impl Commands {
         record: &[u8],
         useful_ms: u64,
     ) {
-        link.ask(&[
+        link.request(&[
             b"EVAL",
             PUT.as_bytes(),
             b"1",

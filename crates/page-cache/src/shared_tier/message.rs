@@ -1,24 +1,24 @@
-//! A purge as all gateways hear it.
+//! A purge as it is published to all gateways.
 //!
 //! ```text
 //!  generation ' ' node ' ' 'h' or 's' ' ' selector
 //! ```
-//! Invariant: what cannot be read is a purge of everything.
+//! Invariant: a selector that cannot be decoded selects everything.
 
-use outboard_page_cache::Selector;
+use crate::purge::Selector;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// Which purge it is, counted from the first.
+    /// The number of the purge, counted from the first of its epoch.
     pub(crate) generation: u64,
-    /// Who purges.
+    /// The gateway that purges.
     pub(super) node: String,
     pub(super) is_soft: bool,
     pub(super) selector: Selector,
 }
 
-/// All but the generation, which the server puts before it.
+/// All but the generation, which the server adds.
 pub(super) fn encoded(node: &str, is_soft: bool, selector: &Selector) -> Vec<u8> {
     let kind = if is_soft { 's' } else { 'h' };
     [format!("{node} {kind} ").as_bytes(), &selector.encoded()].concat()
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_read_as_it_was_written() {
+    fn a_decoded_message_equals_the_encoded_one() {
         let selectors = [
             Selector::All,
             Selector::url(b"/a b"),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_purges_everything() {
+    fn an_invalid_selector_purges_everything() {
         for text in ["3", "3 x", "3 x h", "3 x h ", "3 x h zzz", "3 x h u\u{1}\0\0\0"] {
             let message = Message::decoded(text.as_bytes()).unwrap();
             assert_eq!((message.generation, message.selector), (3, Selector::All), "{text:?}");

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outboard_gateway::fuzzing::purge_message;
+use outboard_page_cache::fuzzing::purge_message;
 
 fuzz_target!(|bytes: &[u8]| {
     purge_message(bytes);
