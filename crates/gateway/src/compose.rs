@@ -6,15 +6,15 @@
 //! of an upstream's head gets into a page; a failed part is what the configuration says it is, and one for which
 //! `limits.memory` has no room has failed.
 
-pub(crate) mod fetching;
 mod page;
 mod part;
 
 use crate::app::App;
-use crate::php_head::PhpHead;
 use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
+use crate::route::Composed;
 use crate::script::{self, SubRequest};
-use fetching::Fetching;
+use crate::upstream_body::UpstreamBody;
 use outboard_buffer::Held;
 use outboard_config::{self as config, OnError, PartSource};
 use outboard_http_server::Connection;
@@ -34,17 +34,6 @@ use std::task::Poll;
 const FLUSH_BYTES: usize = 64 * 1024;
 /// Largest part that is in memory as a whole: a file, or an output that has a replacement.
 const WHOLE_MAX_BYTES: usize = 16 << 20;
-
-/// A composed page and what of the request it needs.
-#[derive(Debug)]
-pub(crate) struct Composed {
-    /// Which of the app's pages.
-    pub(crate) page: usize,
-    /// The path below the app's prefix.
-    pub(crate) path: Vec<u8>,
-    /// The query of a rewrite rule instead of the request's.
-    pub(crate) query: Option<Vec<u8>>,
-}
 
 /// Why a page ends before its end.
 enum Cut {
@@ -80,13 +69,13 @@ pub(crate) async fn answer(
     let made = work.make(connection, &mut page).await;
     match made {
         Ok(()) => page.finish(connection, ctx).await,
-        Err(Cut::Gone) if page.has_begun() => page.break_off(),
+        Err(Cut::Gone) if page.has_begun() => page.abort(),
         Err(Cut::Gone) => refuse(connection, ctx, Some(app), Reason::ClientGone).await,
         Err(Cut::Failed(failure)) if page.has_begun() => {
             let gateway = ctx.gateway.clone();
             gateway.server.count_refusal(failure.reason);
             gateway.log_refusal(Some(app), ctx.request_id, failure.reason, &failure.text);
-            page.break_off()
+            page.abort()
         }
         Err(Cut::Failed(failure)) => {
             app.log_text(Level::Error, ctx.request_id, &failure.text);
@@ -154,7 +143,7 @@ impl Work<'_> {
                     OnError::Replace(_) => usize::MAX,
                     OnError::Fail => self.app.config.limits.response_buffer_bytes as usize,
                 };
-                Running::Fetch(Fetching::start(
+                Running::Fetch(UpstreamBody::start(
                     self.app,
                     source,
                     part.timeout_ms,
@@ -223,7 +212,7 @@ impl Work<'_> {
     }
 
     /// Leaves the answer to the first script alone.
-    fn give_way(&mut self, leading: usize, head: PhpHead, page: &mut Page) {
+    fn give_way(&mut self, leading: usize, head: ResponseHead, page: &mut Page) {
         for (at, running) in self.running.iter_mut().enumerate() {
             if at != leading {
                 *running = Running::Over;
@@ -309,14 +298,14 @@ async fn wait<T>(
 }
 
 /// The head of a page without a script.
-fn own_head() -> PhpHead {
+fn own_head() -> ResponseHead {
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", b"text/html; charset=utf-8").expect("a constant header");
-    PhpHead { status: 200, headers, ..PhpHead::default() }
+    ResponseHead { status: 200, headers, ..ResponseHead::default() }
 }
 
 /// Takes out of a script's head what is true of its own part alone.
-fn fit_for_page(mut head: PhpHead) -> PhpHead {
+fn fit_for_page(mut head: ResponseHead) -> ResponseHead {
     for name in [&b"ETag"[..], b"Last-Modified", b"Accept-Ranges", b"Content-MD5", b"Digest"] {
         head.headers.remove(name);
     }

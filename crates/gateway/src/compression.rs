@@ -6,8 +6,8 @@
 //! on beside the loop.
 
 use crate::app::App;
-use crate::php_head::PhpHead;
 use crate::request::RequestContext;
+use crate::response_head::ResponseHead;
 use outboard_http_semantics::{Coding, is_compressible};
 use outboard_http_server::Connection;
 use outboard_http_server::HeaderBlock;
@@ -30,7 +30,7 @@ impl Compression {
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &App,
-        head: &mut PhpHead,
+        head: &mut ResponseHead,
         body_bytes: Option<u64>,
     ) -> Option<Self> {
         let is_short = body_bytes.is_some_and(|bytes| bytes < COMPRESS_MIN_BYTES as u64);
@@ -70,7 +70,7 @@ impl Compression {
 }
 
 /// Whether the answer is a whole text that nobody has put into a coding.
-fn is_fit(head: &PhpHead) -> bool {
+fn is_fit(head: &ResponseHead) -> bool {
     let mut is_text = false;
     for (name, value) in head.headers.lines() {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);

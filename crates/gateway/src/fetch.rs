@@ -7,7 +7,8 @@
 
 use crate::entities::{self, Answer, Entities, Owner};
 use outboard_buffer::Held;
-use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester, WorkerId};
+use outboard_php_pool::pool::WorkerId;
+use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,

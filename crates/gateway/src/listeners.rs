@@ -4,7 +4,8 @@
 //! both want is never closed, and what the second cannot have changes nothing.
 
 use crate::gateway::Gateway;
-use crate::server::{AdminSocket, ServerError};
+use crate::options::AdminSocket;
+use crate::server_error::ServerError;
 use outboard_config::{Config, ListenAddress, Listener, Metrics};
 use outboard_http_server::{BindError, BoundListener, ListenerContext, Role};
 use outboard_log::Level;

@@ -2,12 +2,15 @@
 //!
 //! Called by the turn and by the page cache, to which both are the same.
 
+mod sendfile;
+
 use crate::app::App;
-use crate::php_head::PhpHead;
-use crate::proxy::{self, Proxied};
+use crate::cache_requirements::{CacheRequirements, OwnField};
+use crate::proxy;
 use crate::request::{RequestContext, ResponseSummary, refuse, respond_with_failure};
-use crate::route::Script;
-use crate::script::{self, ForCache, OwnField};
+use crate::response_head::ResponseHead;
+use crate::route::{Proxied, Script};
+use crate::script;
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_ring::request::RequestView;
@@ -68,7 +71,7 @@ impl Origin {
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &Rc<App>,
-        for_cache: Option<&ForCache>,
+        for_cache: Option<&CacheRequirements>,
     ) -> Result<Begun, Reason> {
         match self {
             Self::Script(script) => {
@@ -89,7 +92,7 @@ impl Origin {
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &Rc<App>,
-        wish: &ForCache,
+        wish: &CacheRequirements,
     ) -> Option<Prepared> {
         match self {
             Self::Script(script) => {
@@ -143,7 +146,7 @@ impl Prepared {
         request_id: u64,
         path: &[u8],
         whole_bytes: usize,
-    ) -> Result<Option<(PhpHead, Vec<u8>)>, Reason> {
+    ) -> Result<Option<(ResponseHead, Vec<u8>)>, Reason> {
         match self {
             Self::Script(frame) => script::make(app, frame, request_id, path, whole_bytes).await,
             Self::Upstream(request) => {
@@ -154,14 +157,14 @@ impl Prepared {
 }
 
 impl Begun {
-    pub(crate) fn head(&self) -> &PhpHead {
+    pub(crate) fn head(&self) -> &ResponseHead {
         match self {
             Self::Script(begun) => &begun.head,
             Self::Upstream(begun) => &begun.head,
         }
     }
 
-    pub(crate) fn head_mut(&mut self) -> &mut PhpHead {
+    pub(crate) fn head_mut(&mut self) -> &mut ResponseHead {
         match self {
             Self::Script(begun) => &mut begun.head,
             Self::Upstream(begun) => &mut begun.head,
@@ -193,9 +196,12 @@ impl Begun {
         origin: &Origin,
     ) -> ResponseSummary {
         let sent = match (self, origin) {
-            (Self::Script(begun), Origin::Script(script)) => {
-                begun.send(connection, ctx, app, script).await
-            }
+            (Self::Script(mut begun), Origin::Script(script)) => match begun.head.sendfile.take() {
+                Some(order) => {
+                    sendfile::answer(connection, ctx, app, script, begun.head, order).await
+                }
+                None => begun.send(connection, ctx, app).await,
+            },
             (Self::Upstream(begun), _) => Ok(Box::pin(begun.send(connection, ctx, app)).await),
             (Self::Script(_), Origin::Upstream(_)) => Err(Reason::Internal),
         };

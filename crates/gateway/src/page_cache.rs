@@ -15,8 +15,8 @@ mod store;
 
 use crate::app::App;
 use crate::origin::Origin;
-use crate::php_head::PhpHead;
 use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
 use fill::Fill;
 use lookup::{Lookup, SecondTier};
 use outboard_http_server::Connection;
@@ -142,7 +142,7 @@ fn invalidate(
     connection: &mut Connection,
     ctx: &RequestContext,
     cache: &PageCache,
-    head: &PhpHead,
+    head: &ResponseHead,
 ) {
     if !rules::is_unsafe(ctx.request.method) {
         return;

@@ -5,8 +5,8 @@
 //! script from running, which finds an empty body, status 0 and why.
 
 use crate::app::App;
-use crate::compose::fetching::Fetching;
 use crate::request::RequestContext;
+use crate::upstream_body::UpstreamBody;
 use outboard_config::Prefetch;
 use outboard_http_server::Connection;
 use outboard_log::Level;
@@ -39,10 +39,10 @@ pub(crate) async fn params(
     let path = app.below_prefix(&buffers.path);
     let query = query.or(buffers.head.query(&buffers.input)).unwrap_or_default();
     let wanted = app.config.prefetch.iter().filter(|prefetch| prefetch.path.matches(path));
-    let started: Vec<(&Prefetch, Fetching)> = wanted
+    let started: Vec<(&Prefetch, UpstreamBody)> = wanted
         .map(|prefetch| {
             let (source, timeout_ms) = (&prefetch.source, prefetch.timeout_ms);
-            let fetching = Fetching::start(app, source, timeout_ms, usize::MAX, path, query);
+            let fetching = UpstreamBody::start(app, source, timeout_ms, usize::MAX, path, query);
             (prefetch, fetching)
         })
         .collect();

@@ -6,16 +6,16 @@
 
 mod frame;
 pub(crate) mod relay;
-mod sendfile;
 mod stream;
 
 use crate::app::App;
-use crate::php_head::PhpHead;
+use crate::cache_requirements::CacheRequirements;
 use crate::prefetch;
 use crate::request::RequestContext;
+use crate::response_head::ResponseHead;
 use crate::route::Script;
 use frame::Extra;
-pub(crate) use frame::{concerns_whole_answer, with_headers};
+pub(crate) use frame::with_headers;
 use outboard_buffer::RequestBody;
 use outboard_http_server::Connection;
 use outboard_http_server::body_reader::{self, Received};
@@ -36,7 +36,7 @@ pub(crate) async fn begin_answer(
     ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
-    for_cache: Option<&ForCache>,
+    for_cache: Option<&CacheRequirements>,
 ) -> BeforeHead<Begun> {
     let received = if script.internal {
         Received::none()
@@ -53,18 +53,6 @@ pub(crate) async fn begin_answer(
     let local_peer = connection.peer.local_peer(&connection.transport);
     let lease = submit(ctx.request_id, app, frame, received.body, local_peer)?;
     relay::begin(connection, ctx, app, lease, for_cache).await
-}
-
-/// A field that somebody owns.
-pub(crate) type OwnField = (Vec<u8>, Vec<u8>);
-
-/// What a cache wants of a script.
-#[derive(Debug)]
-pub(crate) struct ForCache {
-    /// Body up to this length is waited for before the answer is sent.
-    pub(crate) whole_bytes: usize,
-    /// What the script is asked with instead of the client's conditions.
-    pub(crate) conditions: Vec<OwnField>,
 }
 
 /// A script that makes a part of a page.
@@ -104,7 +92,7 @@ pub(crate) fn frame_for_cache(
     ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
-    wish: &ForCache,
+    wish: &CacheRequirements,
 ) -> Vec<u8> {
     let extra = Extra { params: &[], part: None, for_cache: Some(&wish.conditions) };
     let script = Script { internal: true, ..script.clone() };
@@ -122,7 +110,7 @@ pub(crate) async fn make(
     request_id: u64,
     path: &[u8],
     whole_bytes: usize,
-) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
+) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let lease = submit(request_id, app, frame, RequestBody::empty(), None)?;
     relay::make(app, lease, path, whole_bytes).await
 }

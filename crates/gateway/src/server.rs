@@ -4,106 +4,32 @@
 //! taken port is said at once; a reload that fails at any point leaves everything as it was.
 
 mod development;
+mod generation_builder;
 mod heap;
 mod htaccess;
 mod orders;
 mod rings;
 
 use crate::gateway::{Gateway, memory_limit_bytes};
-use crate::generation::{Generation, GenerationBuilder};
-use crate::identity::{self, Identity};
+use crate::generation::Generation;
 use crate::life::{self, Life, Ready};
 use crate::listeners::{self, Wanted};
+pub use crate::options::{AdminSocket, Load, Options};
+use crate::privileges::{self, Identity};
+pub use crate::server_error::ServerError;
+use generation_builder::GenerationBuilder;
 use orders::{Order, Orders};
 use outboard_buffer::Memory;
-use outboard_config::{Config, Diagnostics, Open};
-use outboard_http_server::{BindError, Role};
+use outboard_config::{Config, Diagnostics};
+use outboard_http_server::Role;
 use outboard_log::Level;
 use outboard_log::Opener;
-pub use outboard_php_pool::pool::StartError;
+use outboard_php_pool::pool::StartError;
 use outboard_reactor::{self as reactor, Interest, Source, blocking, now_ms, spawn};
 use std::future::poll_fn;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
-
-/// Reads a configuration, opening files by what it is handed.
-pub type Load = Arc<dyn Fn(Open<'_>) -> Result<Config, Diagnostics> + Send + Sync>;
-
-/// How to run a server.
-pub struct Options {
-    /// Reads the configuration, at start and at each reload.
-    pub load: Load,
-    /// What a named server is called, in titles of processes and in its status.
-    pub name: Option<String>,
-    /// An admin socket beside, or instead of, the configured one.
-    pub admin_socket: Option<AdminSocket>,
-    /// The PHP host when the configuration does not say.
-    pub host_binary: PathBuf,
-    /// The program whose command `spawner` starts PHP once root was given up; `None`: the server
-    /// stays who it is.
-    pub spawner: Option<PathBuf>,
-    /// Goes when the server stops, as its own sockets do.
-    pub pid_file: Option<PathBuf>,
-    /// Sockets that were bound for this server by somebody else; those whose address is configured
-    /// are listened on.
-    pub sockets: Vec<OwnedFd>,
-    /// Hears how it goes.
-    pub tell: life::Listener,
-    /// How often it is told that the loop turns.
-    pub alive_every_ms: Option<u64>,
-}
-
-/// The admin socket that the command line asks for.
-#[derive(Debug, Clone)]
-pub enum AdminSocket {
-    /// When the configuration names none, and may be missing: another server of this user has it
-    /// then.
-    IfFree(PathBuf),
-    /// In any case; without it the server does not start.
-    Always(PathBuf),
-}
-
-/// Why a server did not start, or a reload was given up.
-#[derive(Debug)]
-pub enum ServerError {
-    /// The configuration is wrong.
-    Config(Diagnostics),
-    /// An address cannot be listened on.
-    Bind(BindError),
-    /// PHP does not start.
-    Php(StartError),
-    /// A folder, file or user of the configuration cannot be used.
-    Setup(String),
-    /// The process that starts PHP for a gateway that gave up root has gone.
-    Spawner,
-    /// The event loop failed.
-    Io(io::Error),
-}
-
-impl std::fmt::Display for ServerError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Config(diagnostics) => diagnostics.fmt(f),
-            Self::Bind(error) => error.fmt(f),
-            Self::Php(error) => error.fmt(f),
-            Self::Setup(message) => f.write_str(message),
-            Self::Spawner => f.write_str("the spawner, which starts PHP, has gone; start again"),
-            Self::Io(error) => write!(f, "the event loop failed: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ServerError {}
-
-impl From<BindError> for ServerError {
-    fn from(error: BindError) -> Self {
-        Self::Bind(error)
-    }
-}
 
 /// Reads what a configuration names and the server needs from its start on: certificates with
 /// their keys. Nothing is started.
@@ -121,7 +47,7 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 pub fn serve(mut config: Config, mut options: Options) -> Result<(), ServerError> {
     // Keys are root's, often.
     let wanted = Wanted::of(&config, &Opener::default())?;
-    let mut identity = identity::assume(&mut config, &options)?;
+    let mut identity = privileges::assume(&mut config, &options)?;
     options.sockets.append(&mut identity.sockets);
     let identity = Rc::new(identity);
     let served = reactor::run(serve_on_loop(config, wanted, options, identity.clone()));
@@ -167,12 +93,6 @@ async fn serve_on_loop(
     drain(&gateway).await;
     gateway.sinks.borrow().all().for_each(|sink| sink.finish());
     if gateway.lost_spawner.get() { Err(ServerError::Spawner) } else { Ok(()) }
-}
-
-impl From<StartError> for ServerError {
-    fn from(error: StartError) -> Self {
-        Self::Php(error)
-    }
 }
 
 async fn wait_ready(generation: &Generation) -> Result<(), StartError> {

@@ -10,7 +10,7 @@ mod bridge;
 mod sending;
 
 use crate::connections::{Entry, Kind};
-use crate::listener::ListenerContext;
+use crate::listener_context::ListenerContext;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;

@@ -5,6 +5,8 @@
 
 pub(crate) mod pipe;
 
+use crate::pace::Pace;
+use outboard_log::Reason;
 use outboard_reactor::Stream;
 use outboard_tls::Session;
 use pipe::Pipe;
@@ -163,6 +165,31 @@ impl Transport {
         let written = self.try_write(&[IoSlice::new(&bytes)])?;
         *offset += written.unwrap_or(0) as u64;
         Ok(written)
+    }
+
+    /// Writes everything, as long as the client reads fast enough.
+    ///
+    /// # Errors
+    /// The client is gone or too slow.
+    pub(crate) async fn write_all(
+        &self,
+        mut slices: &mut [IoSlice<'_>],
+        pace: &mut Pace,
+    ) -> Result<(), Reason> {
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.try_write(slices) {
+                Ok(Some(count)) => {
+                    pace.count(count);
+                    IoSlice::advance_slices(&mut slices, count);
+                }
+                Ok(None) => {
+                    pace.wait(self.writable()).await.map_err(|_| Reason::WriteTimeout)?;
+                }
+                Err(_) => return Err(Reason::ClientGone),
+            }
+        }
+        Ok(())
     }
 
     /// Ends the sending side; the peer may be gone already.

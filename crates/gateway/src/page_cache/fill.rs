@@ -9,8 +9,8 @@ use super::serve;
 use super::store::{CacheRequest, requirements};
 use crate::app::App;
 use crate::origin::{Begun, Origin};
-use crate::php_head::PhpHead;
 use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
 use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_page_cache::{
@@ -146,7 +146,7 @@ impl<'a> Fill<'a> {
 
     /// Ends the flight of a page that is not stored, and purges the stale entry if the new response
     /// shows that the page must not be stored any more (RFC 9111 4.3.3 and 4.3.5).
-    fn give_up(&self, leader: Option<Leader>, head: &PhpHead, reason: rules::Reason) {
+    fn give_up(&self, leader: Option<Leader>, head: &ResponseHead, reason: rules::Reason) {
         use rules::Reason::{
             NoLifetime, NoStore, Private, PurgedMeanwhile, Session, SetCookie, VaryStar,
         };
@@ -197,7 +197,7 @@ impl<'a> Fill<'a> {
 }
 
 /// Whether a response to HEAD describes the stored page.
-fn head_agrees(stale: &Entry, head: &PhpHead) -> bool {
+fn head_agrees(stale: &Entry, head: &ResponseHead) -> bool {
     let stored = stale.fields();
     let lines: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&lines) };

@@ -1,7 +1,7 @@
 //! The header fields that an upstream gets.
 
+use crate::cache_requirements::{OwnField, is_about_representation};
 use crate::request::RequestContext;
-use crate::script::{OwnField, concerns_whole_answer};
 use outboard_config as config;
 use outboard_http_server as http_server;
 use outboard_http_server::Connection;
@@ -38,7 +38,7 @@ pub(super) fn of(
         let is_ours = ABOUT_THE_CLIENT.iter().any(is) || is(&&b"host"[..]) || is(&OF_NOBODY);
         let is_claim =
             http_server::is_ambiguous(name) || (!is_trusted && http_server::is_claim(name));
-        let is_for_cache = for_cache.is_some() && concerns_whole_answer(name);
+        let is_for_cache = for_cache.is_some() && is_about_representation(name);
         let is_nominated = connection_fields.iter().any(|names| names_field(names, name));
         if !is_ours && !is_claim && !is_for_cache && !is_nominated {
             headers.add(name, value)?;

@@ -4,7 +4,7 @@
 //! Invariants: what has come can be taken at once; the upstream waits while [`MOST_BYTES`] have not been
 //! taken; dropping this leaves it.
 
-use super::turns::Turns;
+use crate::read_turns::ReadTurns;
 use outboard_buffer::{Account, Held};
 use outboard_http_server::Connection;
 use outboard_log::Reason;
@@ -51,7 +51,7 @@ impl Inflow {
         response: Response,
         timeout_ms: u64,
         account: &Rc<Account>,
-        turns: Rc<Turns>,
+        turns: Rc<ReadTurns>,
     ) -> Self {
         let shared = Rc::new(Shared {
             bytes: RefCell::default(),
@@ -95,7 +95,7 @@ impl Shared {
         &self,
         mut response: Response,
         timeout_ms: u64,
-        turns: &Rc<Turns>,
+        turns: &Rc<ReadTurns>,
     ) -> Result<(), Error> {
         let mut piece = Vec::new();
         let mut read_bytes = 0;

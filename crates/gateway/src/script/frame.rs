@@ -1,7 +1,8 @@
 //! The request frame: everything that `$_SERVER` is made of.
 
-use super::{OwnField, SubRequest};
+use super::SubRequest;
 use crate::app::App;
+use crate::cache_requirements::{OwnField, is_about_representation};
 use crate::request::RequestContext;
 use crate::route::Script;
 use outboard_http_server as http_server;
@@ -95,7 +96,7 @@ pub(super) fn request(
     let is_past_proxy = forwarding.has_proxies() && !connection.peer.is_trusted(forwarding);
     let headers = headers.filter(|(name, _)| !(is_past_proxy && http_server::is_claim(name)));
     let headers =
-        headers.filter(|(name, _)| !(extra.part.is_some() && concerns_whole_answer(name)));
+        headers.filter(|(name, _)| !(extra.part.is_some() && is_about_representation(name)));
     let headers = headers
         .filter(|(name, _)| !(extra.for_cache.is_some() && outboard_page_cache::is_replaced(name)));
     // The application builds its links from the host that the client asked the proxy for. One in
@@ -123,14 +124,6 @@ pub(crate) fn with_headers(frame: &[u8], headers: &[OwnField]) -> Vec<u8> {
         &mut changed,
     );
     changed
-}
-
-/// Conditions, ranges and codings (RFC 9110 12.5.3, 13.1, 14.2), and the body that stays behind.
-pub(crate) fn concerns_whole_answer(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 5] =
-        [b"range", b"accept-encoding", b"content-length", b"content-type", b"transfer-encoding"];
-    let is_condition = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"if-"));
-    is_condition || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Both, without a copy when one is empty, as for most requests.

@@ -6,6 +6,7 @@
 use super::Common;
 use crate::connection::Connection;
 use crate::connections::Entry;
+use crate::http1;
 use crate::pace::Pace;
 use crate::peer::PeerInfo;
 use crate::service::Service;
@@ -70,7 +71,7 @@ impl Bridge {
         peer.chosen = common.peer.chosen;
         let connection =
             Connection::new(common.server.clone(), common.listener.clone(), transport, peer, entry);
-        spawn(connection.serve(service));
+        spawn(http1::serve(service, connection));
         let Some(written) = written(&head, body.is_end_stream()) else {
             return respond.send_reset(Reason::PROTOCOL_ERROR);
         };

@@ -1,7 +1,7 @@
-//! [`Turns`]: whose answer is read next, when more comes from other servers than the loop should read
+//! [`ReadTurns`]: whose answer is read next, when more comes from other servers than the loop should read
 //! before it looks at its other sockets.
 //!
-//! One per gateway. Every [`Inflow`](super::inflow::Inflow) waits here after each piece of its body.
+//! One per gateway. Every [`Inflow`](crate::proxy) waits here after each piece of its body.
 //! Invariants: turns go round in the order in which they were waited for, so that a thousand large
 //! answers share what there is; a bounded number of them is read before other tasks run.
 
@@ -18,7 +18,7 @@ const ANSWERS_A_ROUND: usize = 8;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct ReadTurns {
     waiting: RefCell<VecDeque<Weak<Ticket>>>,
     is_going_round: Cell<bool>,
 }
@@ -30,9 +30,9 @@ struct Ticket {
     is_next: Cell<bool>,
 }
 
-impl Turns {
+impl ReadTurns {
     /// Waits until the others who wait already have had their turn.
-    pub(super) async fn wait(self: &Rc<Self>) {
+    pub(crate) async fn wait(self: &Rc<Self>) {
         let ticket = Rc::new(Ticket { task: current_task(), is_next: Cell::new(false) });
         self.waiting.borrow_mut().push_back(Rc::downgrade(&ticket));
         if !self.is_going_round.replace(true) {
@@ -76,7 +76,7 @@ mod tests {
 
     /// Each takes three turns; who had which, in order.
     async fn taken_by(count: usize) -> Vec<usize> {
-        let turns = Rc::new(Turns::default());
+        let turns = Rc::new(ReadTurns::default());
         let taken = Rc::new(RefCell::new(Vec::new()));
         for number in 0..count {
             let (turns, taken) = (turns.clone(), taken.clone());
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_round_has_a_bounded_number_of_turns() {
         run(async {
-            let turns = Turns::default();
+            let turns = ReadTurns::default();
             let ticket = || Rc::new(Ticket { task: current_task(), is_next: Cell::new(false) });
             let tickets: Vec<Rc<Ticket>> = (0..20).map(|_| ticket()).collect();
             turns.waiting.borrow_mut().extend(tickets.iter().map(Rc::downgrade));
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn who_has_left_takes_no_turn() {
         run(async {
-            let turns = Rc::new(Turns::default());
+            let turns = Rc::new(ReadTurns::default());
             let begun = Rc::new(Cell::new(0));
             for number in 0..40 {
                 let (turns, begun) = (turns.clone(), begun.clone());

@@ -5,14 +5,13 @@
 //! them, as behind nginx's `internal`, but not run. Headers that PHP set (type, disposition,
 //! cookies) stay; validators and ranges are the file's own.
 
-use super::BeforeHead;
+use super::Origin;
 use crate::app::App;
 use crate::compose;
 use crate::files;
-use crate::origin::{self, Origin};
-use crate::php_head::{PhpHead, SendfileOrder};
-use crate::proxy::{self, Proxied};
-use crate::route::{self, Route, Script};
+use crate::proxy;
+use crate::response_head::{ResponseHead, SendfileOrder};
+use crate::route::{self, Proxied, Route, Script};
 use outboard_http_server::Connection;
 use outboard_http_server::HeaderBlock;
 use outboard_log::Level;
@@ -30,9 +29,9 @@ pub(super) async fn answer(
     ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
-    head: PhpHead,
+    head: ResponseHead,
     order: SendfileOrder,
-) -> BeforeHead<ResponseSummary> {
+) -> Result<ResponseSummary, Reason> {
     match find(app, &order) {
         Found::File(entry) => send(connection, ctx, app, head, &entry).await,
         Found::Missing => Err(Reason::NotFound),
@@ -51,9 +50,9 @@ async fn send(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
-    head: PhpHead,
+    head: ResponseHead,
     entry: &Entry,
-) -> BeforeHead<ResponseSummary> {
+) -> Result<ResponseSummary, Reason> {
     let given_type =
         head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
     let given_type = given_type.map(|(_, value)| value.to_vec());
@@ -132,8 +131,8 @@ async fn page(
     ctx: &RequestContext,
     app: &Rc<App>,
     target: &[u8],
-    said: PhpHead,
-) -> BeforeHead<ResponseSummary> {
+    said: ResponseHead,
+) -> Result<ResponseSummary, Reason> {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
         None => (target, None),
@@ -153,7 +152,7 @@ async fn page(
         Route::Script(mut script) => {
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(Box::pin(origin::answer(connection, ctx, app, &Origin::Script(script))).await)
+            Ok(Box::pin(super::answer(connection, ctx, app, &Origin::Script(script))).await)
         }
         Route::Page(mut composed) => {
             composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
@@ -182,8 +181,8 @@ async fn fetched(
     ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
-    said: &PhpHead,
-) -> BeforeHead<ResponseSummary> {
+    said: &ResponseHead,
+) -> Result<ResponseSummary, Reason> {
     let mut begun = proxy::begin(connection, ctx, app, proxied, None).await?;
     if begun.head.status < 300 {
         let stays = |name: &[u8]| STAYING.iter().any(|one| name.eq_ignore_ascii_case(one));

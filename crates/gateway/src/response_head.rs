@@ -6,11 +6,11 @@
 
 use outboard_http_server::HeaderBlock;
 use outboard_http_server::{Framing, HeadFacts, RequestFacts};
-use outboard_ring::response::ResponseHead;
+use outboard_ring::response::ResponseHead as RingHead;
 
 /// What PHP said, sorted.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct PhpHead {
+pub(crate) struct ResponseHead {
     pub(crate) status: u16,
     pub(crate) reason: Vec<u8>,
     pub(crate) headers: HeaderBlock,
@@ -41,17 +41,17 @@ pub(crate) struct BadHead {
     pub(crate) why: String,
 }
 
-impl PhpHead {
+impl ResponseHead {
     /// Sorts the payload of a `Head` frame.
     pub(crate) fn read(payload: &[u8]) -> Result<Self, BadHead> {
-        let transport = ResponseHead::decode(payload)
-            .map_err(|corrupt| BadHead { why: corrupt.to_string() })?;
-        if !(200..=999).contains(&transport.status) {
-            return Err(BadHead { why: format!("status {} is no final status", transport.status) });
+        let frame =
+            RingHead::decode(payload).map_err(|corrupt| BadHead { why: corrupt.to_string() })?;
+        if !(200..=999).contains(&frame.status) {
+            return Err(BadHead { why: format!("status {} is no final status", frame.status) });
         }
         let mut head =
-            Self { status: transport.status, reason: transport.reason.to_vec(), ..Self::default() };
-        for line in transport.lines() {
+            Self { status: frame.status, reason: frame.reason.to_vec(), ..Self::default() };
+        for line in frame.lines() {
             head.add_line(line)?;
         }
         Ok(head)
@@ -60,12 +60,12 @@ impl PhpHead {
     /// Sorts the payload of an `Interim` frame. `None` for what cannot go to a client: the
     /// gateway itself says 100, and changes no protocols for PHP (101).
     pub(crate) fn read_interim(payload: &[u8]) -> Option<Self> {
-        let transport = ResponseHead::decode(payload).ok()?;
-        let mut head = Self { status: transport.status, ..Self::default() };
-        if !(102..=199).contains(&transport.status) {
+        let frame = RingHead::decode(payload).ok()?;
+        let mut head = Self { status: frame.status, ..Self::default() };
+        if !(102..=199).contains(&frame.status) {
             return None;
         }
-        transport.lines().try_for_each(|line| head.add_line(line)).ok()?;
+        frame.lines().try_for_each(|line| head.add_line(line)).ok()?;
         Some(head)
     }
 
@@ -178,13 +178,13 @@ fn field(name: &[u8]) -> Field {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&[u8]]) -> Result<PhpHead, BadHead> {
+    fn read(lines: &[&[u8]]) -> Result<ResponseHead, BadHead> {
         let mut payload = Vec::new();
-        ResponseHead::encode_status(&mut payload, 200, b"");
+        RingHead::encode_status(&mut payload, 200, b"");
         for line in lines {
-            ResponseHead::encode_line(&mut payload, line);
+            RingHead::encode_line(&mut payload, line);
         }
-        PhpHead::read(&payload)
+        ResponseHead::read(&payload)
     }
 
     #[test]
@@ -223,17 +223,17 @@ mod tests {
             assert!(read(&[line]).is_err(), "{}", line.escape_ascii());
         }
         let mut payload = Vec::new();
-        ResponseHead::encode_status(&mut payload, 101, b"");
-        assert!(PhpHead::read(&payload).is_err());
+        RingHead::encode_status(&mut payload, 101, b"");
+        assert!(ResponseHead::read(&payload).is_err());
     }
 
     #[test]
     fn an_interim_head_has_a_status_of_its_own() {
         let interim = |status, line: &[u8]| {
             let mut payload = Vec::new();
-            ResponseHead::encode_status(&mut payload, status, b"");
-            ResponseHead::encode_line(&mut payload, line);
-            PhpHead::read_interim(&payload).map(|head| (head.status, head.headers.bytes))
+            RingHead::encode_status(&mut payload, status, b"");
+            RingHead::encode_line(&mut payload, line);
+            ResponseHead::read_interim(&payload).map(|head| (head.status, head.headers.bytes))
         };
         let link = b"Link: </a.css>; rel=preload";
         assert_eq!(interim(103, link), Some((103, [&link[..], b"\r\n"].concat())));

@@ -1,4 +1,4 @@
-//! [`Fetching`]: an upstream's answer on its way to a page or to a script.
+//! [`UpstreamBody`]: an upstream's answer on its way to a page or to a script.
 //!
 //! Made by the connection's task, filled by a task of its own, which wakes the former. Invariant:
 //! a status other than 200 to 299 is no part of a page; whoever wants such answers asks for the
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// A fetch that is under way or over. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Fetching {
+pub(crate) struct UpstreamBody {
     shared: Rc<Shared>,
     _task: ScopedTask,
 }
@@ -32,7 +32,7 @@ struct Shared {
     room: Event,
 }
 
-impl Fetching {
+impl UpstreamBody {
     /// Begins to fetch for the current task.
     pub(crate) fn start(
         app: &App,

@@ -3,13 +3,15 @@
 //! Called by the server at start and at each reload. Invariants: a generation that cannot be opened
 //! leaves no process behind; however many apps it has, others have their turn between any two of them.
 
-use super::{Generation, Logs, Sinks};
 use crate::app::App;
 use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
-use crate::identity::Identity;
+use crate::generation::{self, Generation};
+use crate::logs::{Logs, Sinks};
+use crate::options::Load;
 use crate::page_cache::PurgeOperations;
-use crate::server::{Load, ServerError};
+use crate::privileges::Identity;
+use crate::server_error::ServerError;
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
 use outboard_php_pool::pool::{Pool, PoolSettings};
@@ -45,7 +47,7 @@ impl GenerationBuilder {
         let cannot_log =
             |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
-        let upstream = super::upstream(&config, predecessor);
+        let upstream = generation::upstream_client(&config, predecessor);
         let entities = Entities::open(
             &config,
             predecessor.and_then(|before| before.entities.as_ref()),
@@ -77,7 +79,7 @@ impl GenerationBuilder {
             };
             let pool = started.start(settings, &logs)?;
             let is_first = predecessor.is_none();
-            let account = super::upstream_account(&config, &app.name);
+            let account = generation::upstream_account(&config, &app.name);
             let theirs = (upstream.clone(), account.clone());
             let opened =
                 App::open(app.clone(), pool, tasks.clone(), logs, theirs, memory, is_first);

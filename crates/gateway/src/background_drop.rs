@@ -1,4 +1,4 @@
-//! [`Aside`]: what is so large that letting go of it would hold the loop.
+//! [`BackgroundDrop`]: what is so large that letting go of it would hold the loop.
 //!
 //! Used for configurations: thousands of rules and their patterns take tens of milliseconds to free.
 //! Invariant: the value is dropped on a thread of its own, which all of them share.
@@ -9,15 +9,15 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
 /// See the module.
-pub(crate) struct Aside<T: Send + 'static>(Option<T>);
+pub(crate) struct BackgroundDrop<T: Send + 'static>(Option<T>);
 
-impl<T: Send + 'static> Aside<T> {
+impl<T: Send + 'static> BackgroundDrop<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Some(value))
     }
 }
 
-impl<T: Send + 'static> Deref for Aside<T> {
+impl<T: Send + 'static> Deref for BackgroundDrop<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -25,13 +25,13 @@ impl<T: Send + 'static> Deref for Aside<T> {
     }
 }
 
-impl<T: Send + fmt::Debug + 'static> fmt::Debug for Aside<T> {
+impl<T: Send + fmt::Debug + 'static> fmt::Debug for BackgroundDrop<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<T: Send + 'static> Drop for Aside<T> {
+impl<T: Send + 'static> Drop for BackgroundDrop<T> {
     fn drop(&mut self) {
         // Without the thread it is dropped here.
         let _ = disposal().send(Box::new(self.0.take()));
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_was_put_aside_is_dropped_on_another_thread() {
         let (sender, receiver) = channel();
-        drop(Aside::new(Tells(sender)));
+        drop(BackgroundDrop::new(Tells(sender)));
         assert_ne!(receiver.recv().unwrap(), current().id());
     }
 }

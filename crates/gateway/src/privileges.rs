@@ -10,7 +10,8 @@
 mod files;
 
 use crate::listeners;
-use crate::server::{AdminSocket, Options, ServerError};
+use crate::options::{AdminSocket, Options};
+use crate::server_error::ServerError;
 use outboard_config::{Config, ListenAddress};
 use outboard_http_server as http_server;
 use outboard_http_server::{self, BindError, InheritedListener};
