@@ -25,7 +25,7 @@
 //! | `difference` | the certain differences between two visitors' copies of a page |
 //! | `cache_status`, `reason` | Cache-Status, X-Cache and the reasons in them |
 //!
-//! # Example
+//! # Examples
 //!
 //! A page is stored and found again:
 //!
