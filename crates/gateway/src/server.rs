@@ -78,8 +78,13 @@ pub enum ServerError {
     Bind(BindError),
     /// PHP does not start.
     Php(StartError),
-    /// A folder, file or user of the configuration cannot be used.
-    Setup(String),
+    /// A directory, file or user of the configuration cannot be used.
+    Setup {
+        /// What cannot be used, and the remedy.
+        message: String,
+        /// The error of the system, if one was the cause; the message includes it.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
     /// The process that starts PHP for a gateway that gave up root has gone.
     Spawner,
     /// The event loop failed.
@@ -92,14 +97,40 @@ impl std::fmt::Display for ServerError {
             Self::Config(diagnostics) => diagnostics.fmt(f),
             Self::Bind(error) => error.fmt(f),
             Self::Php(error) => error.fmt(f),
-            Self::Setup(message) => f.write_str(message),
+            Self::Setup { message, .. } => f.write_str(message),
             Self::Spawner => f.write_str("the spawner, which starts PHP, has gone; start again"),
             Self::Io(error) => write!(f, "the event loop failed: {error}"),
         }
     }
 }
 
-impl std::error::Error for ServerError {}
+impl std::error::Error for ServerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Config(diagnostics) => Some(diagnostics),
+            Self::Bind(error) => Some(error),
+            Self::Php(error) => Some(error),
+            Self::Setup { source, .. } => source.as_deref().map(|source| source as _),
+            Self::Spawner => None,
+            Self::Io(error) => Some(error),
+        }
+    }
+}
+
+impl ServerError {
+    /// Something of the configuration cannot be used, for a reason that is not another error.
+    pub(crate) fn setup(message: impl Into<String>) -> Self {
+        Self::Setup { message: message.into(), source: None }
+    }
+
+    /// The same with its cause, which the message includes.
+    pub(crate) fn setup_because(
+        message: String,
+        cause: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self::Setup { message, source: Some(Box::new(cause)) }
+    }
+}
 
 impl From<BindError> for ServerError {
     fn from(error: BindError) -> Self {
@@ -277,7 +308,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &Kit) -> Result<u32, ServerError> {
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
     kit.identity.settle(&mut config);
-    let wanted = Wanted::with(&config, certificates.map_err(ServerError::Setup)?);
+    let wanted = Wanted::with(&config, certificates.map_err(ServerError::setup)?);
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) = kit.open(number, config, Some(&present)).await?;

@@ -114,7 +114,14 @@ impl fmt::Display for ChunkError {
     }
 }
 
-impl std::error::Error for ChunkError {}
+impl std::error::Error for ChunkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::InvalidTrailer(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// The state before the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -235,7 +235,7 @@ impl Client {
             }
             let url = request.url.join(location).map_err(|error| {
                 let message = format!("{} redirects to nowhere: {error}", request.url.origin());
-                Error::new(Kind::Redirects, message)
+                Error::new(Kind::Redirects, message).because(error)
             })?;
             let mut body = Vec::new();
             while body.len() < REDIRECT_BODY_BYTES && response.read(&mut body).await? {}
@@ -432,7 +432,7 @@ impl Client {
                 return late();
             }
             let message = format!("no connection to {name}: {error}");
-            let error = Error::new(Kind::Connect, message);
+            let error = Error::new(Kind::Connect, message).because(error);
             Failed::Connection { error, was_pooled: false }
         })?;
         self.count(|counters| counters.connections += 1);

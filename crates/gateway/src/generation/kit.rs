@@ -42,12 +42,13 @@ impl Kit {
         predecessor: Option<&Generation>,
     ) -> Result<(Generation, Sinks), ServerError> {
         let mut sinks = Sinks::new(self.identity.opener());
-        let cannot_log =
-            |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
+        let cannot_log = |error: io::Error| {
+            ServerError::setup_because(format!("cannot open a log: {error}"), error)
+        };
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
         let upstream = super::upstream(&config, predecessor);
         let entities = Entities::open(&config, predecessor, &server_logs.error);
-        let entities = entities.map_err(ServerError::Setup)?;
+        let entities = entities.map_err(ServerError::setup)?;
         let started = Started::default();
         let mut apps = Vec::new();
         for app in &config.apps {
@@ -55,7 +56,7 @@ impl Kit {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
                 PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
-                    .map_err(ServerError::Setup)?;
+                    .map_err(ServerError::setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
@@ -64,7 +65,7 @@ impl Kit {
             let tasks = match &app.tasks {
                 None => None,
                 Some(tasks) => {
-                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::Setup)?;
+                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::setup)?;
                     let pool = started.start(settings, &logs)?;
                     let memory = operations_memory.clone();
                     let entities = entities.as_deref();
@@ -77,8 +78,9 @@ impl Kit {
             let theirs = (upstream.clone(), account.clone());
             let opened =
                 App::open(app.clone(), pool, tasks.clone(), logs, theirs, memory, is_first);
-            let opened =
-                opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
+            let opened = opened.map_err(|error| {
+                ServerError::setup_because(format!("app {}: {error}", app.name), error)
+            })?;
             let owner = Owner::of(app, &config);
             let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
             let operations = Purges::before(operations, opened.page_cache.clone());
