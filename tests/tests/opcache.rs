@@ -132,7 +132,7 @@ fn resident_scripts_keep_what_they_run() {
     assert!(
         answer
             .text()
-            .starts_with("[false,\"opcache_reset(): cannot empty what resident scripts run")
+            .starts_with("[false,\"opcache_reset(): cannot reset the cache of worker scripts")
     );
 }
 

@@ -192,7 +192,7 @@ fn a_full_disk_is_said_once_and_pages_are_kept_in_memory() {
     assert!(mount.status().unwrap().success(), "mounting a tmpfs needs root");
     let small = Small(at);
     let site = serving(&small.0);
-    let said = "pages cannot be kept on disk, see page_cache.disk: No space left on device";
+    let said = "pages cannot be stored on disk, see page_cache.disk: No space left on device";
     // Each takes a tenth of it; the thread that writes tells the one that says it.
     let mut number = 0;
     while !site.child().output().contains(said) {

@@ -255,7 +255,7 @@ fn a_redis_that_lost_its_data_is_no_longer_trusted() {
     second.get(PAGE);
     redis.tell(&["FLUSHALL"]);
     for gateway in [&first, &second] {
-        gateway.site.logs(&[NOT_SHARED, "it has lost what was kept there"]);
+        gateway.site.logs(&[NOT_SHARED, "it has lost what was stored there"]);
         gateway.wait_until_there();
         assert!(!gateway.keeps(PAGE));
     }

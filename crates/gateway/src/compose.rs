@@ -11,14 +11,14 @@ mod page;
 mod part;
 
 use crate::app::App;
-use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
 use crate::php_head::PhpHead;
+use crate::request::{RequestContext, ResponseSummary, refuse};
 use crate::script::{self, SubRequest};
-use crate::turn::{Answered, Turn, may_read, refuse};
 use fetching::Fetching;
 use outboard_buffer::Held;
 use outboard_config::{self as config, OnError, PartSource};
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
 use outboard_http1::Method;
 use outboard_log::Level;
 use outboard_log::Reason;
@@ -57,18 +57,18 @@ enum Cut {
 /// Answers with a composed page.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     composed: Composed,
-) -> Answered {
-    if !may_read(turn.asked.method) {
-        return refuse(connection, turn, Some(app), Reason::MethodNotAllowed).await;
+) -> ResponseSummary {
+    if !ctx.is_read() {
+        return refuse(connection, ctx, Some(app), Reason::MethodNotAllowed).await;
     }
     let buffers = connection.buffers();
     let query = composed.query.or_else(|| buffers.head.query(&buffers.input).map(<[u8]>::to_vec));
     let parts = &app.config.compose[composed.page].parts;
     let mut work = Work {
-        turn,
+        ctx,
         app,
         parts,
         running: parts.iter().map(|_| Running::Waiting).collect(),
@@ -79,25 +79,25 @@ pub(crate) async fn answer(
     let mut page = Page::new(app);
     let made = work.make(connection, &mut page).await;
     match made {
-        Ok(()) => page.finish(connection, turn).await,
+        Ok(()) => page.finish(connection, ctx).await,
         Err(Cut::Gone) if page.has_begun() => page.break_off(),
-        Err(Cut::Gone) => refuse(connection, turn, Some(app), Reason::ClientGone).await,
+        Err(Cut::Gone) => refuse(connection, ctx, Some(app), Reason::ClientGone).await,
         Err(Cut::Failed(failure)) if page.has_begun() => {
-            let gateway = connection.gateway.clone();
-            gateway.counters.borrow_mut().refused(failure.reason);
-            gateway.log_refusal(Some(app), turn.request_id, failure.reason, &failure.text);
+            let gateway = ctx.gateway.clone();
+            gateway.server.count_refusal(failure.reason);
+            gateway.log_refusal(Some(app), ctx.request_id, failure.reason, &failure.text);
             page.break_off()
         }
         Err(Cut::Failed(failure)) => {
-            app.log_text(Level::Error, turn.request_id, &failure.text);
-            refuse(connection, turn, Some(app), failure.reason).await
+            app.log_text(Level::Error, ctx.request_id, &failure.text);
+            refuse(connection, ctx, Some(app), failure.reason).await
         }
     }
 }
 
 /// A page in the making.
 struct Work<'a> {
-    turn: &'a Turn,
+    ctx: &'a RequestContext,
     app: &'a Rc<App>,
     parts: &'a [config::Part],
     running: Vec<Running>,
@@ -110,7 +110,7 @@ struct Work<'a> {
 impl Work<'_> {
     async fn make(&mut self, connection: &mut Connection, page: &mut Page) -> Result<(), Cut> {
         // The body of an answer to HEAD is not asked for, so nothing of it is made.
-        if self.turn.asked.method == Method::Head {
+        if self.ctx.request.method == Method::Head {
             if let Some(leading) = self.leading {
                 self.start(connection, leading);
                 self.lead(connection, page).await?;
@@ -166,7 +166,7 @@ impl Work<'_> {
             PartSource::Script { path, query } => {
                 let query = query.as_deref().map_or(&self.query[..], str::as_bytes);
                 let sub = SubRequest { path: path.as_bytes(), query };
-                match script::begin(connection, self.turn, self.app, sub) {
+                match script::begin(connection, self.ctx, self.app, sub) {
                     Ok(lease) => {
                         let until_ms = now_ms() + part.timeout_ms;
                         let leads = self.leading == Some(at);
@@ -249,7 +249,7 @@ impl Work<'_> {
             let mut progress = running.give(whole, now_ms(), &mut page.pending);
             page.count();
             if progress == Progress::Pending {
-                if !page.flush(connection, self.turn).await {
+                if !page.flush(connection, self.ctx).await {
                     return Err(Cut::Gone);
                 }
                 let pending = &mut page.pending;
@@ -269,7 +269,7 @@ impl Work<'_> {
         }
         // What is over need not be held on to.
         self.running[at] = Running::Over;
-        if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.turn).await {
+        if page.pending.len() >= FLUSH_BYTES && !page.flush(connection, self.ctx).await {
             return Err(Cut::Gone);
         }
         Ok(())
@@ -286,7 +286,7 @@ impl Work<'_> {
             PartSource::Text(_) => "text",
         };
         let line = format!("part {what}: {} ({})", failure.text, failure.reason.code());
-        self.app.log_text(Level::Warn, self.turn.request_id, &line);
+        self.app.log_text(Level::Warn, self.ctx.request_id, &line);
         Ok(Running::Text(text.clone().into_bytes()))
     }
 }
@@ -297,7 +297,8 @@ async fn wait<T>(
     until_ms: u64,
     mut look: impl FnMut() -> Option<T>,
 ) -> Result<T, Cut> {
-    let found = connection.next_of_answer(until_ms, |_| look().map_or(Poll::Pending, Poll::Ready));
+    let found =
+        connection.next_of_response(until_ms, |_| look().map_or(Poll::Pending, Poll::Ready));
     match found.await {
         Ok(found) => Ok(found),
         Err(reason) => {

@@ -138,7 +138,8 @@ impl Fetches {
                 Wanted::Http(request) => run(&client, &requester, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
                     let entities = entities.as_deref();
-                    let asked = Asked { owner: &owner, namespace: &namespace, asked: &asked };
+                    let asked =
+                        RequestFacts { owner: &owner, namespace: &namespace, asked: &asked };
                     look_up(entities, &requester, id, asked, &mut held).await;
                 }
             }
@@ -198,7 +199,7 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
     })
 }
 
-/// Makes the request and tells what comes of it. Ends early when the worker has gone.
+/// Makes the request and tells what comes of it. PeerInfo early when the worker has gone.
 async fn run(client: &Rc<Client>, requester: &Requester, id: Tag, request: Request) {
     let outcome = match client.send(request).await {
         Ok(response) => hand_on(requester, id, response).await,
@@ -215,14 +216,14 @@ async fn look_up(
     entities: Option<&Entities>,
     requester: &Requester,
     id: Tag,
-    asked: Asked<'_>,
+    asked: RequestFacts<'_>,
     held: &mut Held,
 ) {
     let Some(entities) = entities else {
         let message = "this server has no entity store; see [kv] in its configuration";
         return fail(requester, id, Failure::BadCall, message);
     };
-    let Asked { owner, namespace, asked } = asked;
+    let RequestFacts { owner, namespace, asked } = asked;
     let Answer { status, body } =
         entities::answer_worker(entities, owner, namespace, asked, held).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
@@ -232,7 +233,7 @@ async fn look_up(
 
 /// What is asked of a namespace, and by whom.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct RequestFacts<'a> {
     owner: &'a Owner,
     namespace: &'a str,
     asked: &'a [u8],

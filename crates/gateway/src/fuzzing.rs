@@ -1,8 +1,8 @@
 //! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
 
 use crate::development::failure;
-use crate::entities::{Batch, Call, Tags};
-use crate::page_cache::commons::PurgeMessage;
+use crate::entities::Batch;
+use crate::entity_api::{Call, Tags};
 use crate::php_head::PhpHead;
 use outboard_php_pool::tasks::journal;
 
@@ -28,11 +28,6 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
     journal::again(record)
-}
-
-/// The number of a purge that another gateway tells of.
-pub fn purge_message(text: &[u8]) -> Option<u64> {
-    PurgeMessage::decoded(text).map(|message| message.generation)
 }
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.

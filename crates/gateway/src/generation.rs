@@ -9,11 +9,11 @@ mod kit;
 
 use crate::app::App;
 use crate::entities::Entities;
-use crate::header_block::HeaderBlock;
 pub(crate) use aside::Aside;
-pub(crate) use kit::Kit;
+pub(crate) use kit::GenerationBuilder;
 use outboard_buffer::Held;
 use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
+use outboard_http_server::HeaderBlock;
 use outboard_log::Opener;
 use outboard_log::{AccessLog, ErrorLog, Level, Sink, Target};
 use outboard_php_pool::pool::Pool;

@@ -9,10 +9,11 @@
 
 mod files;
 
-use crate::listener::set;
-use crate::listener::{self, BindError, Prebound};
+use crate::listeners;
 use crate::server::{AdminSocket, Options, ServerError};
 use outboard_config::{Config, ListenAddress};
+use outboard_http_server as http_server;
+use outboard_http_server::{self, BindError, InheritedListener};
 use outboard_log::Opener;
 use outboard_spawner::users::{self, User};
 use outboard_spawner::{Grants, Spawner};
@@ -44,7 +45,7 @@ const ROOT: &str = "root";
 pub(crate) struct Identity {
     /// Starts PHP, once root was given up.
     pub(crate) spawner: Option<Arc<Spawner>>,
-    /// Bound while that was possible.
+    /// BoundListener while that was possible.
     pub(crate) sockets: Vec<OwnedFd>,
     /// What lies in folders of root's and goes when the server stops.
     pub(crate) leftovers: Vec<PathBuf>,
@@ -239,21 +240,21 @@ fn bind(
     };
     let admin: Vec<&Path> =
         config.admin.socket.iter().chain(asked).map(|path| path.as_path()).collect();
-    let of_apps = set::addresses(config).into_iter().map(|address| (address, false));
-    let for_orders = admin.iter().map(|path| (set::for_orders(config, path), true));
+    let of_apps = listeners::addresses(config).into_iter().map(|address| (address, false));
+    let for_orders = admin.iter().map(|path| (listeners::for_orders(config, path), true));
     let (mut sockets, mut paths) = (Vec::new(), Vec::new());
     for (address, is_for_orders) in of_apps.chain(for_orders) {
-        if listener::is_among(&options.sockets, &address) {
+        if http_server::is_among(&options.sockets, &address) {
             continue;
         }
-        match listener::bind_before(&address, config.io.backlog) {
-            Ok(Some(Prebound { socket, path })) => {
+        match http_server::bind_before(&address, config.io.backlog) {
+            Ok(Some(InheritedListener { socket, path })) => {
                 if let Some(path) = path {
                     // What is not given to the user is still of use to root, who asked for it.
                     let group = if is_for_orders { own.gid } else { group_of_clients(config, own) };
                     let _ = chown(&path, Some(own.uid), Some(group));
                     if is_for_orders {
-                        set::give_to_group(config, &path)
+                        listeners::give_to_group(config, &path)
                             .map_err(|source| BindError::new(address, source))?;
                     }
                     paths.push(path);

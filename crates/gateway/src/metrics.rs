@@ -98,17 +98,21 @@ fn page_caches(page: &mut Page, gateway: &Gateway) {
     let name = "outboard_page_cache_answers_total";
     page.metric(name, "counter", "Answers by what the page cache had to do with them.");
     for (app, cache) in &caches {
-        for (outcome, count) in cache.answers() {
+        for (outcome, count) in cache.responses() {
             page.sample(name, &[("app", app), ("outcome", outcome)], count);
         }
     }
     page.metric("outboard_page_cache_entries", "gauge", "Answers that are kept.");
     for (app, cache) in &caches {
-        page.sample("outboard_page_cache_entries", &[("app", app)], cache.size().0 as u64);
+        page.sample("outboard_page_cache_entries", &[("app", app)], cache.memory().len() as u64);
     }
     page.metric("outboard_page_cache_bytes", "gauge", "Memory that they take.");
     for (app, cache) in &caches {
-        page.sample("outboard_page_cache_bytes", &[("app", app)], cache.size().1 as u64);
+        page.sample(
+            "outboard_page_cache_bytes",
+            &[("app", app)],
+            cache.memory().used_bytes() as u64,
+        );
     }
 }
 

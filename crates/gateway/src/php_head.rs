@@ -4,8 +4,8 @@
 //! are refused. Hop-by-hop fields (RFC 9110 7.6.1) and the message framing belong to the gateway
 //! and are taken out, as are the orders to the gateway itself (`X-Sendfile`, `X-Accel-*`).
 
-use crate::answer::{Asked, Framing, HeadFacts};
-use crate::header_block::HeaderBlock;
+use outboard_http_server::HeaderBlock;
+use outboard_http_server::{Framing, HeadFacts, RequestFacts};
 use outboard_ring::response::ResponseHead;
 
 /// What PHP said, sorted.
@@ -44,14 +44,14 @@ pub(crate) struct BadHead {
 impl PhpHead {
     /// Sorts the payload of a `Head` frame.
     pub(crate) fn read(payload: &[u8]) -> Result<Self, BadHead> {
-        let wire = ResponseHead::decode(payload)
+        let transport = ResponseHead::decode(payload)
             .map_err(|corrupt| BadHead { why: corrupt.to_string() })?;
-        if !(200..=999).contains(&wire.status) {
-            return Err(BadHead { why: format!("status {} is no final status", wire.status) });
+        if !(200..=999).contains(&transport.status) {
+            return Err(BadHead { why: format!("status {} is no final status", transport.status) });
         }
         let mut head =
-            Self { status: wire.status, reason: wire.reason.to_vec(), ..Self::default() };
-        for line in wire.lines() {
+            Self { status: transport.status, reason: transport.reason.to_vec(), ..Self::default() };
+        for line in transport.lines() {
             head.add_line(line)?;
         }
         Ok(head)
@@ -60,17 +60,17 @@ impl PhpHead {
     /// Sorts the payload of an `Interim` frame. `None` for what cannot go to a client: the
     /// gateway itself says 100, and changes no protocols for PHP (101).
     pub(crate) fn read_interim(payload: &[u8]) -> Option<Self> {
-        let wire = ResponseHead::decode(payload).ok()?;
-        let mut head = Self { status: wire.status, ..Self::default() };
-        if !(102..=199).contains(&wire.status) {
+        let transport = ResponseHead::decode(payload).ok()?;
+        let mut head = Self { status: transport.status, ..Self::default() };
+        if !(102..=199).contains(&transport.status) {
             return None;
         }
-        wire.lines().try_for_each(|line| head.add_line(line)).ok()?;
+        transport.lines().try_for_each(|line| head.add_line(line)).ok()?;
         Some(head)
     }
 
     /// What goes into the head besides these lines.
-    pub(crate) fn facts(&self, asked: Asked, framing: Framing) -> HeadFacts<'_> {
+    pub(crate) fn facts(&self, asked: RequestFacts, framing: Framing) -> HeadFacts<'_> {
         HeadFacts {
             reason: &self.reason,
             own_date: self.has_date,

@@ -6,9 +6,9 @@
 
 use crate::app::App;
 use crate::compose::fetching::Fetching;
-use crate::connection::Connection;
-use crate::turn::Turn;
+use crate::request::RequestContext;
 use outboard_config::Prefetch;
+use outboard_http_server::Connection;
 use outboard_log::Level;
 use outboard_log::Reason;
 use outboard_upstream::Error;
@@ -28,7 +28,7 @@ pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
 /// The client has gone meanwhile.
 pub(crate) async fn params(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     query: Option<&[u8]>,
 ) -> Result<Params, Reason> {
@@ -69,7 +69,7 @@ pub(crate) async fn params(
         });
         if let Err(error) = &outcome {
             let text = format!("prefetch {}: {error}", prefetch.source.url.as_str());
-            app.log_text(Level::Warn, turn.request_id, &text);
+            app.log_text(Level::Warn, ctx.request_id, &text);
         }
         push(&mut params, &prefetch.param, body, outcome);
     }

@@ -9,18 +9,18 @@
 
 mod fields;
 mod inflow;
-pub(crate) mod switch;
 mod turns;
+pub(crate) mod websocket;
 
 use crate::app::App;
-use crate::connection::Connection;
 use crate::php_head::PhpHead;
-use crate::receive::{self, Pieces};
+use crate::request::{RequestContext, ResponseSummary};
 use crate::script::{ForCache, relay};
-use crate::turn::{Answered, Turn};
 use inflow::{Inflow, Next};
 use outboard_buffer::Held;
 use outboard_buffer::RequestBody;
+use outboard_http_server::Connection;
+use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http1::Method;
 use outboard_log::Level;
 use outboard_log::Reason;
@@ -66,17 +66,17 @@ pub(crate) struct Begun {
 /// Why there is no answer.
 pub(crate) async fn begin(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
     for_cache: Option<&ForCache>,
 ) -> Result<Begun, Reason> {
-    let request = request(connection, turn, app, proxied, for_cache);
-    let mut request = request.map_err(|error| told(app, turn.request_id, &error))?;
+    let request = request(connection, ctx, app, proxied, for_cache);
+    let mut request = request.map_err(|error| told(app, ctx.request_id, &error))?;
     let timeout_ms = request.timeout_ms;
     let interims = Rc::<Interims>::default();
     request.interims = Some(interims.clone());
-    let asking = Asking { turn, app, interims: &interims };
+    let asking = Asking { ctx, app, interims: &interims };
     let is_streamed = !app.config.proxies[proxied.number].buffers_request;
     let asked = if proxied.is_ordered {
         // The script had the body.
@@ -84,10 +84,10 @@ pub(crate) async fn begin(
     } else if is_streamed && let Some(pieces) = Pieces::of(connection, &app.config.limits).await? {
         asking.stream(connection, request, pieces).await?
     } else {
-        let received = receive::body(connection, &app.config.limits).await?;
+        let received = body_reader::body(connection, &app.config.limits).await?;
         asking.hand_over(connection, request, received.body).await?
     };
-    let mut response = asked.map_err(|error| told(app, turn.request_id, &error))?;
+    let mut response = asked.map_err(|error| told(app, ctx.request_id, &error))?;
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
@@ -97,15 +97,15 @@ pub(crate) async fn begin(
     let memory = &app.memory.responses;
     while !begun.response.is_over() && begun.body.len() < most_bytes && !memory.is_scarce() {
         let more = until_hangup(connection, begun.read()).await?;
-        more.map_err(|error| told(app, turn.request_id, &error))?;
+        more.map_err(|error| told(app, ctx.request_id, &error))?;
     }
-    begun.read_at_hand().await.map_err(|error| told(app, turn.request_id, &error))?;
+    begun.read_at_hand().await.map_err(|error| told(app, ctx.request_id, &error))?;
     Ok(begun)
 }
 
 /// A request that waits for its answer.
 struct Asking<'a> {
-    turn: &'a Turn,
+    ctx: &'a RequestContext,
     app: &'a App,
     interims: &'a Interims,
 }
@@ -126,11 +126,11 @@ impl Asking<'_> {
         mut request: Request,
         mut body: RequestBody,
     ) -> Result<Result<Response, Error>, Reason> {
-        if body.memory().len() as u64 == body.len() {
+        if body.memory().len() as u64 == body.length() {
             request.body = body.memory().to_vec();
             return self.send(connection, request).await;
         }
-        let length = BodyLength::Known(body.len());
+        let length = BodyLength::Known(body.length());
         let begun = self.app.upstream.upload(request, length);
         let mut upload = match until_hangup(connection, begun).await? {
             Ok(upload) => upload,
@@ -189,7 +189,7 @@ impl Asking<'_> {
             while let Some(interim) = self.interims.take() {
                 // One that cannot be written down is not worth the answer.
                 if let Ok(head) = PhpHead::of_upstream(interim.status, &interim.headers) {
-                    relay::write_interim(connection, self.turn, &head).await?;
+                    relay::write_interim(connection, self.ctx, &head).await?;
                 }
             }
             set_deadline(until_ms);
@@ -209,12 +209,12 @@ const SPOOLED_PIECE_BYTES: usize = 64 << 10;
 /// It cannot be asked.
 pub(crate) fn request_for_cache(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     proxied: &Proxied,
     wish: &ForCache,
 ) -> Result<Request, Error> {
-    let mut request = request(connection, turn, app, proxied, Some(wish))?;
+    let mut request = request(connection, ctx, app, proxied, Some(wish))?;
     request.method = b"GET".to_vec();
     Ok(request)
 }
@@ -296,20 +296,20 @@ impl Begun {
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &App,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let Self { head, body, held, mut response, timeout_ms, is_buffered } = self;
         if response.is_over() {
-            return relay::whole(connection, turn, &head, &body).await;
+            return relay::whole(connection, ctx, &head, &body).await;
         }
         response.count_as_response();
         let account = &app.memory.responses;
-        let turns = connection.gateway.inflow_turns.clone();
+        let turns = ctx.gateway.inflow_turns.clone();
         let inflow = Inflow::start(response, timeout_ms, account, turns);
         let status = head.status;
-        let framing = turn.asked.framing(status, head.content_length);
-        let facts = head.facts(turn.asked, framing);
+        let framing = ctx.request.framing(status, head.content_length);
+        let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
         let mut sent_bytes = 0;
         let mut piece = body;
@@ -323,7 +323,7 @@ impl Begun {
             };
             drop((piece, held.take()));
             if !is_put {
-                return Answered::broken(status, sent_bytes);
+                return ResponseSummary::broken(status, sent_bytes);
             }
             let reason = match inflow.next(connection).await {
                 Ok(Next::Piece(next)) => {
@@ -333,28 +333,28 @@ impl Begun {
                 Ok(Next::End) => {
                     return relay::finish(connection, facts, sent_bytes, account).await;
                 }
-                Ok(Next::Broken(error)) => told(app, turn.request_id, &error),
+                Ok(Next::Broken(error)) => told(app, ctx.request_id, &error),
                 Err(reason) => {
                     connection.lost = Some(reason);
-                    return Answered::broken(status, sent_bytes);
+                    return ResponseSummary::broken(status, sent_bytes);
                 }
             };
-            connection.gateway.counters.borrow_mut().refused(reason);
-            return Answered::broken(status, sent_bytes);
+            connection.context.count_refusal(reason);
+            return ResponseSummary::broken(status, sent_bytes);
         }
     }
 }
 
 fn request(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     proxied: &Proxied,
     for_cache: Option<&ForCache>,
 ) -> Result<Request, Error> {
     let to = &app.config.proxies[proxied.number];
     let conditions = for_cache.map(|wish| &wish.conditions[..]);
-    let mut headers = fields::of(connection, turn, to, conditions)?;
+    let mut headers = fields::of(connection, ctx, to, conditions)?;
     if proxied.is_ordered {
         headers.remove(|name| name[..name.len().min(8)].eq_ignore_ascii_case(b"content-"));
     }
@@ -364,7 +364,7 @@ fn request(
         None => buffers.head.origin_form(&buffers.input).into_owned(),
     };
     let mut request = Request::get(Url::parse(&[to.upstream.as_bytes(), &target].concat())?);
-    if !proxied.is_ordered || turn.asked.method == Method::Head {
+    if !proxied.is_ordered || ctx.request.method == Method::Head {
         request.method = buffers.head.method(&buffers.input).to_vec();
     }
     request.headers = headers;

@@ -10,15 +10,15 @@ mod sendfile;
 mod stream;
 
 use crate::app::App;
-use crate::connection::Connection;
 use crate::php_head::PhpHead;
 use crate::prefetch;
-use crate::receive::{self, Received};
+use crate::request::RequestContext;
 use crate::route::Script;
-use crate::turn::Turn;
 use frame::Extra;
 pub(crate) use frame::{concerns_whole_answer, with_headers};
 use outboard_buffer::RequestBody;
+use outboard_http_server::Connection;
+use outboard_http_server::body_reader::{self, Received};
 use outboard_log::Reason;
 use outboard_php_pool::exchange::Exchange;
 use outboard_reactor::now_ms;
@@ -33,7 +33,7 @@ use std::rc::Rc;
 /// Why there is no answer.
 pub(crate) async fn begin_answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
     for_cache: Option<&ForCache>,
@@ -41,18 +41,18 @@ pub(crate) async fn begin_answer(
     let received = if script.internal {
         Received::none()
     } else {
-        receive::body(connection, &app.config.limits).await?
+        body_reader::body(connection, &app.config.limits).await?
     };
-    let params = prefetch::params(connection, turn, app, script.query.as_deref()).await?;
+    let params = prefetch::params(connection, ctx, app, script.query.as_deref()).await?;
     let extra = Extra {
         params: &params,
         part: None,
         for_cache: for_cache.map(|wish| &wish.conditions[..]),
     };
-    let frame = frame::request(connection, turn, app, script, received.content_length, extra);
-    let local_peer = connection.ends.local_peer(&connection.wire);
-    let lease = submit(turn.request_id, app, frame, received.body, local_peer)?;
-    relay::begin(connection, turn, app, lease, for_cache).await
+    let frame = frame::request(connection, ctx, app, script, received.content_length, extra);
+    let local_peer = connection.peer.local_peer(&connection.transport);
+    let lease = submit(ctx.request_id, app, frame, received.body, local_peer)?;
+    relay::begin(connection, ctx, app, lease, for_cache).await
 }
 
 /// A field that somebody owns.
@@ -80,7 +80,7 @@ pub(crate) struct SubRequest<'a> {
 /// Why the pool does not take it.
 pub(crate) fn begin(
     connection: &Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     sub: SubRequest<'_>,
 ) -> Result<Lease, Reason> {
@@ -93,22 +93,22 @@ pub(crate) fn begin(
     };
     let params = [(b"OUTBOARD_COMPOSE".to_vec(), b"1".to_vec())];
     let extra = Extra { params: &params, part: Some(&sub), for_cache: None };
-    let frame = frame::request(connection, turn, app, &script, None, extra);
-    let local_peer = connection.ends.local_peer(&connection.wire);
-    submit(turn.request_id, app, frame, RequestBody::empty(), local_peer)
+    let frame = frame::request(connection, ctx, app, &script, None, extra);
+    let local_peer = connection.peer.local_peer(&connection.transport);
+    submit(ctx.request_id, app, frame, RequestBody::empty(), local_peer)
 }
 
 /// What [`make`] sends to the worker: the present request as a GET for the whole page.
 pub(crate) fn frame_for_cache(
     connection: &Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
     wish: &ForCache,
 ) -> Vec<u8> {
     let extra = Extra { params: &[], part: None, for_cache: Some(&wish.conditions) };
     let script = Script { internal: true, ..script.clone() };
-    frame::request(connection, turn, app, &script, None, extra)
+    frame::request(connection, ctx, app, &script, None, extra)
 }
 
 /// Has a page made that no client waits for; `None` for one that is not whole within

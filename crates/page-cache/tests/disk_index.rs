@@ -4,7 +4,7 @@ mod support;
 
 use outboard_http_semantics::Coding;
 use outboard_page_cache::{
-    DiskIndex, Entry, Fields, Key, Selector, Store, compressed, decoded, encoded,
+    DiskIndex, Entry, Fields, Key, Selector, compressed, decoded, encoded, tags_of,
 };
 use proptest::prelude::*;
 use support::{lines, stored};
@@ -14,7 +14,7 @@ fn entry(path: &str, request: &str, size: usize) -> Entry {
                     Content-Type: text/plain\nServer: x";
     let storable = stored(request, response).unwrap();
     let fields = lines(response);
-    let tags = Store::new(1 << 20).tags_of(Fields(&fields));
+    let tags = tags_of(Fields(&fields));
     let body = vec![b'x'; size].into();
     let key = Key::new(true, b"a.test", path.as_bytes());
     Entry::new(key, 200, Fields(&fields), body, storable, tags)
@@ -29,7 +29,7 @@ fn a_decoded_entry_equals_the_encoded_one() {
         assert_eq!(format!("{back:?}"), format!("{entry:?}"));
         let mut index = DiskIndex::new(1 << 20);
         index.insert(1, &back, 100);
-        assert_eq!(index.purge(&Selector::Tags(vec![Store::new(1).tag(b"b")])), [1]);
+        assert_eq!(index.purge(&Selector::tags([&b"b"[..]])), [1]);
     }
 }
 

@@ -4,14 +4,14 @@
 //! a page that is complete before any of it was sent goes out with its length in one write; what
 //! is broken off cannot be taken for a whole page; what is in memory of it is counted.
 
-use crate::answer::{Framing, Sent};
 use crate::app::App;
-use crate::connection::Connection;
 use crate::php_head::PhpHead;
+use crate::request::{RequestContext, ResponseSummary};
 use crate::script::relay::put_piece;
-use crate::turn::{Answered, Turn};
 use outboard_buffer::Held;
 use outboard_config::HeaderRule;
+use outboard_http_server::Connection;
+use outboard_http_server::{Framing, Written};
 use outboard_http1::{LAST_CHUNK, write_chunk_head};
 
 /// The end of the last piece of a chunked body, and of the body.
@@ -64,12 +64,16 @@ impl Page {
     }
 
     /// Sends what is pending, as far as the client takes it; the rest is spooled. False when the client is gone.
-    pub(super) async fn flush(&mut self, connection: &mut Connection, turn: &Turn) -> bool {
+    pub(super) async fn flush(
+        &mut self,
+        connection: &mut Connection,
+        ctx: &RequestContext,
+    ) -> bool {
         if self.pending.is_empty() {
             return true;
         }
         let length = None;
-        let framing = self.put_head(connection, turn, length);
+        let framing = self.put_head(connection, ctx, length);
         self.count();
         let (account, sent_bytes) = (self.held.account().clone(), &mut self.sent_bytes);
         let put = put_piece(connection, framing, &self.pending, sent_bytes, &account).await;
@@ -80,13 +84,17 @@ impl Page {
     }
 
     /// Sends the rest and ends the answer.
-    pub(super) async fn finish(mut self, connection: &mut Connection, turn: &Turn) -> Answered {
+    pub(super) async fn finish(
+        mut self,
+        connection: &mut Connection,
+        ctx: &RequestContext,
+    ) -> ResponseSummary {
         let body = std::mem::take(&mut self.pending);
         let length = match self.framing {
             None => Some(body.len() as u64),
             Some(_) => None,
         };
-        let framing = self.put_head(connection, turn, length);
+        let framing = self.put_head(connection, ctx, length);
         let body = if matches!(framing, Framing::Bodyless(_)) { Vec::new() } else { body };
         self.sent_bytes += body.len() as u64;
         let end = match framing {
@@ -97,39 +105,39 @@ impl Page {
             }
             _ => b"",
         };
-        let is_put = connection.put([&body, end, b""], self.held.account()).await;
+        let is_put = connection.write_or_spool([&body, end, b""], self.held.account()).await;
         drop(body);
         self.count();
-        if !(is_put && connection.unspool().await) {
+        if !(is_put && connection.drain_spool().await) {
             return self.break_off();
         }
-        let keep_alive = turn.asked.keep_alive && framing != Framing::UntilClose;
-        let sent = Sent::Whole { keep_alive };
-        Answered { sent, status: self.head.status, body_bytes: self.sent_bytes }
+        let keep_alive = ctx.request.keep_alive && framing != Framing::UntilClose;
+        let sent = Written::Complete { keep_alive };
+        ResponseSummary { written: sent, status: self.head.status, body_bytes: self.sent_bytes }
     }
 
     /// Leaves the client without an end, so that it notices.
-    pub(super) fn break_off(self) -> Answered {
-        Answered::broken(self.head.status, self.sent_bytes)
+    pub(super) fn break_off(self) -> ResponseSummary {
+        ResponseSummary::broken(self.head.status, self.sent_bytes)
     }
 
     /// Puts the head into the output, unless it has gone out.
     fn put_head(
         &mut self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         length: Option<u64>,
     ) -> Framing {
         if let Some(framing) = self.framing {
             return framing;
         }
         let head = &self.head;
-        let framing = match turn.asked.framing(head.status, length) {
+        let framing = match ctx.request.framing(head.status, length) {
             // Nothing of the body was made.
             Framing::Bodyless(_) => Framing::Bodyless(head.content_length),
             framing => framing,
         };
-        let facts = head.facts(turn.asked, framing);
+        let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
         self.framing = Some(framing);
         framing

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::entities::{Entities, Owner};
 use crate::fetch::Fetches;
 use crate::identity::Identity;
-use crate::page_cache::Purges;
+use crate::page_cache::PurgeOperations;
 use crate::server::{Load, ServerError};
 use outboard_buffer::{Account, Memory};
 use outboard_config::Config;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What every generation is made with.
-pub(crate) struct Kit {
+pub(crate) struct GenerationBuilder {
     pub(crate) name: Option<String>,
     pub(crate) host_binary: PathBuf,
     pub(crate) memory: Rc<Memory>,
@@ -30,7 +30,7 @@ pub(crate) struct Kit {
     pub(crate) load: Load,
 }
 
-impl Kit {
+impl GenerationBuilder {
     /// Opens logs and folders and starts the pools of a configuration.
     ///
     /// # Errors
@@ -47,7 +47,11 @@ impl Kit {
         };
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
         let upstream = super::upstream(&config, predecessor);
-        let entities = Entities::open(&config, predecessor, &server_logs.error);
+        let entities = Entities::open(
+            &config,
+            predecessor.and_then(|before| before.entities.as_ref()),
+            &server_logs.error,
+        );
         let entities = entities.map_err(ServerError::setup)?;
         let started = Started::default();
         let mut apps = Vec::new();
@@ -83,7 +87,7 @@ impl Kit {
             })?;
             let owner = Owner::of(app, &config);
             let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
-            let operations = Purges::before(operations, opened.page_cache.clone());
+            let operations = PurgeOperations::before(operations, opened.page_cache.clone());
             let operations = tasks::before(operations, tasks);
             opened.pools().for_each(|pool| {
                 pool.set_operations(operations.clone());

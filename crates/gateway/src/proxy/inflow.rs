@@ -5,8 +5,8 @@
 //! taken; dropping this leaves it.
 
 use super::turns::Turns;
-use crate::connection::Connection;
 use outboard_buffer::{Account, Held};
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_reactor::Event;
 use outboard_upstream::{Error, Response, ScopedTask};
@@ -71,7 +71,7 @@ impl Inflow {
 
     /// Waits for what comes next, as long as there is a client.
     pub(super) async fn next(&self, connection: &mut Connection) -> Result<Next, Reason> {
-        connection.next_of_answer(u64::MAX, |_| self.poll_next()).await
+        connection.next_of_response(u64::MAX, |_| self.poll_next()).await
     }
 
     fn poll_next(&self) -> Poll<Next> {

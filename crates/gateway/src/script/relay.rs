@@ -2,15 +2,15 @@
 
 use super::stream::Stream;
 use super::{BeforeHead, ForCache, Lease, sendfile};
-use crate::answer::{COPY_BYTES, Framing, HeadFacts, Sent};
 use crate::app::App;
 use crate::compression::Compression;
-use crate::connection::Connection;
-use crate::development::live;
+use crate::development::tag;
 use crate::php_head::PhpHead;
+use crate::request::{RequestContext, ResponseSummary};
 use crate::route::Script;
-use crate::turn::{Answered, Turn};
 use outboard_buffer::{Account, Held};
+use outboard_http_server::Connection;
+use outboard_http_server::{COPY_BYTES, Framing, HeadFacts, Written};
 use outboard_http1::{
     CHUNK_END, LAST_CHUNK, Version, write_chunk_head, write_head_end, write_status_line,
 };
@@ -37,15 +37,15 @@ pub(crate) struct Begun {
 /// Waits for the head, and for the rest if a cache may keep it and PHP does not want it sent.
 pub(super) async fn begin(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     lease: Lease,
     for_cache: Option<&ForCache>,
 ) -> BeforeHead<Begun> {
-    let mut arrived = collect(connection, turn, &lease.exchange).await?;
+    let mut arrived = collect(connection, ctx, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
     let mut head = PhpHead::read(&payload).map_err(|bad| {
-        app.log_text(Level::Error, turn.request_id, &bad.why);
+        app.log_text(Level::Error, ctx.request_id, &bad.why);
         Reason::BadResponse
     })?;
     if head.sendfile.is_none() && !app.config.headers.is_empty() {
@@ -112,11 +112,15 @@ impl Begun {
 
     /// In development, what PHP said of its failure when the visitor would see nothing of it: the
     /// answer is an error's, and there is no page, or one that breaks off.
-    pub(crate) async fn failure(&mut self, connection: &mut Connection) -> Option<String> {
+    pub(crate) async fn failure(
+        &mut self,
+        connection: &mut Connection,
+        ctx: &RequestContext,
+    ) -> Option<String> {
         if self.head.status < 500 || self.head.sendfile.is_some() {
             return None;
         }
-        connection.gateway.development()?;
+        ctx.gateway.development()?;
         let arrived = &mut self.arrived;
         while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
             arrived.append(next(connection, &self.lease.exchange).await?);
@@ -138,23 +142,23 @@ impl Begun {
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
-        turn: &Turn,
+        ctx: &RequestContext,
         app: &Rc<App>,
         script: &Script,
-    ) -> BeforeHead<Answered> {
+    ) -> BeforeHead<ResponseSummary> {
         let Self { mut head, arrived, lease } = self;
         if let Some(order) = head.sendfile.take() {
-            return sendfile::answer(connection, turn, app, script, head, order).await;
+            return sendfile::answer(connection, ctx, app, script, head, order).await;
         }
         let known = match arrived.end {
             Some(End::Failed(reason)) => return Err(reason),
             Some(End::Complete) => Some(arrived.body.len() as u64),
             None => head.content_length,
         };
-        let compression = Compression::of(connection, turn, app, &mut head, known);
+        let compression = Compression::of(connection, ctx, app, &mut head, known);
         if arrived.end.is_none() {
             let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
-            return Ok(stream.send(connection, turn, arrived).await);
+            return Ok(stream.send(connection, ctx, arrived).await);
         }
         let Arrived { body, held, .. } = arrived;
         let body = match compression {
@@ -162,22 +166,22 @@ impl Begun {
             Some(compression) => compression.end(body).await.map_err(no_memory)?,
         };
         if body.len() <= COPY_BYTES {
-            return Ok(whole(connection, turn, &head, &body).await);
+            return Ok(whole(connection, ctx, &head, &body).await);
         }
-        Ok(large(connection, turn, &head, (body, held), &app.memory.responses).await)
+        Ok(large(connection, ctx, &head, (body, held), &app.memory.responses).await)
     }
 }
 
 /// Waits for the head and whatever comes with it; passes on what is to be sent before.
 async fn collect(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     exchange: &Exchange,
 ) -> BeforeHead<Arrived> {
     loop {
         let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
         for payload in &arrived.interim {
-            send_interim(connection, turn, payload).await?;
+            send_interim(connection, ctx, payload).await?;
         }
         match (&arrived.head, arrived.end) {
             (None, Some(End::Failed(reason))) => return Err(reason),
@@ -188,9 +192,13 @@ async fn collect(
 }
 
 /// Writes an interim answer, which clients of HTTP/1.0 do not know (RFC 9110 15.2).
-async fn send_interim(connection: &mut Connection, turn: &Turn, payload: &[u8]) -> BeforeHead<()> {
+async fn send_interim(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    payload: &[u8],
+) -> BeforeHead<()> {
     match PhpHead::read_interim(payload) {
-        Some(head) => write_interim(connection, turn, &head).await,
+        Some(head) => write_interim(connection, ctx, &head).await,
         None => Ok(()),
     }
 }
@@ -198,17 +206,17 @@ async fn send_interim(connection: &mut Connection, turn: &Turn, payload: &[u8]) 
 /// Writes one whose head is there.
 pub(crate) async fn write_interim(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     head: &PhpHead,
 ) -> BeforeHead<()> {
-    if turn.asked.version != Version::Http11 {
+    if ctx.request.version != Version::Http11 {
         return Ok(());
     }
     let mut bytes = Vec::with_capacity(64 + head.headers.bytes.len());
     write_status_line(&mut bytes, head.status);
     bytes.extend_from_slice(&head.headers.bytes);
     write_head_end(&mut bytes);
-    if connection.write_plain(&bytes).await { Ok(()) } else { Err(Reason::ClientGone) }
+    if connection.write_interim(&bytes).await { Ok(()) } else { Err(Reason::ClientGone) }
 }
 
 /// The next news of the exchange; `None` when the client has gone.
@@ -225,12 +233,12 @@ pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option
 /// A complete answer: its length is known, whatever PHP announced.
 pub(crate) async fn whole(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     head: &PhpHead,
     body: &[u8],
-) -> Answered {
-    let body = &*live::with_tag(&connection.gateway, &head.headers, body);
-    let facts = put_head_of_whole(connection, turn, head, body.len());
+) -> ResponseSummary {
+    let body = &*tag::append(ctx.gateway.development().as_deref(), &head.headers, body);
+    let facts = put_head_of_whole(connection, ctx, head, body.len());
     let body = if matches!(facts.framing, Framing::Bodyless(_)) { b"" } else { body };
     let is_sent = connection.flush(body).await;
     answered_whole(facts, is_sent, body.len())
@@ -239,47 +247,47 @@ pub(crate) async fn whole(
 /// The same of one that a slow client should not keep in memory, which is let go with what counts it.
 async fn large(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     head: &PhpHead,
     (body, held): (Vec<u8>, Option<Held>),
     account: &Rc<Account>,
-) -> Answered {
-    let tag = live::tag(&connection.gateway, &head.headers);
+) -> ResponseSummary {
+    let tag = tag::of(ctx.gateway.development().as_deref(), &head.headers);
     let body_bytes = body.len() + tag.len();
-    let facts = put_head_of_whole(connection, turn, head, body_bytes);
+    let facts = put_head_of_whole(connection, ctx, head, body_bytes);
     if matches!(facts.framing, Framing::Bodyless(_)) {
         let is_sent = connection.flush(b"").await;
         return answered_whole(facts, is_sent, 0);
     }
-    let is_put = connection.put([&body, tag, b""], account).await;
+    let is_put = connection.write_or_spool([&body, tag, b""], account).await;
     drop((body, held));
-    let is_sent = is_put && connection.unspool().await;
+    let is_sent = is_put && connection.drain_spool().await;
     answered_whole(facts, is_sent, body_bytes)
 }
 
 fn put_head_of_whole<'h>(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     head: &'h PhpHead,
     body_bytes: usize,
 ) -> HeadFacts<'h> {
-    let framing = match turn.asked.framing(head.status, Some(body_bytes as u64)) {
+    let framing = match ctx.request.framing(head.status, Some(body_bytes as u64)) {
         // The script was not asked for its body, so only its own word counts.
-        Framing::Bodyless(_) => turn.asked.framing(head.status, head.content_length),
+        Framing::Bodyless(_) => ctx.request.framing(head.status, head.content_length),
         framing => framing,
     };
-    let facts = head.facts(turn.asked, framing);
+    let facts = head.facts(ctx.request, framing);
     connection.put_head(facts, &head.headers.bytes);
     facts
 }
 
-fn answered_whole(facts: HeadFacts<'_>, is_sent: bool, body_bytes: usize) -> Answered {
+fn answered_whole(facts: HeadFacts<'_>, is_sent: bool, body_bytes: usize) -> ResponseSummary {
     let status = facts.status;
     if !is_sent {
-        return Answered::broken(status, 0);
+        return ResponseSummary::broken(status, 0);
     }
-    let sent = Sent::Whole { keep_alive: facts.keep_alive };
-    Answered { sent, status, body_bytes: body_bytes as u64 }
+    let sent = Written::Complete { keep_alive: facts.keep_alive };
+    ResponseSummary { written: sent, status, body_bytes: body_bytes as u64 }
 }
 
 fn no_memory(_: io::Error) -> Reason {
@@ -314,9 +322,9 @@ pub(crate) async fn put_piece(
     *sent_bytes += body.len() as u64;
     if framing == Framing::Chunked && !body.is_empty() {
         write_chunk_head(&mut connection.buffers().output, body.len());
-        return connection.put([body, CHUNK_END, b""], account).await;
+        return connection.write_or_spool([body, CHUNK_END, b""], account).await;
     }
-    connection.put([body, b"", b""], account).await
+    connection.write_or_spool([body, b"", b""], account).await
 }
 
 /// What of a piece goes out.
@@ -337,17 +345,17 @@ pub(crate) async fn finish(
     facts: HeadFacts<'_>,
     sent_bytes: u64,
     account: &Rc<Account>,
-) -> Answered {
+) -> ResponseSummary {
     let status = facts.status;
     let whole = match facts.framing {
-        Framing::Chunked => connection.put([LAST_CHUNK, b"", b""], account).await,
+        Framing::Chunked => connection.write_or_spool([LAST_CHUNK, b"", b""], account).await,
         Framing::Length(length) => sent_bytes == length,
         Framing::Bodyless(_) | Framing::UntilClose => true,
     };
-    let whole = whole && connection.unspool().await;
+    let whole = whole && connection.drain_spool().await;
     if !whole {
-        return Answered::broken(status, sent_bytes);
+        return ResponseSummary::broken(status, sent_bytes);
     }
-    let sent = Sent::Whole { keep_alive: facts.keep_alive };
-    Answered { sent, status, body_bytes: sent_bytes }
+    let sent = Written::Complete { keep_alive: facts.keep_alive };
+    ResponseSummary { written: sent, status, body_bytes: sent_bytes }
 }

@@ -8,17 +8,17 @@
 use super::BeforeHead;
 use crate::app::App;
 use crate::compose;
-use crate::connection::Connection;
 use crate::files;
-use crate::header_block::HeaderBlock;
 use crate::origin::{self, Origin};
 use crate::php_head::{PhpHead, SendfileOrder};
 use crate::proxy::{self, Proxied};
 use crate::route::{self, Route, Script};
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
 use outboard_log::Level;
 use outboard_log::Reason;
 
-use crate::turn::{Answered, Turn};
+use crate::request::{RequestContext, ResponseSummary};
 use outboard_http1::normalize_path;
 use outboard_reactor::now_ms;
 use outboard_static_files::{Entry, Lookup, Root};
@@ -27,20 +27,20 @@ use std::rc::Rc;
 /// Sends the file that PHP named.
 pub(super) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     script: &Script,
     head: PhpHead,
     order: SendfileOrder,
-) -> BeforeHead<Answered> {
+) -> BeforeHead<ResponseSummary> {
     match find(app, &order) {
-        Found::File(entry) => send(connection, turn, app, head, &entry).await,
+        Found::File(entry) => send(connection, ctx, app, head, &entry).await,
         Found::Missing => Err(Reason::NotFound),
-        Found::Page(path) if !script.internal => page(connection, turn, app, &path, head).await,
+        Found::Page(path) if !script.internal => page(connection, ctx, app, &path, head).await,
         Found::Page(_) | Found::Outside => {
             let (SendfileOrder::Disk(path) | SendfileOrder::Accel(path)) = &order;
             let text = format!("cannot send {}", String::from_utf8_lossy(path));
-            app.log_text(Level::Error, turn.request_id, &text);
+            app.log_text(Level::Error, ctx.request_id, &text);
             Err(Reason::BadSendfile)
         }
     }
@@ -49,22 +49,22 @@ pub(super) async fn answer(
 /// Sends a file under the headers of the script.
 async fn send(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     head: PhpHead,
     entry: &Entry,
-) -> BeforeHead<Answered> {
+) -> BeforeHead<ResponseSummary> {
     let given_type =
         head.headers.lines().find(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
     let given_type = given_type.map(|(_, value)| value.to_vec());
-    let mut plan = files::plan_for(connection, turn, entry, given_type.as_deref());
+    let mut plan = files::plan_for(connection, ctx, entry, given_type.as_deref());
     if plan.status == 200 {
         plan.status = head.status;
     }
     let mut headers = head.headers;
     merge(&mut headers, &plan.headers);
     headers.apply(&app.config.headers, app.below_prefix(&connection.buffers().path));
-    Ok(files::send(connection, turn, &plan, &headers.bytes, headers.owns_server).await)
+    Ok(files::send(connection, ctx, &plan, &headers.bytes, headers.owns_server).await)
 }
 
 /// The plan's lines replace those of PHP with the same name: its Content-Type is PHP's own where
@@ -129,11 +129,11 @@ fn open(root: &Root, below: &[u8]) -> Option<Found> {
 /// Answers with another page of the app.
 async fn page(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     target: &[u8],
     said: PhpHead,
-) -> BeforeHead<Answered> {
+) -> BeforeHead<ResponseSummary> {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
         None => (target, None),
@@ -146,23 +146,23 @@ async fn page(
     let below = app.below_prefix(&normalised);
     if let Some(number) = app.config.proxies.iter().position(|to| to.path.matches(below)) {
         let proxied = Proxied { number, rewritten: Some(target.to_vec()), is_ordered: true };
-        return Box::pin(fetched(connection, turn, app, &proxied, &said)).await;
+        return Box::pin(fetched(connection, ctx, app, &proxied, &said)).await;
     }
     match route::find(app, &normalised, query, now_ms()) {
-        Route::File(entry) => send(connection, turn, app, said, &entry).await,
+        Route::File(entry) => send(connection, ctx, app, said, &entry).await,
         Route::Script(mut script) => {
             script.internal = true;
             script.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(Box::pin(origin::answer(connection, turn, app, &Origin::Script(script))).await)
+            Ok(Box::pin(origin::answer(connection, ctx, app, &Origin::Script(script))).await)
         }
         Route::Page(mut composed) => {
             composed.query.get_or_insert_with(|| query.unwrap_or_default().to_vec());
-            Ok(compose::answer(connection, turn, app, composed).await)
+            Ok(compose::answer(connection, ctx, app, composed).await)
         }
         Route::Refuse(reason @ (Reason::Denied | Reason::PrivateFile), _) => {
             match app.files.lookup(below, now_ms()) {
                 Lookup::File(entry) | Lookup::Private(entry) => {
-                    send(connection, turn, app, said, &entry).await
+                    send(connection, ctx, app, said, &entry).await
                 }
                 _ => Err(reason),
             }
@@ -179,12 +179,12 @@ const STAYING: [&[u8]; 4] = [b"cache-control", b"content-disposition", b"expires
 /// Answers with what another server has.
 async fn fetched(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     proxied: &Proxied,
     said: &PhpHead,
-) -> BeforeHead<Answered> {
-    let mut begun = proxy::begin(connection, turn, app, proxied, None).await?;
+) -> BeforeHead<ResponseSummary> {
+    let mut begun = proxy::begin(connection, ctx, app, proxied, None).await?;
     if begun.head.status < 300 {
         let stays = |name: &[u8]| STAYING.iter().any(|one| name.eq_ignore_ascii_case(one));
         let staying: Vec<_> = said.headers.lines().filter(|(name, _)| stays(name)).collect();
@@ -194,5 +194,5 @@ async fn fetched(
             let _ = begun.head.headers.add(name, value);
         }
     }
-    Ok(begun.send(connection, turn, app).await)
+    Ok(begun.send(connection, ctx, app).await)
 }
