@@ -62,7 +62,8 @@ fn purge(site: &Configured, arguments: &[&str]) {
 
 #[test]
 fn five_hundred_clients_at_the_moment_of_expiry_have_it_made_once() {
-    let site = site("lock_timeout = \"60s\"");
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let target = page("max-age=60,must-revalidate");
     start(&site, &target).response().unwrap().expect(200);
     // It is there, but may not be used any more.
@@ -119,7 +120,8 @@ fn a_page_that_was_purged_while_it_was_made_is_not_kept() {
 
 #[test]
 fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
-    let site = site("lock_timeout = \"60s\"");
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let mut run = Run::held(&site, 1);
     let mut first = start(&site, &page("no-store"));
     run.has_begun();
@@ -131,8 +133,9 @@ fn who_waits_for_a_page_that_is_not_kept_after_all_gets_one_of_its_own() {
 }
 
 #[test]
-fn who_leaves_takes_nobody_along() {
-    let site = site("lock_timeout = \"60s\"");
+fn a_client_that_leaves_wakes_those_that_wait_for_it() {
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let mut abandoned = Run::held(&site, 1);
     let first = start(&site, &page("max-age=60"));
     abandoned.has_begun();
