@@ -8,7 +8,9 @@ use crate::message::{ExchangeTimes, Field, Fields, Request, Response};
 use crate::purge::tags_of;
 use crate::request_facts::{BypassRules, RequestFacts};
 use crate::storage::storable;
+use outboard_log::{ErrorLog, Level, Opener, Sink, Target};
 use outboard_reactor::{now_ms, sleep};
+use std::rc::Rc;
 
 /// The key of a path.
 pub(crate) fn key(path: &str) -> Key {
@@ -44,4 +46,10 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
         assert!(now_ms() < until_ms, "the condition does not come true");
         sleep(1).await;
     }
+}
+
+/// A log that discards its lines.
+pub(crate) fn error_log() -> Rc<ErrorLog> {
+    let sink = Sink::open(Target::Off, Opener::default()).expect("it opens nothing");
+    Rc::new(ErrorLog::new(Rc::new(sink), Level::Error))
 }

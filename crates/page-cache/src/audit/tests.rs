@@ -1,7 +1,7 @@
 use super::*;
-use std::fmt;
 use crate::test_support::{entry, entry_with};
 use outboard_reactor::run;
+use std::fmt;
 
 /// A request to an origin that renders by its fields.
 struct Page {
