@@ -1,5 +1,5 @@
-//! The end of a request in a fork is that of a script per request: the same file answers the same
-//! bytes, logs the same lines and leaves the same files in classic mode and below a snapshot.
+//! The end of a request in a fork equals that of classic mode: the same file has the same response, log
+//! and files in both.
 
 mod driver;
 
@@ -7,7 +7,7 @@ use driver::{Host, RequestSpec, Response, TempDir, finished, get, post, settings
 use outboard_ring::control::{Event, HostSettings, Isolation};
 use outboard_ring::response::Outcome;
 
-/// For every script: `note()` writes a file that can be compared.
+/// For every script: `note()` appends to a file that is compared.
 const BOOT: &str = r"<?php
     ini_set('session.save_path', __DIR__); ini_set('session.use_cookies', '0'); ini_set('session.cache_limiter', '');
     function note(string $line) { file_put_contents(__DIR__ . '/notes', $line . PHP_EOL, FILE_APPEND); }
@@ -25,9 +25,9 @@ fn settings(folder: &TempDir, isolation: Option<Isolation>) -> HostSettings {
     settings
 }
 
-/// What others can notice of a request: its answer, its log and what it left.
+/// The observable effects of a request: response, log and files.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Effects {
     status: u16,
     body: String,
     outcome: Outcome,
@@ -36,7 +36,7 @@ struct Seen {
     files: Vec<String>,
 }
 
-fn seen(folder: &TempDir, response: &Response) -> Seen {
+fn effects(folder: &TempDir, response: &Response) -> Effects {
     let take = |name: &str| {
         let path = folder.0.join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -52,7 +52,7 @@ fn seen(folder: &TempDir, response: &Response) -> Seen {
         .collect();
     files.sort();
     let logs = response.log_text().replace(folder.0.to_str().unwrap(), "");
-    Seen {
+    Effects {
         status: response.status,
         body: response.text(),
         outcome: response.done.outcome,
@@ -62,22 +62,22 @@ fn seen(folder: &TempDir, response: &Response) -> Seen {
     }
 }
 
-fn classic(folder: &TempDir, request: &RequestSpec) -> Seen {
+fn classic(folder: &TempDir, request: &RequestSpec) -> Effects {
     let mut host = Host::with(settings(folder, None));
-    seen(folder, &host.fork().request(request))
+    effects(folder, &host.fork().request(request))
 }
 
-fn fork(folder: &TempDir, request: &RequestSpec) -> Seen {
+fn fork(folder: &TempDir, request: &RequestSpec) -> Effects {
     let mut host = Host::with(settings(folder, Some(Isolation::Fork)));
     let mut worker = host.fork();
     let response = worker.request(request);
     assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }), "{response:?}");
-    seen(folder, &response)
+    effects(folder, &response)
 }
 
-/// Runs the code in both modes, the boot before the snapshot; what is seen, which is the same.
+/// Runs the code in both modes, the boot before the snapshot; asserts equal effects and returns them.
 #[track_caller]
-fn same_with(boot: &str, code: &str, change: impl Fn(RequestSpec) -> RequestSpec) -> Seen {
+fn same_with(boot: &str, code: &str, change: impl Fn(RequestSpec) -> RequestSpec) -> Effects {
     let folder = TempDir::new();
     folder.write("worker.php", &format!("{BOOT} {boot} Outboard\\snapshot(); {code}"));
     let request = change(get("worker.php").root(&folder.0));
@@ -87,12 +87,12 @@ fn same_with(boot: &str, code: &str, change: impl Fn(RequestSpec) -> RequestSpec
 }
 
 #[track_caller]
-fn same(boot: &str, code: &str) -> Seen {
+fn same(boot: &str, code: &str) -> Effects {
     same_with(boot, code, |request| request)
 }
 
 #[test]
-fn destructors_run_and_their_output_is_in_the_answer() {
+fn output_of_destructors_is_in_the_response() {
     let seen = same(
         "",
         "$a = new Told('a'); $b = new Told('b'); Kept::$one = new Told('static'); echo 'page';",
@@ -114,7 +114,7 @@ fn destructors_run_and_their_output_is_in_the_answer() {
 }
 
 #[test]
-fn what_the_boot_has_made_is_destructed_as_well() {
+fn objects_of_the_boot_are_destructed() {
     same(
         "$a = new Told('boot'); Kept::$one = new Told('static of the boot');",
         "$b = new Told('request'); echo 'page';",
@@ -124,7 +124,7 @@ fn what_the_boot_has_made_is_destructed_as_well() {
 }
 
 #[test]
-fn suspended_generators_and_fibers_come_to_their_finally() {
+fn suspended_generators_and_fibers_run_finally() {
     let generator =
         "function g(string $n) { try { yield 1; } finally { note('finally of ' . $n); echo $n; } }";
     same(generator, "$g = g('generator'); $g->current();");
@@ -186,7 +186,7 @@ fn shutdown_functions_come_first_and_in_order() {
 }
 
 #[test]
-fn after_a_failure_what_php_does_is_done() {
+fn after_a_failure_the_request_ends_as_in_classic_mode() {
     for failure in [
         "exit(3);",
         "exit('bye');",
@@ -227,7 +227,7 @@ fn after_a_failure_what_php_does_is_done() {
 }
 
 #[test]
-fn the_session_has_what_destructors_write() {
+fn the_session_has_values_of_destructors() {
     let seen = same(
         "",
         "session_id('abc'); session_start(); $_SESSION['a'] = 1;
@@ -243,7 +243,7 @@ fn the_session_has_what_destructors_write() {
 }
 
 #[test]
-fn what_the_request_has_opened_is_closed() {
+fn resources_of_the_request_are_closed() {
     same("", "$t = tmpfile(); note('made ' . (int) is_file($name = stream_get_meta_data($t)['uri']));
         register_shutdown_function(function () use ($name) { note('there ' . (int) is_file($name)); });");
     let seen = same(
@@ -261,7 +261,7 @@ fn what_the_request_has_opened_is_closed() {
 }
 
 #[test]
-fn a_temporary_file_is_gone() {
+fn a_temporary_file_is_removed() {
     let folder = TempDir::new();
     folder.write(
         "worker.php",
@@ -272,7 +272,7 @@ fn a_temporary_file_is_gone() {
 }
 
 #[test]
-fn an_uploaded_file_that_was_not_moved_is_gone() {
+fn an_uploaded_file_that_was_not_moved_is_removed() {
     let folder = TempDir::new();
     folder.write("worker.php", "<?php Outboard\\snapshot(); echo $_FILES['f']['tmp_name'], '|', (int) is_file($_FILES['f']['tmp_name']);");
     let form = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\n\r\ntext\r\n--b--\r\n";
@@ -284,7 +284,7 @@ fn an_uploaded_file_that_was_not_moved_is_gone() {
 }
 
 #[test]
-fn what_the_boot_has_opened_stays_open_for_every_fork() {
+fn resources_of_the_boot_stay_open_for_every_fork() {
     let folder = TempDir::new();
     folder.write("worker.php", "<?php $t = tmpfile(); $spl = new SplTempFileObject(1); $log = new SplFileObject('php://memory', 'w+');
         $kept = new class($log) { function __construct(public $log) {} }; unset($log);
@@ -298,7 +298,7 @@ fn what_the_boot_has_opened_stays_open_for_every_fork() {
 }
 
 #[test]
-fn work_after_the_answer_finds_its_objects_alive() {
+fn work_after_the_response_finds_its_objects_alive() {
     let folder = TempDir::new();
     folder.write(
         "worker.php",
@@ -312,7 +312,7 @@ fn work_after_the_answer_finds_its_objects_alive() {
 }
 
 #[test]
-fn a_coroutine_that_nobody_waits_for_comes_to_its_end() {
+fn an_unawaited_coroutine_completes() {
     let folder = TempDir::new();
     folder.write(
         "worker.php",
@@ -326,7 +326,7 @@ fn a_coroutine_that_nobody_waits_for_comes_to_its_end() {
 }
 
 #[test]
-fn a_script_that_asks_for_requests_ends_after_its_answer() {
+fn a_handle_request_script_ends_after_its_response() {
     for asking in [
         "Outboard\\serve(function () use (&$in) { $in = new Told('in'); return 'page'; });",
         "while (Outboard\\handle_request(function () { $GLOBALS['in'] = new Told('in'); echo 'page'; })) { note('after'); }",
