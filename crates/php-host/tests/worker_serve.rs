@@ -46,7 +46,7 @@ fn handlers_that_echo_may_return_nothing() {
 fn an_invalid_result_is_a_500_with_a_reason() {
     let failed = serve("return 5;");
     assert_eq!((failed.status, failed.done.outcome), (500, Outcome::Failed));
-    let words = "a handler returns a Response, a string, an array or nothing, not int";
+    let words = "a handler must return a Response, a string, an array or nothing, not int";
     assert!(failed.log_text().contains(words), "{failed:?}");
 }
 
