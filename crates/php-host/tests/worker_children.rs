@@ -79,13 +79,13 @@ fn noted(folder: &Path, many: usize) -> Vec<i32> {
 #[test]
 fn a_child_runs_the_shutdown_and_sends_no_response() {
     everywhere(
-        "$told = new class { public $me; function __construct() { $this->me = getmypid(); }
+        "$object = new class { public $me; function __construct() { $this->me = getmypid(); }
              function __destruct() { if ($this->me !== getmypid()) note('destructed'); } };
-         $GLOBALS['held'] = $told;
+         $GLOBALS['held'] = $object;
          $pid = pcntl_fork();
          if ($pid === 0) { register_shutdown_function(fn () => note('shutdown')); echo 'child'; header('X-Child: 1'); }
          else { pcntl_waitpid($pid, $status); echo 'parent ', pcntl_wexitstatus($status); }
-         unset($GLOBALS['held']); if ($pid === 0) { $GLOBALS['in_child'] = $told; }",
+         unset($GLOBALS['held']); if ($pid === 0) { $GLOBALS['in_child'] = $object; }",
         "parent 0",
         "shutdown\ndestructed\n",
     );

@@ -44,11 +44,11 @@ impl Forking {
 
 /// Prints state of the request before, and changes as much state as possible.
 const DIRTY: &str = r#"
-    class Kept { public static $static = 0; }
+    class Stored { public static $static = 0; }
     function counted() { static $n = 0; return ++$n; }
     $global = 0;
     function response() {
-        $found = [$GLOBALS['global']++, Kept::$static++, counted(), getenv('LEFT'), ini_get('precision'),
+        $found = [$GLOBALS['global']++, Stored::$static++, counted(), getenv('LEFT'), ini_get('precision'),
             defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
         putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
         mb_internal_encoding('ISO-8859-1'); chdir('/');

@@ -11,9 +11,9 @@ use outboard_ring::response::Outcome;
 const BOOT: &str = r"<?php
     ini_set('session.save_path', __DIR__); ini_set('session.use_cookies', '0'); ini_set('session.cache_limiter', '');
     function note(string $line) { file_put_contents(__DIR__ . '/notes', $line . PHP_EOL, FILE_APPEND); }
-    class Told { function __construct(public string $name, public mixed $other = null) {}
+    class Recorded { function __construct(public string $name, public mixed $other = null) {}
         function __destruct() { note('end of ' . $this->name); echo '<', $this->name, '>'; } }
-    class Kept { static $one; }
+    class Stored { static $one; }
 ";
 
 fn settings(folder: &TempDir, isolation: Option<Isolation>) -> HostSettings {
@@ -95,32 +95,32 @@ fn same(boot: &str, code: &str) -> Effects {
 fn output_of_destructors_is_in_the_response() {
     let seen = same(
         "",
-        "$a = new Told('a'); $b = new Told('b'); Kept::$one = new Told('static'); echo 'page';",
+        "$a = new Recorded('a'); $b = new Recorded('b'); Stored::$one = new Recorded('static'); echo 'page';",
     );
     assert_eq!(seen.body, "page<b><a><static>");
     assert_eq!(seen.notes, "end of b\nend of a\nend of static\n");
     same(
         "",
-        "$a = new Told('a'); $b = new Told('b', $a); $a->other = $b; unset($a, $b); echo 'cycle';",
+        "$a = new Recorded('a'); $b = new Recorded('b', $a); $a->other = $b; unset($a, $b); echo 'cycle';",
     );
     same(
         "",
-        "function f() { static $s; $s = new Told('s'); } f(); const C = new Told('constant'); echo 'page';",
+        "function f() { static $s; $s = new Recorded('s'); } f(); const C = new Recorded('constant'); echo 'page';",
     );
     same(
         "",
-        "$c = function () { static $x; $x = new Told('in a closure'); }; $c(); $d = [new Told('in an array')];",
+        "$c = function () { static $x; $x = new Recorded('in a closure'); }; $c(); $d = [new Recorded('in an array')];",
     );
 }
 
 #[test]
 fn objects_of_the_boot_are_destructed() {
     same(
-        "$a = new Told('boot'); Kept::$one = new Told('static of the boot');",
-        "$b = new Told('request'); echo 'page';",
+        "$a = new Recorded('boot'); Stored::$one = new Recorded('static of the boot');",
+        "$b = new Recorded('request'); echo 'page';",
     );
-    same("$a = new Told('boot');", "unset($a); echo 'gone already';");
-    same("$all = new SplObjectStorage; $all->attach(new Told('in a storage'));", "echo 'page';");
+    same("$a = new Recorded('boot');", "unset($a); echo 'gone already';");
+    same("$all = new SplObjectStorage; $all->attach(new Recorded('in a storage'));", "echo 'page';");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn suspended_generators_and_fibers_run_finally() {
 #[test]
 fn output_buffers_end_after_destructors() {
     let seen =
-        same("", "ob_start(fn ($all) => strtoupper($all)); $a = new Told('a'); echo 'page';");
+        same("", "ob_start(fn ($all) => strtoupper($all)); $a = new Recorded('a'); echo 'page';");
     assert_eq!(seen.body, "PAGE<A>");
     same(
         "",
@@ -163,17 +163,17 @@ fn output_buffers_end_after_destructors() {
 fn shutdown_functions_come_first_and_in_order() {
     same(
         "register_shutdown_function(function () { echo 'of the boot '; });",
-        "$a = new Told('a');
+        "$a = new Recorded('a');
          register_shutdown_function(function () { echo 'one '; register_shutdown_function(function () { echo 'nested '; }); });
          register_shutdown_function(function () { echo 'two '; });",
     );
     same(
         "",
-        "register_shutdown_function(function () { echo 'one '; exit; }); register_shutdown_function(function () { echo 'never'; }); $a = new Told('a');",
+        "register_shutdown_function(function () { echo 'one '; exit; }); register_shutdown_function(function () { echo 'never'; }); $a = new Recorded('a');",
     );
     same(
         "",
-        "register_shutdown_function(function () { throw new Exception('in shutdown'); }); $a = new Told('a'); echo 'page';",
+        "register_shutdown_function(function () { throw new Exception('in shutdown'); }); $a = new Recorded('a'); echo 'page';",
     );
     same(
         "",
@@ -181,7 +181,7 @@ fn shutdown_functions_come_first_and_in_order() {
     );
     same(
         "",
-        "$told = new Told('held'); register_shutdown_function(function () use ($told) { echo 'has it '; }); unset($told);",
+        "$recorded = new Recorded('held'); register_shutdown_function(function () use ($recorded) { echo 'has it '; }); unset($recorded);",
     );
 }
 
@@ -200,25 +200,25 @@ fn after_a_failure_the_request_ends_as_in_classic_mode() {
         "include 'missing.php'; require 'missing.php';",
     ] {
         same("", &format!(
-            "$a = new Told('a'); register_shutdown_function(function () {{ echo 'shutdown '; note('shutdown'); }});
+            "$a = new Recorded('a'); register_shutdown_function(function () {{ echo 'shutdown '; note('shutdown'); }});
              $g = (function () {{ try {{ yield 1; }} finally {{ note('finally'); }} }})(); $g->current(); {failure}"
         ));
     }
     same(
         "",
-        "class E { function __destruct() { throw new Exception('in a destructor'); } } $e = new E; $a = new Told('a');",
+        "class E { function __destruct() { throw new Exception('in a destructor'); } } $e = new E; $a = new Recorded('a');",
     );
     same(
         "",
-        "class E { function __destruct() { exit('left'); } } $a = new Told('a'); $e = new E; Kept::$one = new Told('static');",
+        "class E { function __destruct() { exit('left'); } } $a = new Recorded('a'); $e = new E; Stored::$one = new Recorded('static');",
     );
     same(
         "",
-        "class M { function __destruct() { str_repeat('x', 1 << 30); } } $e = new M; Kept::$one = new Told('static');",
+        "class M { function __destruct() { str_repeat('x', 1 << 30); } } $e = new M; Stored::$one = new Recorded('static');",
     );
     same(
         "",
-        "set_exception_handler(function ($e) { echo 'handled ', $e->getMessage(); }); $a = new Told('a'); throw new Exception('it');",
+        "set_exception_handler(function ($e) { echo 'handled ', $e->getMessage(); }); $a = new Recorded('a'); throw new Exception('it');",
     );
     same(
         "",
@@ -237,7 +237,7 @@ fn the_session_has_values_of_destructors() {
     same("", "class Handler extends SessionHandler { function write($id, $data): bool { note(\"write $data\"); return true; }
             function read($id): string { return ''; } function open($p, $n): bool { return true; }
             function close(): bool { note('close'); return true; } }
-        session_set_save_handler(new Handler, true); session_start(); $_SESSION['a'] = 1; $told = new Told('a');");
+        session_set_save_handler(new Handler, true); session_start(); $_SESSION['a'] = 1; $recorded = new Recorded('a');");
     same("", "session_set_save_handler(new class extends SessionHandler { function write($id, $data): bool { note(\"write $data\"); return true; } }, false);
         session_id('abc'); session_start(); $_SESSION['a'] = 1;");
 }
@@ -253,7 +253,7 @@ fn resources_of_the_request_are_closed() {
     assert_eq!(seen.files, ["out.xml: <a>b</a>"]);
     same("", "class Wrapper { public $context; function stream_open() { return true; } function stream_write($d) { note(\"wrote $d\"); return strlen($d); }
             function stream_close() { note('closed'); } function stream_flush() { note('flushed'); return true; } }
-        stream_wrapper_register('told', Wrapper::class); $f = fopen('told://x', 'w'); fwrite($f, 'data');");
+        stream_wrapper_register('recording', Wrapper::class); $f = fopen('recording://x', 'w'); fwrite($f, 'data');");
     same("", "$p = popen('cat >> ' . __DIR__ . '/piped', 'w'); fwrite($p, 'through a pipe');");
     same("", "$db = new PDO('sqlite:' . __DIR__ . '/db'); $db->exec('CREATE TABLE t (n)'); $db->beginTransaction(); $db->exec('INSERT INTO t VALUES (1)');
         class C { function __construct(public $db) {} function __destruct() { $this->db->commit(); note((new PDO('sqlite:' . __DIR__ . '/db'))->query('SELECT count(*) FROM t')->fetchColumn()); } }
@@ -303,7 +303,7 @@ fn work_after_the_response_finds_its_objects_alive() {
     folder.write(
         "worker.php",
         &format!(
-            "{BOOT} Outboard\\snapshot(); $a = new Told('a');
+            "{BOOT} Outboard\\snapshot(); $a = new Recorded('a');
         Outboard\\defer(function () use ($a) {{ note('deferred'); }}); echo 'page';"
         ),
     );
@@ -317,7 +317,7 @@ fn an_unawaited_coroutine_completes() {
     folder.write(
         "worker.php",
         &format!(
-            "{BOOT} Outboard\\snapshot(); $a = new Told('a');
+            "{BOOT} Outboard\\snapshot(); $a = new Recorded('a');
         Outboard\\spawn(function () {{ Outboard\\sleep(0.01); note('spawned'); }}); echo 'page';"
         ),
     );
@@ -328,11 +328,11 @@ fn an_unawaited_coroutine_completes() {
 #[test]
 fn a_handle_request_script_ends_after_its_response() {
     for asking in [
-        "Outboard\\serve(function () use (&$in) { $in = new Told('in'); return 'page'; });",
-        "while (Outboard\\handle_request(function () { $GLOBALS['in'] = new Told('in'); echo 'page'; })) { note('after'); }",
+        "Outboard\\serve(function () use (&$in) { $in = new Recorded('in'); return 'page'; });",
+        "while (Outboard\\handle_request(function () { $GLOBALS['in'] = new Recorded('in'); echo 'page'; })) { note('after'); }",
     ] {
         let folder = TempDir::new();
-        folder.write("worker.php", &format!("{BOOT} $a = new Told('boot'); {asking}"));
+        folder.write("worker.php", &format!("{BOOT} $a = new Recorded('boot'); {asking}"));
         let seen = fork(&folder, &get("worker.php").root(&folder.0));
         assert_eq!(seen.body, "page");
         assert!(
