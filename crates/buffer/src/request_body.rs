@@ -83,7 +83,7 @@ impl RequestBody {
     }
 
     /// Bytes in total.
-    pub fn len(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.len
     }
 
@@ -151,7 +151,7 @@ mod tests {
             let mut body = RequestBody::empty();
             body.push(b"first piece, ", memory_bytes, &dir("/tmp")).unwrap();
             body.push(b"second piece", memory_bytes, &dir("/tmp")).unwrap();
-            assert_eq!(body.len(), 25);
+            assert_eq!(body.length(), 25);
             assert_eq!(drain(&mut body), b"first piece, second piece");
         }
     }

@@ -84,7 +84,7 @@ impl TempFile {
     }
 
     /// Bytes written.
-    pub fn len(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.len
     }
 
@@ -129,7 +129,7 @@ mod tests {
         one.push(&[IoSlice::new(b"four"), IoSlice::new(b"two")]).unwrap();
         let refused = other.push(&[IoSlice::new(b"eleven")]).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
-        assert_eq!((other.len(), dir.used_bytes()), (0, 7));
+        assert_eq!((other.length(), dir.used_bytes()), (0, 7));
         let mut piece = [0; 5];
         one.read(&mut piece, 1).unwrap();
         assert_eq!(&piece, b"ourtw");
@@ -143,7 +143,7 @@ mod tests {
         let dir = TempDir::new("/tmp".into(), 10);
         let mut file = TempFile::on_a_full_disk(&dir);
         assert!(file.push(&[IoSlice::new(b"four")]).is_err());
-        assert_eq!((file.len(), dir.used_bytes()), (0, 0));
+        assert_eq!((file.length(), dir.used_bytes()), (0, 0));
         assert!(TempDir::new("/nonexistent/dir".into(), 10).open().is_err());
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Made when a generation starts; shared by the requests that it serves until the last is over.
 
-use crate::generation::{Aside, Logs};
+use crate::background_drop::BackgroundDrop;
+use crate::logs::Logs;
 use outboard_buffer::AppMemory;
 use outboard_config as config;
 use outboard_log::{Event, Level};
@@ -19,7 +20,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct App {
     /// What was configured.
-    pub config: Aside<config::App>,
+    pub config: BackgroundDrop<config::App>,
     /// The document root.
     pub(crate) files: Root,
     /// Folders for `X-Sendfile` and `X-Accel-Redirect`.
@@ -108,7 +109,7 @@ impl App {
             None
         });
         Ok(Self {
-            config: Aside::new(config),
+            config: BackgroundDrop::new(config),
             files,
             sendfile,
             error_pages,

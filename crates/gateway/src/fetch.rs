@@ -7,13 +7,14 @@
 
 use crate::entities::{self, Answer, Entities, Owner};
 use outboard_buffer::Held;
-use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester, WorkerId};
+use outboard_php_pool::pool::WorkerId;
+use outboard_php_pool::pool::operations::{Operations, PIECE_BYTES, Requester};
 use outboard_ring::frame::Tag;
 use outboard_ring::operation::{
     Call, Completion, Failure, FetchCall, FetchedHead, Operation, Part,
 };
 use outboard_upstream::{
-    Account, Client, Error, Job, Kind, Request, RequestHeaders, Response, Url,
+    Account, Client, Error, Kind, Request, RequestHeaders, Response, ScopedTask, Url,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,7 +42,7 @@ enum Fetch {
     /// Its body is coming.
     Collecting { wanted: Wanted, left: usize, requester: Requester, held: Held },
     /// It runs until this is dropped.
-    Running { _job: Job },
+    Running { _task: ScopedTask },
 }
 
 /// What is asked for.
@@ -133,12 +134,13 @@ impl Fetches {
         let (client, entities) = (self.client.clone(), self.entities.clone());
         let owner = self.owner.clone();
         let (me, worker) = (self.me.clone(), requester.worker());
-        let job = Job::spawn(async move {
+        let task = ScopedTask::spawn(async move {
             match wanted {
                 Wanted::Http(request) => run(&client, &requester, id, *request).await,
                 Wanted::Entities { namespace, asked } => {
                     let entities = entities.as_deref();
-                    let asked = Asked { owner: &owner, namespace: &namespace, asked: &asked };
+                    let asked =
+                        RequestFacts { owner: &owner, namespace: &namespace, asked: &asked };
                     look_up(entities, &requester, id, asked, &mut held).await;
                 }
             }
@@ -147,7 +149,7 @@ impl Fetches {
                 fetches.close(worker, id);
             }
         });
-        let fetch = Fetch::Running { _job: job };
+        let fetch = Fetch::Running { _task: task };
         // One with the same id is replaced, and thereby ended.
         let replaced = self.open.borrow_mut().entry(worker).or_default().insert(id, fetch);
         drop(replaced);
@@ -198,7 +200,7 @@ fn request(call: &FetchCall<'_>) -> Result<Request, Error> {
     })
 }
 
-/// Makes the request and tells what comes of it. Ends early when the worker has gone.
+/// Makes the request and tells what comes of it. PeerInfo early when the worker has gone.
 async fn run(client: &Rc<Client>, requester: &Requester, id: Tag, request: Request) {
     let outcome = match client.send(request).await {
         Ok(response) => hand_on(requester, id, response).await,
@@ -215,14 +217,14 @@ async fn look_up(
     entities: Option<&Entities>,
     requester: &Requester,
     id: Tag,
-    asked: Asked<'_>,
+    asked: RequestFacts<'_>,
     held: &mut Held,
 ) {
     let Some(entities) = entities else {
         let message = "this server has no entity store; see [kv] in its configuration";
         return fail(requester, id, Failure::BadCall, message);
     };
-    let Asked { owner, namespace, asked } = asked;
+    let RequestFacts { owner, namespace, asked } = asked;
     let Answer { status, body } =
         entities::answer_worker(entities, owner, namespace, asked, held).await;
     let head = FetchedHead { status, http_version: 1, url: b"", headers: b"" };
@@ -232,7 +234,7 @@ async fn look_up(
 
 /// What is asked of a namespace, and by whom.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct RequestFacts<'a> {
     owner: &'a Owner,
     namespace: &'a str,
     asked: &'a [u8],

@@ -1,8 +1,9 @@
 //! What fuzz targets reach of the parsers here. Compiled for them alone, with `--cfg fuzzing`.
 
 use crate::development::failure;
-use crate::entities::{Batch, Call, Tags};
-use crate::php_head::PhpHead;
+use crate::entities::Batch;
+use crate::entity_api::{Call, Tags};
+use crate::response_head::ResponseHead;
 use outboard_php_pool::tasks::journal;
 
 /// The names and values that a worker's operation on the entity store speaks of, in bytes.
@@ -31,11 +32,11 @@ pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.
 pub fn passed_on(payload: &[u8], lines: &[u8]) -> [Option<Vec<u8>>; 3] {
-    let passed = |head: PhpHead| head.headers.bytes;
+    let passed = |head: ResponseHead| head.headers.bytes;
     [
-        PhpHead::read(payload).ok().map(passed),
-        PhpHead::read_interim(payload).map(passed),
-        PhpHead::of_upstream(200, lines).ok().map(passed),
+        ResponseHead::read(payload).ok().map(passed),
+        ResponseHead::read_interim(payload).map(passed),
+        ResponseHead::of_upstream(200, lines).ok().map(passed),
     ]
 }
 

@@ -4,7 +4,7 @@ use crate::gateway::Gateway;
 use crate::status;
 use outboard_admin_api::status::{MemoryAccount, Pool, Route, Tasks, Upstream};
 use outboard_entity_store::Stats;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use std::fmt::{Display, Write};
 
 /// `Content-Type` of the exposition format.

@@ -14,12 +14,12 @@ mod serve;
 mod store;
 
 use crate::app::App;
-use crate::connection::Connection;
 use crate::origin::Origin;
-use crate::php_head::PhpHead;
-use crate::turn::{Answered, Turn, refuse};
+use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
 use fill::Fill;
 use lookup::{Lookup, SecondTier};
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_page_cache::{
     self as rules, CacheStatus, Field, Fields, Flight, Key, PageCache, Response, Role, Target,
@@ -35,21 +35,21 @@ pub(crate) use purge_operations::PurgeOperations;
 /// Answers a request that leads to an origin.
 pub(crate) async fn answer(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &Rc<PageCache>,
     origin: Origin,
-) -> Answered {
+) -> ResponseSummary {
     let until_ms = now_ms() + cache.settings().lock_timeout_ms;
     let (mut has_waited, mut second_tier) = (false, SecondTier::Unknown);
     loop {
-        let miss = match lookup::lookup(cache, connection, turn, app, has_waited, &second_tier) {
+        let miss = match lookup::lookup(cache, connection, ctx, app, has_waited, &second_tier) {
             Lookup::Serve { entry, status, refresh } => {
                 if let Some(key) = refresh {
-                    fill::refresh(cache, connection, turn, app, &origin, key, &entry);
+                    fill::refresh(cache, connection, ctx, app, &origin, key, &entry);
                 }
-                audit::sample_hit(cache, connection, turn, app, &origin, &entry);
-                return serve::entry(cache, connection, turn, &entry, status).await;
+                audit::sample_hit(cache, connection, ctx, app, &origin, &entry);
+                return serve::entry(cache, connection, ctx, &entry, status).await;
             }
             Lookup::SecondTier { key, file } => {
                 match cache.single_flight().join(&key) {
@@ -61,7 +61,7 @@ pub(crate) async fn answer(
                         Waited::Over => {}
                         Waited::TooLong => second_tier = SecondTier::Loaded(Vec::new()),
                         Waited::ClientGone => {
-                            return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                            return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
                         }
                     },
                     Role::Alone => second_tier = SecondTier::Loaded(Vec::new()),
@@ -69,10 +69,10 @@ pub(crate) async fn answer(
                 continue;
             }
             Lookup::Bypass(reason) => {
-                return bypass(connection, turn, app, cache, &origin, reason).await;
+                return bypass(connection, ctx, app, cache, &origin, reason).await;
             }
             Lookup::OnlyIfCached => {
-                return refuse(connection, turn, Some(app), Reason::NotCached).await;
+                return refuse(connection, ctx, Some(app), Reason::NotCached).await;
             }
             Lookup::Miss(miss) => miss,
         };
@@ -86,17 +86,17 @@ pub(crate) async fn answer(
                     continue;
                 }
                 Waited::ClientGone => {
-                    return refuse(connection, turn, Some(app), Reason::ClientGone).await;
+                    return refuse(connection, ctx, Some(app), Reason::ClientGone).await;
                 }
                 Waited::TooLong => match miss.stale_on_error() {
                     Some((entry, status)) => {
-                        return serve::entry(cache, connection, turn, &entry, status).await;
+                        return serve::entry(cache, connection, ctx, &entry, status).await;
                     }
                     None => None,
                 },
             },
         };
-        return Fill::new(turn, app, cache, &origin, miss).answer(connection, leader).await;
+        return Fill::new(ctx, app, cache, &origin, miss).answer(connection, leader).await;
     }
 }
 
@@ -120,38 +120,43 @@ async fn wait(connection: &Connection, flight: &Flight, until_ms: u64) -> Waited
 /// Answers a request without the cache, and purges the pages that it invalidates.
 async fn bypass(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &PageCache,
     origin: &Origin,
     reason: rules::Reason,
-) -> Answered {
-    let mut begun = match origin.begin(connection, turn, app, None).await {
+) -> ResponseSummary {
+    let mut begun = match origin.begin(connection, ctx, app, None).await {
         Ok(begun) => begun,
-        Err(reason) => return refuse(connection, turn, Some(app), reason).await,
+        Err(reason) => return refuse(connection, ctx, Some(app), reason).await,
     };
-    invalidate(connection, turn, cache, begun.head());
+    invalidate(connection, ctx, cache, begun.head());
     let status = CacheStatus::Bypass(reason);
     cache.count(status);
     status.write(&mut begun.head_mut().headers.bytes);
-    begun.send(connection, turn, app, origin).await
+    begun.send(connection, ctx, app, origin).await
 }
 
 /// RFC 9111 4.4.
-fn invalidate(connection: &mut Connection, turn: &Turn, cache: &PageCache, head: &PhpHead) {
-    if !rules::is_unsafe(turn.asked.method) {
+fn invalidate(
+    connection: &mut Connection,
+    ctx: &RequestContext,
+    cache: &PageCache,
+    head: &ResponseHead,
+) {
+    if !rules::is_unsafe(ctx.request.method) {
         return;
     }
     let buffers = connection.buffers();
     let (request, input) = (&buffers.head, &buffers.input);
-    let host = lookup::host(turn, buffers);
-    let https = turn.forwarded.https;
+    let host = lookup::host(ctx, buffers);
+    let https = ctx.forwarded.https;
     let path_and_query = request.origin_form(input);
     let scheme: &[u8] = if https { b"https" } else { b"http" };
     let target = Target { scheme, authority: host, path_and_query: &path_and_query };
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
-    for path in rules::invalidated(turn.asked.method, target, response) {
+    for path in rules::invalidated(ctx.request.method, target, response) {
         cache.purge_url(&Key::new(https, host, &path));
     }
 }

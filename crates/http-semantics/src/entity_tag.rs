@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_ends_at_what_is_no_tag() {
+    fn a_list_ends_at_an_invalid_tag() {
         let read = |field: &'static str| -> Vec<_> {
             entity_tags(field.as_bytes()).map(|tag| tag.map(|tag| tag.opaque)).collect()
         };

@@ -47,7 +47,6 @@ pub(crate) fn run(arguments: &ServeArguments, terminal: &Terminal) -> ExitCode {
             manager.hear(life);
         }),
         alive_every_ms: notify::alive_every_ms(),
-        protocols: Vec::new(),
     };
     run_until_stopped(options, terminal)
 }

@@ -35,7 +35,7 @@ fn a_decoded_entry_equals_the_encoded_one() {
 
 proptest! {
     #[test]
-    fn what_was_cut_or_changed_is_no_entry(cut in 0_usize..500, flip in 0_usize..500, bit in 0_u8..8) {
+    fn a_truncated_or_changed_entry_is_rejected(cut in 0_usize..500, flip in 0_usize..500, bit in 0_u8..8) {
         let whole = encoded(&entry("/a", "X: 1", 50));
         prop_assert!(decoded(&whole[..cut.min(whole.len() - 1)]).is_none());
         let mut changed = whole.clone();

@@ -18,7 +18,7 @@ final class KV
         if ($ids === []) {
             return [];
         }
-        return Engine\kv_found($ids, Engine\kv($this->namespace, Engine\kv_wanted($ids)));
+        return Engine\kv_parse_records($ids, Engine\kv($this->namespace, Engine\kv_read_request($ids)));
     }
 
     public function put(string $id, string $value, ?float $ttl = null): void

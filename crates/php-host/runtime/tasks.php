@@ -83,7 +83,7 @@ function queue(string $name, mixed $data, float $delay, ?int $retries, bool $awa
 function perform(): void
 {
     http_response_code(500);
-    $server = server(visit());
+    $server = server(request_number());
     $task = new \Outboard\Task($server['OUTBOARD_TASK'], $server['OUTBOARD_TASK_ID'], (int) $server['OUTBOARD_TASK_ATTEMPT']);
     try {
         $data = unserialize((string) file_get_contents('php://input'));

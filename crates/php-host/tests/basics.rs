@@ -10,11 +10,11 @@ fn hello_is_answered_through_the_ring() {
     let mut host = Host::new();
     let mut worker = host.fork();
     for _ in 0..3 {
-        let answer = worker.ask(&get("hello.php"));
-        assert_eq!(finished(&answer), "hello\n");
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.line("content-type"), Some("text/html; charset=UTF-8"));
-        assert!(answer.line("x-powered-by").unwrap_or("none").starts_with("PHP/"));
+        let response = worker.request(&get("hello.php"));
+        assert_eq!(finished(&response), "hello\n");
+        assert_eq!(response.status, 200);
+        assert_eq!(response.line("content-type"), Some("text/html; charset=UTF-8"));
+        assert!(response.line("x-powered-by").unwrap_or("none").starts_with("PHP/"));
     }
 }
 

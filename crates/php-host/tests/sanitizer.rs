@@ -4,7 +4,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, Resident, get, settings};
+use driver::{Host, ScriptWorker, TempDir, get, settings};
 use outboard_ring::control::Event;
 
 /// Whether faults in the memory of `shim` or `php` are to be seen in this run.
@@ -21,7 +21,7 @@ fn assert_ended(event: &Event, kind: &str) {
 
 /// In a script per request.
 fn assert_seen(kind: &str) {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("fault.php", &format!("<?php echo outboard_commit_fault('{kind}');"));
     let mut host = Host::with(settings());
     let mut worker = host.fork();
@@ -48,7 +48,7 @@ fn a_fault_on_the_stack_of_a_coroutine_that_a_bailout_has_left_is_seen() {
     if !is_checked("shim") {
         return;
     }
-    let mut app = Resident::concurrent(
+    let mut app = ScriptWorker::concurrent(
         4,
         &driver::serve(
             "Outboard\\sleep(0.01);

@@ -3,7 +3,9 @@
 
 mod driver;
 
-use driver::{Ask, Folder, Host, Worker, finished, get, post, settings, settings_of_worker};
+use driver::{
+    Host, RequestSpec, TempDir, Worker, finished, get, post, settings, settings_of_worker,
+};
 use outboard_ring::control::Isolation;
 use outboard_ring::frame::FrameKind;
 use std::collections::BTreeMap;
@@ -53,7 +55,7 @@ const RESIDENT: &str = r#"<?php
     }));"#;
 
 /// How a request may come.
-fn shapes(script: &str, probe: &str) -> [Ask; 3] {
+fn shapes(script: &str, probe: &str) -> [RequestSpec; 3] {
     let upload = "--b\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\n5\r\n\
         --b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\n\r\nhello\r\n--b--\r\n";
     [
@@ -61,24 +63,24 @@ fn shapes(script: &str, probe: &str) -> [Ask; 3] {
         post(script, "application/x-www-form-urlencoded", "p=4&r=p").query("g=2"),
         post(script, "multipart/form-data; boundary=b", upload),
     ]
-    .map(|ask| ask.header("Cookie", "c=3").header("X-Probe", probe))
+    .map(|request| request.header("Cookie", "c=3").header("X-Probe", probe))
 }
 
 /// What a script per request says to each shape.
-fn of_classic(folder: &Folder) -> BTreeMap<&'static str, [String; 3]> {
+fn of_classic(folder: &TempDir) -> BTreeMap<&'static str, [String; 3]> {
     let mut host = Host::with(settings());
     let mut worker = host.fork();
     let mut said = BTreeMap::new();
     for (name, _) in PROBES {
         let file = format!("{name}.php");
         folder.write(&file, &format!("<?php echo (require __DIR__ . '/{name}.boot.0.php')();"));
-        let asks = shapes(&file, name).map(|ask| ask.root(&folder.0));
-        said.insert(name, asks.map(|ask| finished(&worker.ask(&ask))));
+        let requests = shapes(&file, name).map(|request| request.root(&folder.0));
+        said.insert(name, requests.map(|request| finished(&worker.request(&request))));
     }
     said
 }
 
-fn write_probes(folder: &Folder) {
+fn write_probes(folder: &TempDir) {
     for (name, shown) in PROBES {
         for moment in MOMENTS {
             for round in 0..3 {
@@ -89,7 +91,7 @@ fn write_probes(folder: &Folder) {
     }
 }
 
-fn host(folder: &Folder, preloads: bool, concurrency: u32, isolation: Isolation) -> Host {
+fn host(folder: &TempDir, preloads: bool, concurrency: u32, isolation: Isolation) -> Host {
     let code = RESIDENT.replace("CONCURRENCY", &concurrency.to_string());
     let code = code.replace("PRELOADS", if preloads { "true" } else { "false" });
     let mut settings = settings_of_worker(folder.write("worker.php", &code));
@@ -99,18 +101,18 @@ fn host(folder: &Folder, preloads: bool, concurrency: u32, isolation: Isolation)
 }
 
 /// The answers to these, which are under way together.
-fn ask_together(worker: &mut Worker, asks: &[Ask]) -> Vec<String> {
+fn ask_together(worker: &mut Worker, requests: &[RequestSpec]) -> Vec<String> {
     let mut tags = Vec::new();
-    for ask in asks {
-        let tag = worker.begin(ask);
-        if let Some(body) = &ask.body {
+    for request in requests {
+        let tag = worker.begin(request);
+        if let Some(body) = &request.body {
             worker.push(FrameKind::RequestBody, tag, body);
         }
         tags.push(tag);
     }
-    let mut answers = worker.finish_all(&tags);
-    answers.sort_by_key(|(place, _)| *place);
-    answers.iter().map(|(_, answer)| finished(answer)).collect()
+    let mut responses = worker.finish_all(&tags);
+    responses.sort_by_key(|(place, _)| *place);
+    responses.iter().map(|(_, response)| finished(response)).collect()
 }
 
 /// Goes through the table; `ask` answers three requests of which the first is the one that has the file
@@ -118,52 +120,53 @@ fn ask_together(worker: &mut Worker, asks: &[Ask]) -> Vec<String> {
 fn each_is_that_of_classic(
     concurrency: u32,
     isolation: Isolation,
-    mut ask: impl FnMut(&mut Host, bool, &[Ask]) -> Vec<String>,
+    mut request: impl FnMut(&mut Host, bool, &[RequestSpec]) -> Vec<String>,
 ) {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     write_probes(&folder);
     let expected = of_classic(&folder);
     for moment in MOMENTS {
         let mut host = host(&folder, moment == "boot", concurrency, isolation);
         for (name, first) in PROBES.iter().flat_map(|(name, _)| (0..3).map(move |n| (*name, n))) {
             let file = format!("{name}.{moment}.{first}.php");
-            let mut asks = shapes("worker.php", &file);
-            asks.rotate_left(first);
+            let mut requests = shapes("worker.php", &file);
+            requests.rotate_left(first);
             let mut wanted = expected[name].clone();
             wanted.rotate_left(first);
-            assert_eq!(ask(&mut host, moment == "later", &asks), wanted, "{file}");
+            assert_eq!(request(&mut host, moment == "later", &requests), wanted, "{file}");
         }
     }
 }
 
 #[test]
 fn one_request_after_the_other() {
-    each_is_that_of_classic(1, Isolation::Reset, |host, is_later, asks| {
+    each_is_that_of_classic(1, Isolation::Reset, |host, is_later, requests| {
         let mut worker = host.fork();
         if is_later {
-            shapes("worker.php", "none").iter().for_each(|ask| _ = worker.ask(ask));
+            shapes("worker.php", "none").iter().for_each(|request| _ = worker.request(request));
         }
-        asks.iter().map(|ask| finished(&worker.ask(ask))).collect()
+        requests.iter().map(|request| finished(&worker.request(request))).collect()
     });
 }
 
 #[test]
 fn three_at_a_time() {
-    each_is_that_of_classic(3, Isolation::Reset, |host, is_later, asks| {
+    each_is_that_of_classic(3, Isolation::Reset, |host, is_later, requests| {
         let mut worker = host.fork();
         if is_later {
-            shapes("worker.php", "none").iter().for_each(|ask| _ = worker.ask(ask));
+            shapes("worker.php", "none").iter().for_each(|request| _ = worker.request(request));
         }
-        ask_together(&mut worker, asks)
+        ask_together(&mut worker, requests)
     });
 }
 
 #[test]
 fn in_a_fork_each() {
-    each_is_that_of_classic(1, Isolation::Fork, |host, _, asks| {
-        asks.iter()
-            .map(|ask| {
-                let said = finished(&host.fork().ask(ask));
+    each_is_that_of_classic(1, Isolation::Fork, |host, _, requests| {
+        requests
+            .iter()
+            .map(|request| {
+                let said = finished(&host.fork().request(request));
                 host.event();
                 said
             })

@@ -3,7 +3,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, Worker, finished, get, settings, settings_of_worker};
+use driver::{Host, TempDir, Worker, finished, get, settings, settings_of_worker};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ enum Mode {
 
 const MODES: [Mode; 5] = [Mode::Classic, Mode::Reset, Mode::Coroutines, Mode::Fork, Mode::Snapshot];
 
-fn serving(folder: &Folder, mode: Mode, code: &str) -> Host {
+fn serving(folder: &TempDir, mode: Mode, code: &str) -> Host {
     let note = "function note($line) { file_put_contents(__DIR__ . '/notes', \"$line\\n\", FILE_APPEND); }";
     let code = match mode {
         Mode::Classic => code.to_owned(),
@@ -47,12 +47,12 @@ fn with(mut settings: HostSettings, concurrency: u32, isolation: Isolation) -> H
 #[track_caller]
 fn everywhere(code: &str, body: &str, notes: &str) {
     for mode in MODES {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let mut host = serving(&folder, mode, code);
         let mut worker = host.fork();
         for _ in 0..2 {
-            let ask = get("worker.php").root(&folder.0);
-            assert_eq!(finished(&worker.ask(&ask)), body, "{mode:?}");
+            let request = get("worker.php").root(&folder.0);
+            assert_eq!(finished(&worker.request(&request)), body, "{mode:?}");
             let noted = std::fs::read_to_string(folder.0.join("notes")).unwrap_or_default();
             assert_eq!(noted, notes, "{mode:?}");
             let _ = std::fs::remove_file(folder.0.join("notes"));
@@ -161,7 +161,7 @@ fn children_at_a_time_are_bounded() {
 
 /// A worker that waits for ever with what it has started, and their process ids.
 #[track_caller]
-fn stuck(folder: &Folder, mode: Mode, code: &str, many: usize) -> (Host, Worker, Vec<i32>) {
+fn stuck(folder: &TempDir, mode: Mode, code: &str, many: usize) -> (Host, Worker, Vec<i32>) {
     let mut host = serving(folder, mode, code);
     let mut worker = host.fork();
     worker.begin(&get("worker.php").root(&folder.0));
@@ -178,7 +178,7 @@ const STARTING: &str =
 fn nothing_that_a_worker_has_started_outlives_its_being_killed() {
     for mode in MODES {
         for code in [FORKING, STARTING] {
-            let folder = Folder::new();
+            let folder = TempDir::new();
             let (host, worker, started) = stuck(&folder, mode, code, 2);
             host.signal(worker.number, 9);
             assert!(matches!(host.event(), Event::Exited { signal: Some(9), .. }));
@@ -192,7 +192,7 @@ fn nothing_below_a_zygote_outlives_the_gateway() {
     let leaving = "exec('setsid sh -c \"echo \\$\\$ >> ' . __DIR__ . '/notes; sleep 300\" > /dev/null 2>&1 &'); sleep(300);";
     for mode in [Mode::Classic, Mode::Snapshot] {
         for (code, many) in [(FORKING, 2), (STARTING, 2), (leaving, 1)] {
-            let folder = Folder::new();
+            let folder = TempDir::new();
             let (mut host, _worker, started) = stuck(&folder, mode, code, many);
             host.close();
             comes(|| !started.iter().any(|pid| is_running(*pid)));
@@ -202,16 +202,16 @@ fn nothing_below_a_zygote_outlives_the_gateway() {
 
 #[test]
 fn what_a_script_leaves_in_the_background_lives_on_while_its_app_does() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     let code =
         "exec('sh -c \"echo \\$\\$ >> ' . __DIR__ . '/notes; sleep 300\" > /dev/null 2>&1 &');";
     let mut host = serving(&folder, Mode::Snapshot, code);
     let mut worker = host.fork();
-    finished(&worker.ask(&get("worker.php").root(&folder.0)));
+    finished(&worker.request(&get("worker.php").root(&folder.0)));
     assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }));
     let started = noted(&folder.0, 1);
     let mut worker = host.fork();
-    finished(&worker.ask(&get("worker.php").root(&folder.0)));
+    finished(&worker.request(&get("worker.php").root(&folder.0)));
     assert!(is_running(started[0]));
     host.close();
     comes(|| !is_running(started[0]));
@@ -222,7 +222,7 @@ fn what_a_worker_waits_for_dies_with_a_killed_zygote() {
     let waiting = "exec('echo $$ >> ' . __DIR__ . '/notes; exec sleep 300');";
     let opened = "$p = proc_open('echo $$ >> ' . __DIR__ . '/notes; exec sleep 300', [], $pipes); proc_close($p);";
     for (code, many) in [(FORKING, 2), (waiting, 1), (opened, 1)] {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         let (host, _worker, started) = stuck(&folder, Mode::Classic, code, many);
         let Event::Started { php_version, .. } = &host.started else { panic!("it has started") };
         if code == opened && !php_version.starts_with("8.2.") {

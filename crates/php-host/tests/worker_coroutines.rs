@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Answer, Resident, get, serve};
+use driver::{Response, ScriptWorker, get, serve};
 use outboard_ring::response::Outcome;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,27 +25,27 @@ fn wait_for(file: &Path) {
 
 /// Eight requests at once, `/0?n=0` to `/7?n=7`, to a handler with this body, which may
 /// `meet('name', 8)`; the bodies of their answers in order of the requests.
-fn eight(body: &str) -> Vec<Answer> {
-    let mut app = Resident::concurrent(8, &format!("{MEET} {}", serve(body)));
-    let mut answers = Vec::new();
+fn eight(body: &str) -> Vec<Response> {
+    let mut app = ScriptWorker::concurrent(8, &format!("{MEET} {}", serve(body)));
+    let mut responses = Vec::new();
     // Twice: what the first eight leave must not show in the second.
     for _ in 0..2 {
-        let asks: Vec<_> = (0..8)
+        let requests: Vec<_> = (0..8)
             .map(|n| get(&format!("{n}")).query(&format!("n={n}")).header("X-N", &format!("{n}")))
             .collect();
-        answers = app.worker.ask_all(&asks);
-        answers.sort_by_key(|(place, _)| *place);
-        app.ask("reset?");
+        responses = app.worker.ask_all(&requests);
+        responses.sort_by_key(|(place, _)| *place);
+        app.request("reset?");
     }
-    answers.into_iter().map(|(_, answer)| answer).collect()
+    responses.into_iter().map(|(_, response)| response).collect()
 }
 
 #[track_caller]
 fn each_gets_its_own(body: &str, expected: impl Fn(usize) -> String) {
     let body = format!("if ($at === 'reset?') {{ $GLOBALS['come'] = []; return ''; }} {body}");
-    for (n, answer) in eight(&body).iter().enumerate() {
-        assert_eq!(answer.text(), expected(n), "{answer:?}");
-        assert_eq!(answer.done.outcome, Outcome::Finished);
+    for (n, response) in eight(&body).iter().enumerate() {
+        assert_eq!(response.text(), expected(n), "{response:?}");
+        assert_eq!(response.done.outcome, Outcome::Finished);
     }
 }
 
@@ -73,15 +73,15 @@ fn status_and_headers() {
     let body = "if ($at === 'reset?') { $GLOBALS['come'] = []; return ''; }
         http_response_code(200 + (int) $at); header(\"X-Mine: $at\"); setcookie('c', $at); meet('a', 8);
         header('X-More: ' . http_response_code()); meet('b', 8); header('Content-Type: text/x-' . $at); return (string) count(headers_list());";
-    for (n, answer) in eight(body).iter().enumerate() {
+    for (n, response) in eight(body).iter().enumerate() {
         let own = n.to_string();
-        assert_eq!(usize::from(answer.status), 200 + n);
-        assert_eq!(answer.line("X-Mine"), Some(own.as_str()));
-        assert_eq!(answer.line("X-More"), Some((200 + n).to_string().as_str()));
-        assert_eq!(answer.line("Set-Cookie"), Some(format!("c={n}").as_str()));
-        assert!(answer.line("Content-Type").unwrap().starts_with(&format!("text/x-{n}")));
-        let mine = answer.lines.iter().filter(|line| line.starts_with("X-Mine")).count();
-        assert_eq!(mine, 1, "{answer:?}");
+        assert_eq!(usize::from(response.status), 200 + n);
+        assert_eq!(response.line("X-Mine"), Some(own.as_str()));
+        assert_eq!(response.line("X-More"), Some((200 + n).to_string().as_str()));
+        assert_eq!(response.line("Set-Cookie"), Some(format!("c={n}").as_str()));
+        assert!(response.line("Content-Type").unwrap().starts_with(&format!("text/x-{n}")));
+        let mine = response.lines.iter().filter(|line| line.starts_with("X-Mine")).count();
+        assert_eq!(mine, 1, "{response:?}");
     }
 }
 
@@ -91,8 +91,8 @@ fn error_and_exception_handlers() {
         set_error_handler(function ($level, $message) use ($at) { echo \"error of $at: $message. \"; return true; });
         set_exception_handler(function ($e) use ($at) { echo \"exception of $at: \", $e->getMessage(); });
         meet('a', 8); trigger_error(\"w$at\"); meet('b', 8); throw new Exception(\"e$at\");";
-    for (n, answer) in eight(body).iter().enumerate() {
-        assert_eq!(answer.text(), format!("error of {n}: w{n}. exception of {n}: e{n}"));
+    for (n, response) in eight(body).iter().enumerate() {
+        assert_eq!(response.text(), format!("error of {n}: w{n}. exception of {n}: e{n}"));
     }
 }
 
@@ -107,7 +107,7 @@ fn shutdown_functions_and_the_last_error() {
 
 #[test]
 fn sessions() {
-    let folder = driver::Folder::new();
+    let folder = driver::TempDir::new();
     let path = folder.0.display();
     each_gets_its_own(
         &format!(
@@ -126,23 +126,23 @@ fn bodies_and_uploads() {
             "meet('a', 4); $body = file_get_contents('php://input'); meet('b', 4); return $body . json_encode($_POST);"
         )
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4)
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4)
         .map(|n| {
             let body = format!("p={n}");
             (driver::post("x", "application/x-www-form-urlencoded", body.clone()), body)
         })
         .collect();
-    let tags: Vec<_> = asks
+    let tags: Vec<_> = requests
         .iter()
-        .map(|(ask, body)| {
-            let tag = app.worker.begin(ask);
+        .map(|(request, body)| {
+            let tag = app.worker.begin(request);
             app.worker.push(outboard_ring::frame::FrameKind::RequestBody, tag, body.as_bytes());
             tag
         })
         .collect();
-    for (n, answer) in app.worker.finish_all(&tags) {
-        assert_eq!(answer.text(), format!("p={n}{{\"p\":\"{n}\"}}"));
+    for (n, response) in app.worker.finish_all(&tags) {
+        assert_eq!(response.text(), format!("p={n}{{\"p\":\"{n}\"}}"));
     }
 }
 
@@ -188,10 +188,10 @@ fn answers_come_in_the_order_in_which_they_are_ready() {
     let code = serve(
         "$until = (int) $at; while (($GLOBALS['turn'] ?? 3) > $until) Outboard\\sleep(0.0005); $GLOBALS['turn'] = $until - 1; return $at;",
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    let answers = app.worker.ask_all(&asks);
-    let order: Vec<_> = answers.iter().map(|(place, _)| *place).collect();
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    let responses = app.worker.ask_all(&requests);
+    let order: Vec<_> = responses.iter().map(|(place, _)| *place).collect();
     assert_eq!(order, [3, 2, 1, 0]);
 }
 
@@ -203,10 +203,10 @@ fn exit_of_one_request_does_not_end_another() {
             "ob_start(); echo $at; meet('a', 4); if ((int) $at % 2) exit(' exit'); meet('b', 2); return ' end';"
         )
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    for (n, answer) in app.worker.ask_all(&asks) {
-        assert_eq!(answer.text(), format!("{n} {}", if n % 2 == 1 { "exit" } else { "end" }));
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    for (n, response) in app.worker.ask_all(&requests) {
+        assert_eq!(response.text(), format!("{n} {}", if n % 2 == 1 { "exit" } else { "end" }));
     }
 }
 
@@ -218,12 +218,12 @@ fn an_exception_in_one_request_is_its_own() {
             "meet('a', 4); if ($at === '2') throw new Exception('two'); meet('b', 3); return $at;"
         )
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    for (n, answer) in app.worker.ask_all(&asks) {
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    for (n, response) in app.worker.ask_all(&requests) {
         let expected = if n == 2 { 500 } else { 200 };
-        assert_eq!(answer.status, expected, "{answer:?}");
-        assert_eq!(answer.log_text().contains("two"), n == 2);
+        assert_eq!(response.status, expected, "{response:?}");
+        assert_eq!(response.log_text().contains("two"), n == 2);
     }
 }
 
@@ -235,14 +235,14 @@ fn exhausted_memory_fails_one_request_and_the_others_finish() {
             "meet('a', 4); if ($at === '1') { str_repeat('x', 1 << 30); } Outboard\\sleep(0.005); return $at;"
         )
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
     let mut leaving = false;
-    for (n, answer) in app.worker.ask_all(&asks) {
+    for (n, response) in app.worker.ask_all(&requests) {
         let failed = n == 1;
-        assert_eq!(answer.status, if failed { 500 } else { 200 }, "{answer:?}");
-        assert_eq!(answer.text(), if failed { String::new() } else { n.to_string() });
-        leaving |= answer.done.leaving;
+        assert_eq!(response.status, if failed { 500 } else { 200 }, "{response:?}");
+        assert_eq!(response.text(), if failed { String::new() } else { n.to_string() });
+        leaving |= response.done.leaving;
     }
     assert!(leaving);
     assert_eq!(app.left(), Some(0));
@@ -256,10 +256,10 @@ fn a_fatal_error_fails_one_request_and_the_others_finish() {
             "meet('a', 4); if ($at === '1') { eval('abstract class A { abstract function f(); } class B extends A {}'); } Outboard\\sleep(0.005); return $at;"
         )
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    for (n, answer) in app.worker.ask_all(&asks) {
-        assert_eq!(answer.status, if n == 1 { 500 } else { 200 }, "{answer:?}");
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
+    for (n, response) in app.worker.ask_all(&requests) {
+        assert_eq!(response.status, if n == 1 { 500 } else { 200 }, "{response:?}");
     }
     assert_eq!(app.left(), Some(0));
 }
@@ -269,12 +269,12 @@ fn a_request_that_is_cancelled_unwinds_and_the_others_go_on() {
     let code = serve(
         "if ($at === 'long') { try { Outboard\\sleep(60); return 'slept'; } finally { file_put_contents(__DIR__ . '/unwound', ''); } } return 'short';",
     );
-    let mut app = Resident::concurrent(4, &code);
+    let mut app = ScriptWorker::concurrent(4, &code);
     let long = app.worker.begin(&get("long"));
     assert_eq!(app.get("short"), "short");
     app.worker.push(outboard_ring::frame::FrameKind::Cancel, long, b"");
-    let answer = app.worker.finish(long, b"");
-    assert_ne!(answer.text(), "slept");
+    let response = app.worker.finish(long, b"");
+    assert_ne!(response.text(), "slept");
     assert!(app.folder.0.join("unwound").exists());
     assert_eq!(app.get("short"), "short");
 }
@@ -284,10 +284,10 @@ fn handle_request_answers_many_at_a_time_as_well() {
     let code = format!(
         "{MEET} while (frankenphp_handle_request(function () {{ meet('a', 4); echo $_GET['n']; }})) {{}} file_put_contents(__DIR__ . '/left', '');"
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..4).map(|n| get("x").query(&format!("n={n}"))).collect();
-    for (n, answer) in app.worker.ask_all(&asks) {
-        assert_eq!(answer.text(), n.to_string());
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..4).map(|n| get("x").query(&format!("n={n}"))).collect();
+    for (n, response) in app.worker.ask_all(&requests) {
+        assert_eq!(response.text(), n.to_string());
     }
     assert_eq!(app.stop(), Some(0));
     assert!(app.folder.0.join("left").exists());
@@ -298,16 +298,16 @@ fn a_worker_that_is_to_leave_answers_what_it_has_begun() {
     let code = serve(
         "touch(__DIR__ . \"/begun$at\"); while (!file_exists(__DIR__ . '/go')) Outboard\\sleep(0.0005); return 'done';",
     );
-    let mut app = Resident::concurrent(4, &code);
-    let asks: Vec<_> = (0..3).map(|n| get(&n.to_string())).collect();
-    let tags: Vec<_> = asks.iter().map(|ask| app.worker.begin(ask)).collect();
+    let mut app = ScriptWorker::concurrent(4, &code);
+    let requests: Vec<_> = (0..3).map(|n| get(&n.to_string())).collect();
+    let tags: Vec<_> = requests.iter().map(|request| app.worker.begin(request)).collect();
     for n in 0..3 {
         wait_for(&app.folder.0.join(format!("begun{n}")));
     }
     app.worker.stop();
     app.folder.write("go", "");
-    for (_, answer) in app.worker.finish_all(&tags) {
-        assert_eq!(answer.text(), "done");
+    for (_, response) in app.worker.finish_all(&tags) {
+        assert_eq!(response.text(), "done");
     }
     assert_eq!(app.left(), Some(0));
 }
@@ -315,10 +315,10 @@ fn a_worker_that_is_to_leave_answers_what_it_has_begun() {
 #[test]
 fn a_hundred_requests_wait_in_one_worker() {
     let code = format!("{MEET} {}", serve("meet('a', 100); return $at;"));
-    let mut app = Resident::concurrent(100, &code);
-    let asks: Vec<_> = (0..100).map(|n| get(&n.to_string())).collect();
-    for (n, answer) in app.worker.ask_all(&asks) {
-        assert_eq!(answer.text(), n.to_string());
+    let mut app = ScriptWorker::concurrent(100, &code);
+    let requests: Vec<_> = (0..100).map(|n| get(&n.to_string())).collect();
+    for (n, response) in app.worker.ask_all(&requests) {
+        assert_eq!(response.text(), n.to_string());
     }
 }
 
@@ -329,7 +329,7 @@ const DEEP: &str =
 #[test]
 fn recursion_goes_as_deep_as_in_a_script_per_request() {
     for concurrency in [1, 16] {
-        let mut app = Resident::concurrent(
+        let mut app = ScriptWorker::concurrent(
             concurrency,
             &format!(
                 "{DEEP} ini_set('memory_limit', '512M'); {}",
@@ -342,7 +342,7 @@ fn recursion_goes_as_deep_as_in_a_script_per_request() {
 
 #[test]
 fn a_coroutine_has_memory_for_what_it_uses_alone() {
-    let mut app = Resident::concurrent(
+    let mut app = ScriptWorker::concurrent(
         16,
         &serve(
             "$resident = fn () => (int) explode(' ', file_get_contents('/proc/self/statm'))[1] * 4;

@@ -3,7 +3,7 @@
 
 mod driver;
 
-use driver::{Answer, Ask, Folder, Host, finished, get, post, settings_of_worker};
+use driver::{Host, RequestSpec, Response, TempDir, finished, get, post, settings_of_worker};
 use outboard_ring::control::{Event, HostSettings, Isolation};
 use outboard_ring::response::Outcome;
 
@@ -16,7 +16,7 @@ const BOOT: &str = r"<?php
     class Kept { static $one; }
 ";
 
-fn settings(folder: &Folder, isolation: Option<Isolation>) -> HostSettings {
+fn settings(folder: &TempDir, isolation: Option<Isolation>) -> HostSettings {
     let mut settings = settings_of_worker(folder.0.join("worker.php"));
     match isolation {
         Some(isolation) => settings.worker.as_mut().unwrap().isolation = isolation,
@@ -36,7 +36,7 @@ struct Seen {
     files: Vec<String>,
 }
 
-fn seen(folder: &Folder, answer: &Answer) -> Seen {
+fn seen(folder: &TempDir, response: &Response) -> Seen {
     let take = |name: &str| {
         let path = folder.0.join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -51,44 +51,44 @@ fn seen(folder: &Folder, answer: &Answer) -> Seen {
         .map(|name| format!("{name}: {}", take(&name)))
         .collect();
     files.sort();
-    let logs = answer.log_text().replace(folder.0.to_str().unwrap(), "");
+    let logs = response.log_text().replace(folder.0.to_str().unwrap(), "");
     Seen {
-        status: answer.status,
-        body: answer.text(),
-        outcome: answer.done.outcome,
+        status: response.status,
+        body: response.text(),
+        outcome: response.done.outcome,
         logs,
         notes,
         files,
     }
 }
 
-fn classic(folder: &Folder, ask: &Ask) -> Seen {
+fn classic(folder: &TempDir, request: &RequestSpec) -> Seen {
     let mut host = Host::with(settings(folder, None));
-    seen(folder, &host.fork().ask(ask))
+    seen(folder, &host.fork().request(request))
 }
 
-fn fork(folder: &Folder, ask: &Ask) -> Seen {
+fn fork(folder: &TempDir, request: &RequestSpec) -> Seen {
     let mut host = Host::with(settings(folder, Some(Isolation::Fork)));
     let mut worker = host.fork();
-    let answer = worker.ask(ask);
-    assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }), "{answer:?}");
-    seen(folder, &answer)
+    let response = worker.request(request);
+    assert!(matches!(host.event(), Event::Exited { code: Some(0), .. }), "{response:?}");
+    seen(folder, &response)
 }
 
 /// Runs the code in both modes, the boot before the snapshot; what is seen, which is the same.
 #[track_caller]
-fn same_with(boot: &str, code: &str, change: impl Fn(Ask) -> Ask) -> Seen {
-    let folder = Folder::new();
+fn same_with(boot: &str, code: &str, change: impl Fn(RequestSpec) -> RequestSpec) -> Seen {
+    let folder = TempDir::new();
     folder.write("worker.php", &format!("{BOOT} {boot} Outboard\\snapshot(); {code}"));
-    let ask = change(get("worker.php").root(&folder.0));
-    let expected = classic(&folder, &ask);
-    assert_eq!(fork(&folder, &ask), expected, "{boot} {code}");
+    let request = change(get("worker.php").root(&folder.0));
+    let expected = classic(&folder, &request);
+    assert_eq!(fork(&folder, &request), expected, "{boot} {code}");
     expected
 }
 
 #[track_caller]
 fn same(boot: &str, code: &str) -> Seen {
-    same_with(boot, code, |ask| ask)
+    same_with(boot, code, |request| request)
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn what_the_request_has_opened_is_closed() {
 
 #[test]
 fn a_temporary_file_is_gone() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write(
         "worker.php",
         "<?php Outboard\\snapshot(); $t = tmpfile(); echo stream_get_meta_data($t)['uri'];",
@@ -273,11 +273,11 @@ fn a_temporary_file_is_gone() {
 
 #[test]
 fn an_uploaded_file_that_was_not_moved_is_gone() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("worker.php", "<?php Outboard\\snapshot(); echo $_FILES['f']['tmp_name'], '|', (int) is_file($_FILES['f']['tmp_name']);");
     let form = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\n\r\ntext\r\n--b--\r\n";
-    let ask = post("worker.php", "multipart/form-data; boundary=b", form).root(&folder.0);
-    let seen = fork(&folder, &ask);
+    let request = post("worker.php", "multipart/form-data; boundary=b", form).root(&folder.0);
+    let seen = fork(&folder, &request);
     let (name, was_there) = seen.body.split_once('|').unwrap();
     assert_eq!(was_there, "1", "{seen:?}");
     assert!(!std::path::Path::new(name).exists(), "{name}");
@@ -285,21 +285,21 @@ fn an_uploaded_file_that_was_not_moved_is_gone() {
 
 #[test]
 fn what_the_boot_has_opened_stays_open_for_every_fork() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("worker.php", "<?php $t = tmpfile(); $spl = new SplTempFileObject(1); $log = new SplFileObject('php://memory', 'w+');
         $kept = new class($log) { function __construct(public $log) {} }; unset($log);
         Outboard\\snapshot(); fwrite($t, 'x'); $kept->log->fwrite('y'); echo (int) is_file(stream_get_meta_data($t)['uri']);");
     let mut host = Host::with(settings(&folder, Some(Isolation::Fork)));
     for _ in 0..3 {
         let mut worker = host.fork();
-        assert_eq!(finished(&worker.ask(&get("worker.php").root(&folder.0))), "1");
+        assert_eq!(finished(&worker.request(&get("worker.php").root(&folder.0))), "1");
         host.event();
     }
 }
 
 #[test]
 fn work_after_the_answer_finds_its_objects_alive() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write(
         "worker.php",
         &format!(
@@ -313,7 +313,7 @@ fn work_after_the_answer_finds_its_objects_alive() {
 
 #[test]
 fn a_coroutine_that_nobody_waits_for_comes_to_its_end() {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write(
         "worker.php",
         &format!(
@@ -331,7 +331,7 @@ fn a_script_that_asks_for_requests_ends_after_its_answer() {
         "Outboard\\serve(function () use (&$in) { $in = new Told('in'); return 'page'; });",
         "while (Outboard\\handle_request(function () { $GLOBALS['in'] = new Told('in'); echo 'page'; })) { note('after'); }",
     ] {
-        let folder = Folder::new();
+        let folder = TempDir::new();
         folder.write("worker.php", &format!("{BOOT} $a = new Told('boot'); {asking}"));
         let seen = fork(&folder, &get("worker.php").root(&folder.0));
         assert_eq!(seen.body, "page");

@@ -2,7 +2,7 @@
 
 mod driver;
 
-use driver::{Folder, Host, Resident, finished, get, ini, post, settings_of_worker};
+use driver::{Host, ScriptWorker, TempDir, finished, get, ini, post, settings_of_worker};
 use outboard_ring::control::{HostSettings, Isolation};
 
 const HANDLING: &str =
@@ -12,11 +12,11 @@ const SNAPSHOT: &str = "Outboard\\snapshot(); include __DIR__ . '/late.php';";
 
 /// What a GET says whose handler includes a file with this code, which nobody has compiled before.
 fn first_seen(worker: &str, late: &str, change: impl Fn(&mut HostSettings)) -> String {
-    let folder = Folder::new();
+    let folder = TempDir::new();
     folder.write("late.php", &format!("<?php {late}"));
     let mut settings = settings_of_worker(folder.write("worker.php", &format!("<?php {worker}")));
     change(&mut settings);
-    finished(&Host::with(settings).fork().ask(&get("a").query("page=7")))
+    finished(&Host::with(settings).fork().request(&get("a").query("page=7")))
 }
 
 fn reset(_: &mut HostSettings) {}
@@ -77,18 +77,18 @@ fn phpinfo_answers_a_get() {
 
 #[test]
 fn an_upload_after_such_a_get_is_seen() {
-    let mut app = Resident::new(HANDLING);
+    let mut app = ScriptWorker::new(HANDLING);
     app.folder.write("late.php", "<?php echo json_encode(array_keys($_FILES));");
     assert_eq!(app.get("a"), "[]");
     let body = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\n\r\nhello\r\n--b--\r\n";
     let upload = post("a", "multipart/form-data; boundary=b", body);
-    assert_eq!(finished(&app.worker.ask(&upload)), r#"["f"]"#);
+    assert_eq!(finished(&app.worker.request(&upload)), r#"["f"]"#);
     assert_eq!(app.get("a"), "[]");
 }
 
 #[test]
 fn the_environment_that_all_requests_share_has_nothing_of_one() {
-    let mut app = Resident::with(HANDLING, |settings| {
+    let mut app = ScriptWorker::with(HANDLING, |settings| {
         settings.ini.extend(ini(&[("variables_order", "EGPCS")]));
     });
     app.folder.write(
@@ -96,15 +96,15 @@ fn the_environment_that_all_requests_share_has_nothing_of_one() {
         "<?php echo json_encode([$_ENV['HTTP_X_ONE'] ?? null, $_ENV['APP_COLOUR']]);",
     );
     let first = get("a").header("X-One", "secret");
-    assert_eq!(finished(&app.worker.ask(&first)), r#"[null,"blue"]"#);
+    assert_eq!(finished(&app.worker.request(&first)), r#"[null,"blue"]"#);
     assert_eq!(app.get("a"), r#"[null,"blue"]"#);
 }
 
 #[test]
 fn an_answer_without_a_session_is_marked_as_such_after_one_with_it() {
-    let mut app = Resident::new(HANDLING);
+    let mut app = ScriptWorker::new(HANDLING);
     app.folder.write("late.php", "<?php if ($_GET) { $_SESSION = ['mine' => 1]; } echo 'said';");
-    let own = app.worker.ask(&get("a").query("session=1"));
+    let own = app.worker.request(&get("a").query("session=1"));
     assert_eq!(own.line("X-Outboard-Session"), Some("1"));
-    assert_eq!(app.ask("a").line("X-Outboard-Session"), None);
+    assert_eq!(app.request("a").line("X-Outboard-Session"), None);
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
 const SAPI_NAME: &str = "fpm-fcgi";
 
-/// What a task worker knows itself by (`resident.c`).
+/// What a task worker knows itself by (`worker_script.c`).
 const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
 
 /// Names the class that answers (`runtime/Worker.php`).

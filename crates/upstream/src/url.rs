@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_ours_is_refused() {
+    fn an_unsupported_url_is_rejected() {
         for text in [
             "",
             "/path",

@@ -3,7 +3,7 @@
 //! Called by [`crate::admin`]. Invariant: when a purge is answered it is in effect, also for pages that
 //! are being rendered.
 
-use crate::admin::Refusal;
+use crate::admin_reply::Refusal;
 use crate::app::App;
 use crate::gateway::Gateway;
 use outboard_admin_api::cache::{

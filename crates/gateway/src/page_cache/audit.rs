@@ -1,11 +1,11 @@
 //! Requests of hits, in the form that the audit sends again.
 
 use crate::app::App;
-use crate::connection::Connection;
 use crate::gateway::Gateway;
 use crate::origin::{Origin, Prepared};
-use crate::turn::Turn;
+use crate::request::RequestContext;
 use outboard_admin_api::cache::{Audit, Audited};
+use outboard_http_server::Connection;
 use outboard_page_cache::{
     Entry, Field, Fields, OwnFields, PageCache, Replay, Replayed, Response, may_be_stored,
 };
@@ -57,19 +57,19 @@ impl Replay for HitReplay {
 pub(super) fn sample_hit(
     cache: &Rc<PageCache>,
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     origin: &Origin,
     entry: &Entry,
 ) {
     cache.sample_hit(entry, || {
         let prepared =
-            origin.prepare(connection, turn, app, &super::store::requirements(cache, None))?;
+            origin.prepare(connection, ctx, app, &super::store::requirements(cache, None))?;
         let full_path = connection.buffers().path.clone();
         Some(Rc::new(HitReplay {
             app: Rc::downgrade(app),
             prepared,
-            request_id: turn.request_id,
+            request_id: ctx.request_id,
             path: app.below_prefix(&full_path).to_vec(),
             full_path,
             body_max_bytes: cache.settings().policy.body_max_bytes,

@@ -8,10 +8,10 @@ use super::lookup::{Miss, fields};
 use super::serve;
 use super::store::{CacheRequest, requirements};
 use crate::app::App;
-use crate::connection::Connection;
 use crate::origin::{Begun, Origin};
-use crate::php_head::PhpHead;
-use crate::turn::{Answered, Turn, refuse, told};
+use crate::request::{RequestContext, ResponseSummary, refuse};
+use crate::response_head::ResponseHead;
+use outboard_http_server::Connection;
 use outboard_log::Reason;
 use outboard_page_cache::{
     self as rules, CacheStatus, Entry, Field, Fields, Key, Leader, PageCache, PurgeEpoch, Response,
@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 /// A page that is rendered for a client.
 pub(super) struct Fill<'a> {
-    turn: &'a Turn,
+    ctx: &'a RequestContext,
     app: &'a Rc<App>,
     cache: &'a Rc<PageCache>,
     origin: &'a Origin,
@@ -40,14 +40,14 @@ enum FillOutcome {
 
 impl<'a> Fill<'a> {
     pub(super) fn new(
-        turn: &'a Turn,
+        ctx: &'a RequestContext,
         app: &'a Rc<App>,
         cache: &'a Rc<PageCache>,
         origin: &'a Origin,
         miss: Miss,
     ) -> Self {
         let began = cache.purge_epoch();
-        Self { turn, app, cache, origin, miss, began, request_s: now_s() }
+        Self { ctx, app, cache, origin, miss, began, request_s: now_s() }
     }
 
     /// Answers the client; `leader` is dropped as soon as its followers can be answered too.
@@ -55,7 +55,7 @@ impl<'a> Fill<'a> {
         self,
         connection: &mut Connection,
         leader: Option<Leader>,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let outcome = self.request(connection).await;
         let has_failed = match &outcome {
             Ok(FillOutcome::Begun(begun)) => rules::is_stale_if_error_status(begun.head().status),
@@ -69,7 +69,7 @@ impl<'a> Fill<'a> {
             return self.serve(connection, &entry, status).await;
         }
         match outcome {
-            Err(reason) => refuse(connection, self.turn, Some(self.app), reason).await,
+            Err(reason) => refuse(connection, self.ctx, Some(self.app), reason).await,
             Ok(FillOutcome::Confirmed(entry)) => {
                 drop(leader);
                 let remaining_s = entry.times().remaining_s(now_s());
@@ -86,13 +86,13 @@ impl<'a> Fill<'a> {
 
     /// Requests the page from the origin, on condition that it differs from the stale entry.
     async fn request(&self, connection: &mut Connection) -> Result<FillOutcome, Reason> {
-        let Self { turn, app, origin, .. } = *self;
+        let Self { ctx, app, origin, .. } = *self;
         if !self.may_store() {
-            let begun = origin.begin(connection, turn, app, None).await?;
+            let begun = origin.begin(connection, ctx, app, None).await?;
             return Ok(FillOutcome::Begun(begun));
         }
         let mut requirements = requirements(self.cache, self.miss.stale.as_deref());
-        let begun = origin.begin(connection, turn, app, Some(&requirements)).await?;
+        let begun = origin.begin(connection, ctx, app, Some(&requirements)).await?;
         let Some(stale) = self.miss.stale.as_ref().filter(|_| begun.head().status == 304) else {
             return Ok(FillOutcome::Begun(begun));
         };
@@ -102,7 +102,7 @@ impl<'a> Fill<'a> {
         }
         // The 304 concerns another page than the stale entry.
         requirements.conditions.clear();
-        let begun = origin.begin(connection, turn, app, Some(&requirements)).await?;
+        let begun = origin.begin(connection, ctx, app, Some(&requirements)).await?;
         Ok(FillOutcome::Begun(begun))
     }
 
@@ -111,7 +111,7 @@ impl<'a> Fill<'a> {
         connection: &mut Connection,
         mut begun: Begun,
         leader: Option<Leader>,
-    ) -> Answered {
+    ) -> ResponseSummary {
         let stored = self.store(connection, &begun);
         let status = CacheStatus::Miss {
             forward: self.miss.reason,
@@ -128,7 +128,7 @@ impl<'a> Fill<'a> {
         self.give_up(leader, begun.head(), reason);
         self.cache.count(status);
         status.write(&mut begun.head_mut().headers.bytes);
-        begun.send(connection, self.turn, self.app, self.origin).await
+        begun.send(connection, self.ctx, self.app, self.origin).await
     }
 
     fn store(&self, connection: &mut Connection, begun: &Begun) -> Result<Shared, rules::Reason> {
@@ -146,7 +146,7 @@ impl<'a> Fill<'a> {
 
     /// Ends the flight of a page that is not stored, and purges the stale entry if the new response
     /// shows that the page must not be stored any more (RFC 9111 4.3.3 and 4.3.5).
-    fn give_up(&self, leader: Option<Leader>, head: &PhpHead, reason: rules::Reason) {
+    fn give_up(&self, leader: Option<Leader>, head: &ResponseHead, reason: rules::Reason) {
         use rules::Reason::{
             NoLifetime, NoStore, Private, PurgedMeanwhile, Session, SetCookie, VaryStar,
         };
@@ -172,15 +172,15 @@ impl<'a> Fill<'a> {
         connection: &mut Connection,
         entry: &Entry,
         status: CacheStatus,
-    ) -> Answered {
-        serve::entry(self.cache, connection, self.turn, entry, status).await
+    ) -> ResponseSummary {
+        serve::entry(self.cache, connection, self.ctx, entry, status).await
     }
 
     /// Logs and counts a failure that the client does not see.
     fn log(&self, connection: &mut Connection, reason: Reason) {
-        let text = told(connection, self.turn);
-        connection.gateway.log_refusal(Some(self.app), self.turn.request_id, reason, &text);
-        connection.gateway.counters.borrow_mut().refused(reason);
+        let text = self.ctx.describe(connection);
+        self.ctx.gateway.log_refusal(Some(self.app), self.ctx.request_id, reason, &text);
+        connection.context.count_refusal(reason);
     }
 
     fn with_request<T>(
@@ -189,7 +189,7 @@ impl<'a> Fill<'a> {
         work: impl FnOnce(&CacheRequest<'_>) -> T,
     ) -> T {
         let buffers = connection.buffers();
-        let fields = fields(self.turn, buffers);
+        let fields = fields(self.ctx, buffers);
         let path = self.app.below_prefix(&buffers.path);
         let (cache, key, request_s) = (self.cache, &self.miss.key, self.request_s);
         work(&CacheRequest { cache, key, path, fields: Fields(&fields), request_s })
@@ -197,7 +197,7 @@ impl<'a> Fill<'a> {
 }
 
 /// Whether a response to HEAD describes the stored page.
-fn head_agrees(stale: &Entry, head: &PhpHead) -> bool {
+fn head_agrees(stale: &Entry, head: &ResponseHead) -> bool {
     let stored = stale.fields();
     let lines: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&lines) };
@@ -210,7 +210,7 @@ fn head_agrees(stale: &Entry, head: &PhpHead) -> bool {
 pub(super) fn refresh(
     cache: &Rc<PageCache>,
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     origin: &Origin,
     key: Key,
@@ -218,12 +218,12 @@ pub(super) fn refresh(
 ) {
     let Role::Leader(leader) = cache.single_flight().join(&key) else { return };
     let requirements = requirements(cache, None);
-    let Some(prepared) = origin.prepare(connection, turn, app, &requirements) else { return };
+    let Some(prepared) = origin.prepare(connection, ctx, app, &requirements) else { return };
     let buffers = connection.buffers();
     let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
-    let fields: Vec<_> = fields(turn, buffers).into_iter().map(own).collect();
+    let fields: Vec<_> = fields(ctx, buffers).into_iter().map(own).collect();
     let path = buffers.path.clone();
-    let (cache, app, request_id) = (cache.clone(), app.clone(), turn.request_id);
+    let (cache, app, request_id) = (cache.clone(), app.clone(), ctx.request_id);
     let stale = stale.clone();
     spawn(async move {
         let others = cache.load(&key, None).await;

@@ -4,27 +4,27 @@
 //! being rendered.
 
 use crate::app::App;
-use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
-use crate::turn::{Answered, Turn, refuse};
+use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_admin_api::cache::Purged;
+use outboard_http_server::Connection;
+use outboard_http_server::HeaderBlock;
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, PageCache, Selector, tags_of};
 use std::rc::Rc;
 
 /// Whether the current request is a `PURGE`.
-pub(crate) fn is_purge(connection: &mut Connection, turn: &Turn) -> bool {
+pub(crate) fn is_purge(connection: &mut Connection, ctx: &RequestContext) -> bool {
     let buffers = connection.buffers();
-    turn.asked.method == outboard_http1::Method::Other
+    ctx.request.method == outboard_http1::Method::Other
         && buffers.head.method(&buffers.input) == b"PURGE"
 }
 
 /// Whether the peer is a proxy that is not trusted: then its address is not that of the client.
-fn comes_through_untrusted_proxy(connection: &mut Connection, turn: &Turn) -> bool {
+fn comes_through_untrusted_proxy(connection: &mut Connection, ctx: &RequestContext) -> bool {
     const PROXY_FIELDS: [&[u8]; 4] = [b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"];
     let buffers = connection.buffers();
     let mut names = buffers.head.headers(&buffers.input).map(|(name, _)| name);
-    turn.forwarded.client.is_none()
+    ctx.forwarded.client.is_none()
         && names.any(|name| PROXY_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known)))
 }
 
@@ -32,13 +32,13 @@ fn comes_through_untrusted_proxy(connection: &mut Connection, turn: &Turn) -> bo
 /// `Soft-Purge: 1` makes it soft.
 pub(crate) async fn purge(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &Rc<App>,
     cache: &PageCache,
-) -> Answered {
-    let is_proxied = comes_through_untrusted_proxy(connection, turn);
-    if is_proxied || !cache.settings().purge_from.trusts(turn.client_ip(connection)) {
-        return refuse(connection, turn, Some(app), Reason::PurgeRefused).await;
+) -> ResponseSummary {
+    let is_proxied = comes_through_untrusted_proxy(connection, ctx);
+    if is_proxied || !cache.settings().purge_from.trusts(ctx.client_ip(connection)) {
+        return refuse(connection, ctx, Some(app), Reason::PurgeRefused).await;
     }
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
@@ -46,7 +46,7 @@ pub(crate) async fn purge(
     let fields = Fields(&fields);
     let is_soft = ["soft-purge", "fastly-soft-purge"].iter().any(|name| fields.contains(name));
     let tags = tags_of(fields);
-    let host = super::lookup::host(turn, buffers);
+    let host = super::lookup::host(ctx, buffers);
     let selectors = if tags.is_empty() {
         // A client on the same machine often purges by plain HTTP pages that visitors get by TLS.
         let path = head.origin_form(input);
@@ -62,7 +62,7 @@ pub(crate) async fn purge(
     };
     let mut headers = HeaderBlock::default();
     headers.add(b"Content-Type", b"application/json").expect("a constant header");
-    let (_, _, body) = crate::admin::rendered(Ok(Purged { purged, confirmed }));
-    let sent = connection.respond(turn.asked, 200, &headers, &body).await;
-    Answered { sent, status: 200, body_bytes: body.len() as u64 }
+    let (_, _, body) = crate::admin_reply::render(Ok(Purged { purged, confirmed }));
+    let sent = connection.respond(ctx.request, 200, &headers, &body).await;
+    ResponseSummary { written: sent, status: 200, body_bytes: body.len() as u64 }
 }

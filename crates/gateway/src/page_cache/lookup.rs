@@ -4,9 +4,9 @@
 //! decision still holds when it is carried out.
 
 use crate::app::App;
-use crate::buffers::Buffers;
-use crate::connection::Connection;
-use crate::turn::Turn;
+use crate::request::RequestContext;
+use outboard_http_server::Buffers;
+use outboard_http_server::Connection;
 use outboard_page_cache::{
     self as rules, Audience, CacheStatus, Entry, Field, Fields, Forward, Found, Key, MissReason,
     PageCache, Request, RequestDirectives, RequestFacts, Reuse, Shared, now_s,
@@ -46,14 +46,14 @@ pub(super) struct Miss {
 }
 
 /// The host of a request, as it is passed to the origin.
-pub(super) fn host<'a>(turn: &'a Turn, buffers: &'a Buffers) -> &'a [u8] {
+pub(super) fn host<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> &'a [u8] {
     let own = buffers.head.host(&buffers.input);
-    turn.forwarded.host.as_deref().or(own).unwrap_or_default()
+    ctx.forwarded.host.as_deref().or(own).unwrap_or_default()
 }
 
 /// The fields of a request, with that host.
-pub(super) fn fields<'a>(turn: &'a Turn, buffers: &'a Buffers) -> Vec<Field<'a>> {
-    let host = host(turn, buffers);
+pub(super) fn fields<'a>(ctx: &'a RequestContext, buffers: &'a Buffers) -> Vec<Field<'a>> {
+    let host = host(ctx, buffers);
     let is_host = |name: &[u8]| name.eq_ignore_ascii_case(b"host");
     let others = buffers.head.headers(&buffers.input).filter(|(name, _)| !is_host(name));
     std::iter::once((&b"host"[..], host)).chain(others).collect()
@@ -63,7 +63,7 @@ pub(super) fn fields<'a>(turn: &'a Turn, buffers: &'a Buffers) -> Vec<Field<'a>>
 pub(super) fn lookup(
     cache: &PageCache,
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     app: &App,
     has_waited: bool,
     second_tier: &SecondTier,
@@ -71,11 +71,11 @@ pub(super) fn lookup(
     let settings = cache.settings();
     let buffers = connection.buffers();
     let (head, input) = (&buffers.head, &buffers.input);
-    let host = host(turn, buffers);
-    let fields = fields(turn, buffers);
+    let host = host(ctx, buffers);
+    let fields = fields(ctx, buffers);
     let fields = Fields(&fields);
     let path = app.below_prefix(&buffers.path);
-    let request = Request { method: turn.asked.method, path, fields };
+    let request = Request { method: ctx.request.method, path, fields };
     let facts = match RequestFacts::read(request, &settings.rules, &settings.policy) {
         Ok(facts) => facts,
         Err(reason) => return Lookup::Bypass(reason),
@@ -83,7 +83,7 @@ pub(super) fn lookup(
     if cache.audit().has_removed(path) {
         return Lookup::Bypass(rules::Reason::Audit);
     }
-    let key = Key::new(turn.forwarded.https, host, &head.origin_form(input));
+    let key = Key::new(ctx.forwarded.https, host, &head.origin_form(input));
     let matches = |entry: &Entry| {
         let is_implicit = entry.audience() == Audience::Anonymous;
         entry.audience().admits(&facts).is_ok()

@@ -3,9 +3,9 @@
 //! The hot path of a hit. Invariant: stored header lines are sent as they are; only Age and the cache
 //! status are rendered.
 
-use crate::answer::{Framing, HeadFacts, Sent};
-use crate::connection::Connection;
-use crate::turn::{Answered, Turn};
+use crate::request::{RequestContext, ResponseSummary};
+use outboard_http_server::Connection;
+use outboard_http_server::{Framing, HeadFacts, Written};
 use outboard_http1::{Method, write_u64};
 use outboard_page_cache::{
     CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, PageCache, Representation,
@@ -16,12 +16,12 @@ use outboard_page_cache::{
 pub(super) async fn entry(
     cache: &PageCache,
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     entry: &Entry,
     cache_status: CacheStatus,
-) -> Answered {
+) -> ResponseSummary {
     cache.count(cache_status);
-    let (selection, chosen) = choose(connection, turn, entry);
+    let (selection, chosen) = choose(connection, ctx, entry);
     let (status, body) = match selection {
         ContentSelection::Whole => (entry.status(), &chosen.body[..]),
         ContentSelection::NotModified => (304, &[][..]),
@@ -30,29 +30,29 @@ pub(super) async fn entry(
         ContentSelection::Unsatisfiable => (416, &[][..]),
     };
     let lines = lines(entry, chosen, selection, cache_status);
-    let framing = turn.asked.framing_of_whole(status, body.len() as u64);
+    let framing = ctx.request.framing_of_whole(status, body.len() as u64);
     let own_server = entry.has_server();
-    let facts = HeadFacts { own_date: true, own_server, ..turn.asked.head(status, framing) };
+    let facts = HeadFacts { own_date: true, own_server, ..ctx.request.head(status, framing) };
     connection.put_head(facts, &lines);
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
     if connection.flush(body).await {
-        let sent = Sent::Whole { keep_alive: turn.asked.keep_alive };
-        Answered { sent, status, body_bytes: body.len() as u64 }
+        let sent = Written::Complete { keep_alive: ctx.request.keep_alive };
+        ResponseSummary { written: sent, status, body_bytes: body.len() as u64 }
     } else {
-        Answered::broken(status, 0)
+        ResponseSummary::broken(status, 0)
     }
 }
 
 /// The part of the entry that the request's conditions select, and the coding.
 fn choose<'e>(
     connection: &mut Connection,
-    turn: &Turn,
+    ctx: &RequestContext,
     entry: &'e Entry,
 ) -> (ContentSelection, &'e Representation) {
     let buffers = connection.buffers();
     let fields: Vec<Field<'_>> = buffers.head.headers(&buffers.input).collect();
     let fields = Fields(&fields);
-    let is_head = turn.asked.method == Method::Head;
+    let is_head = ctx.request.method == Method::Head;
     match entry.evaluate(&Conditions::read(fields), is_head) {
         // Ranges are of the body as it was received.
         selection @ (ContentSelection::Part(_) | ContentSelection::Unsatisfiable) => {

@@ -3,8 +3,8 @@
 //! Called by [`super::fill`]. Invariant: a response is stored only if the rules allow it, it is
 //! complete, and no purge selected it since its rendering began.
 
-use crate::php_head::PhpHead;
-use crate::script::ForCache;
+use crate::cache_requirements::CacheRequirements;
+use crate::response_head::ResponseHead;
 use outboard_http1::Method;
 use outboard_page_cache::{
     self as rules, Control, Entry, ExchangeTimes, Field, Fields, Key, PageCache, PurgeEpoch,
@@ -26,7 +26,7 @@ impl CacheRequest<'_> {
     /// Stores a complete response, or says why it is not stored.
     pub(super) fn store(
         &self,
-        head: &PhpHead,
+        head: &ResponseHead,
         body: &[u8],
         began: PurgeEpoch,
     ) -> Result<Shared, Reason> {
@@ -68,7 +68,7 @@ impl CacheRequest<'_> {
     }
 
     /// Why an incomplete response is not stored.
-    pub(super) fn refusal(&self, head: &PhpHead, body_bytes: usize) -> Reason {
+    pub(super) fn refusal(&self, head: &ResponseHead, body_bytes: usize) -> Reason {
         if head.sendfile.is_some() {
             return Reason::File;
         }
@@ -86,7 +86,7 @@ impl CacheRequest<'_> {
 
     /// The stored entry, renewed by a 304; `None` if that does not concern it, or the entry may no
     /// longer be stored (RFC 9111 4.3.3 and 4.3.4).
-    pub(super) fn confirm(&self, stale: &Shared, head: &PhpHead) -> Option<Shared> {
+    pub(super) fn confirm(&self, stale: &Shared, head: &ResponseHead) -> Option<Shared> {
         let stored = stale.received_fields();
         let lines: Vec<Field<'_>> = head.headers.lines().collect();
         let confirmation = Response { status: head.status, fields: Fields(&lines) };
@@ -112,12 +112,12 @@ impl CacheRequest<'_> {
 }
 
 /// The requirements of the cache on an origin: the complete response, or a confirmation of `stale`.
-pub(super) fn requirements(cache: &PageCache, stale: Option<&Entry>) -> ForCache {
+pub(super) fn requirements(cache: &PageCache, stale: Option<&Entry>) -> CacheRequirements {
     let stale = stale.filter(|entry| entry.status() == 200);
     let fields = stale.map(Entry::fields).unwrap_or_default();
     let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
     let conditions = rules::conditional_fields(Validators::of(Fields(&fields))).map(own);
     // One byte more than is stored shows that a body is too large.
     let whole_bytes = cache.settings().policy.body_max_bytes + 1;
-    ForCache { whole_bytes, conditions: conditions.collect() }
+    CacheRequirements { whole_bytes, conditions: conditions.collect() }
 }

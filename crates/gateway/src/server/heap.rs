@@ -18,9 +18,9 @@ pub(crate) async fn give_back(gateway: Rc<Gateway>) {
     let mut most_bytes = 0;
     loop {
         sleep(LOOK_MS).await;
-        let used_bytes = gateway.memory.held_bytes();
+        let used_bytes = gateway.server.memory.held_bytes();
         // What was held for less than a look has grown the heap as well.
-        most_bytes = most_bytes.max(gateway.memory.take_recent_peak_bytes());
+        most_bytes = most_bytes.max(gateway.server.memory.take_recent_peak_bytes());
         if is_worth_it(most_bytes, used_bytes) {
             heap::trim();
             most_bytes = used_bytes;

@@ -26,7 +26,7 @@ pub fn start(settings: HostSettings) -> Host {
         .spawn()
         .unwrap();
     control::send(&ours, &Order::Start { settings: Box::new(settings) }, &[]).unwrap();
-    let started = receive_event(&ours).expect("the zygote answers");
+    let started = receive_event(&ours).expect("the zygote replies");
     Host { process, control: Some(ours), started, next_worker: 1 }
 }
 
@@ -78,10 +78,11 @@ impl Host {
         let (channel, memory) = GatewayChannel::create(capacities, 1).unwrap();
         let bell = Doorbell::new().unwrap();
         let awaited = Awaited::new(&bell).unwrap();
-        let answering = Doorbell::new().unwrap();
-        let own_bell = Awaited::new(&answering).unwrap();
+        let gateway_bell = Doorbell::new().unwrap();
+        let own_bell = Awaited::new(&gateway_bell).unwrap();
         let (output, output_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let descriptors = [memory.as_fd(), awaited.as_fd(), answering.as_fd(), output_end.as_fd()];
+        let descriptors =
+            [memory.as_fd(), awaited.as_fd(), gateway_bell.as_fd(), output_end.as_fd()];
         let order = Order::Fork { worker: number };
         control::send(self.control(), &order, &descriptors).unwrap();
         drop(output_end);
@@ -95,7 +96,7 @@ impl Host {
             channel,
             bell,
             own_bell,
-            _answering: answering,
+            _gateway_bell: gateway_bell,
             output: output.into(),
             generation: 0,
         }

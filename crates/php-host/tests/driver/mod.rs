@@ -10,21 +10,21 @@
     reason = "each test binary uses its part of the driver"
 )]
 
-mod answer;
-mod ask;
-mod folder;
 mod host;
-mod resident;
+mod request;
+mod response;
+mod script_worker;
 mod settings;
+mod temp_dir;
 mod worker;
 
-pub use answer::{Answer, finished};
-pub use ask::{Ask, get, post};
-pub use folder::{Folder, fixtures};
 pub use host::{Host, start};
-pub use resident::{Resident, serve};
+pub use request::{RequestSpec, get, post};
+pub use response::{Response, finished};
 use rustix::event::Timespec;
+pub use script_worker::{ScriptWorker, serve};
 pub use settings::{ini, settings, settings_as_nobody, settings_of_worker};
+pub use temp_dir::{TempDir, fixtures};
 pub use worker::Worker;
 
 /// How long the other side may say nothing.

@@ -1,7 +1,7 @@
 //! The gateway's end of a worker's ring.
 
-use super::answer::Collected;
-use super::{Answer, Ask, PATIENCE};
+use super::response::Collected;
+use super::{PATIENCE, RequestSpec, Response};
 use outboard_ring::channel::{GatewayChannel, LEASES};
 use outboard_ring::doorbell::{Awaited, Doorbell};
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
@@ -20,24 +20,24 @@ pub struct Worker {
     pub(super) bell: Doorbell,
     pub(super) own_bell: Awaited,
     /// What the worker rings: no wait for it ends once all of its descriptors are closed.
-    pub(super) _answering: Doorbell,
+    pub(super) _gateway_bell: Doorbell,
     pub(super) output: File,
     pub(super) generation: u32,
 }
 
 impl Worker {
     /// Sends a request and waits for its end.
-    pub fn ask(&mut self, ask: &Ask) -> Answer {
-        let tag = self.begin(ask);
-        self.finish(tag, ask.body.as_deref().unwrap_or(b""))
+    pub fn request(&mut self, request: &RequestSpec) -> Response {
+        let tag = self.begin(request);
+        self.finish(tag, request.body.as_deref().unwrap_or(b""))
     }
 
     /// Sends the request frame alone.
-    pub fn begin(&mut self, ask: &Ask) -> Tag {
+    pub fn begin(&mut self, request: &RequestSpec) -> Tag {
         self.generation += 1;
         let tag = Tag { slot: self.generation % LEASES as u32, generation: self.generation };
         let mut payload = Vec::new();
-        ask.encode(&mut payload);
+        request.encode(&mut payload);
         self.channel.offer(tag);
         assert!(self.channel.push(FrameKind::Request, tag, &[&payload]).unwrap());
         self.publish();
@@ -45,7 +45,7 @@ impl Worker {
     }
 
     /// Sends the body as room allows and collects frames until `Done`.
-    pub fn finish(&mut self, tag: Tag, body: &[u8]) -> Answer {
+    pub fn finish(&mut self, tag: Tag, body: &[u8]) -> Response {
         let piece = self.channel.largest_payload_bytes() / 2;
         let mut pieces = body.chunks(piece);
         let mut waiting = pieces.next();
@@ -63,8 +63,8 @@ impl Worker {
             self.publish();
             if let Some((header, payload)) = self.try_frame() {
                 assert_eq!(header.tag, tag, "{header:?}");
-                if let Some(answer) = collected.take(header.kind, &payload) {
-                    return answer;
+                if let Some(response) = collected.take(header.kind, &payload) {
+                    return response;
                 }
             } else {
                 self.sleep();
@@ -74,24 +74,24 @@ impl Worker {
 
     /// Sends all at once, and returns the answers in the order in which they were completed, each
     /// with its place in `asks`.
-    pub fn ask_all(&mut self, asks: &[Ask]) -> Vec<(usize, Answer)> {
-        let tags: Vec<Tag> = asks.iter().map(|ask| self.begin(ask)).collect();
+    pub fn ask_all(&mut self, requests: &[RequestSpec]) -> Vec<(usize, Response)> {
+        let tags: Vec<Tag> = requests.iter().map(|request| self.begin(request)).collect();
         self.finish_all(&tags)
     }
 
     /// Collects the answers to these requests, in the order in which they come.
-    pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Answer)> {
+    pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Response)> {
         let mut collected: HashMap<u32, Collected> = HashMap::new();
-        let mut answers = Vec::new();
-        while answers.len() < tags.len() {
+        let mut responses = Vec::new();
+        while responses.len() < tags.len() {
             let (header, payload) = self.frame();
             let place = tags.iter().position(|tag| *tag == header.tag).expect("a tag in flight");
             let own = collected.entry(header.tag.generation).or_default();
-            if let Some(answer) = own.take(header.kind, &payload) {
-                answers.push((place, answer));
+            if let Some(response) = own.take(header.kind, &payload) {
+                responses.push((place, response));
             }
         }
-        answers
+        responses
     }
 
     pub fn push(&mut self, kind: FrameKind, tag: Tag, payload: &[u8]) {

@@ -14,7 +14,7 @@ use outboard_log::Reason;
 use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
 use outboard_supervisor::plan::recycle;
-use outboard_supervisor::worker::life::{LEAVING_GRACE_MS, Moved, State};
+use outboard_supervisor::worker::lifecycle::{LEAVING_GRACE_MS, State, Transition};
 use std::rc::Rc;
 
 impl Pool {
@@ -260,7 +260,7 @@ impl Pool {
         let all = members.all();
         let away =
             all.clone().filter(|worker| !matches!(worker.state(), State::Idle | State::Busy));
-        if away.count() >= recycle::most_away(all.count()) {
+        if away.count() >= recycle::max_unavailable(all.count()) {
             return false;
         }
         self.counters.borrow_mut().recycled += 1;
@@ -287,7 +287,7 @@ impl Pool {
     }
 
     pub(super) fn kill(&self, worker: &mut Worker) {
-        if worker.process.life.kill() == Moved::Yes {
+        if worker.process.lifecycle.kill() == Transition::Applied {
             worker.killed_ms = Some(now_ms());
             self.signal(worker.process.number, SIGKILL);
         }

@@ -27,7 +27,7 @@ use outboard_reactor::{
 };
 use outboard_ring::control;
 use outboard_supervisor::plan::backoff::Backoff;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::{Received, Zygote, output_pipe};
 pub(super) use reap::add_waits;
 use reap::describe_exit;
@@ -258,7 +258,7 @@ async fn keep(pool: Rc<Pool>) {
         if pool.phase.get() == Phase::Retiring {
             pool.phase.set(Phase::Gone);
         }
-        let wait_ms = pool.manager.borrow_mut().backoff.died_starting(now_ms());
+        let wait_ms = pool.manager.borrow_mut().backoff.failed_to_start(now_ms());
         sleep(if pool.is_gone() { 0 } else { wait_ms }).await;
     }
     pool.phase_changed.set();

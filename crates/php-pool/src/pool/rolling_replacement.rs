@@ -9,7 +9,7 @@ use super::worker::Worker;
 use super::{Phase, Pool};
 use outboard_reactor::now_ms;
 use outboard_supervisor::plan::recycle;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 
 /// A worker that is due and the one that takes its place, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Pool {
             return replacement.new.is_some_and(|new| is_ready(members, new));
         }
         let may_start = self.manager.borrow().may_fork(now_ms());
-        if may_start && replacements.len() < recycle::most_away(members.all().count()) {
+        if may_start && replacements.len() < recycle::max_unavailable(members.all().count()) {
             replacements.push(Replacement { old, new: None });
         }
         false

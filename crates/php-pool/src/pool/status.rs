@@ -18,7 +18,7 @@ impl Pool {
         let manager = self.manager.borrow();
         let now_ms = now_ms();
         let workers = members.all().map(|worker| {
-            let life = &worker.process.life;
+            let life = &worker.process.lifecycle;
             api::Worker {
                 pid: worker.process.pid,
                 state: life.state().to_string(),

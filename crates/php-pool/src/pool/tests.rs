@@ -19,7 +19,7 @@ use outboard_ring::request::{FIELD_COUNT, Field, Fixed, RequestParts, encode};
 use outboard_ring::response::{Done, Outcome};
 use outboard_ring::task::TaskCall;
 use outboard_supervisor::worker::WorkerProcess;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use std::collections::BTreeMap;
 
 const DEADLINE_MS: u64 = 1_000;

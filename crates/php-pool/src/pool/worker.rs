@@ -12,15 +12,15 @@ mod sending;
 
 use super::allowance::Allowance;
 use super::leases::{Lease, Leases};
-use super::operations::WorkerId;
 use super::routes::Shares;
 use crate::exchange::{End, Exchange};
+use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held};
 use outboard_log::Reason;
 use outboard_reactor::{Source, TaskId, wake};
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_supervisor::worker::WorkerProcess;
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 pub(crate) use receive::{Heard, More, News, Then};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -128,7 +128,7 @@ impl Worker {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.process.life.state()
+        self.process.lifecycle.state()
     }
 
     /// Requests that it has, without those that lie ahead.

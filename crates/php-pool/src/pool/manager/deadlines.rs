@@ -14,7 +14,7 @@ use outboard_log::Reason;
 use outboard_ring::control::BACKTRACE_SIGNAL;
 use outboard_ring::frame::Tag;
 use outboard_supervisor::plan::deadline::{Bounds, Cause, Stage, Step, Watch, step};
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 
 impl Pool {
     /// Takes the next step with every worker, and every request, that has had too long.
@@ -31,7 +31,8 @@ impl Pool {
                     self.kill(worker);
                 }
             }
-            let drain_deadline_ms = worker.process.life.drain_deadline_ms().or(retire_deadline_ms);
+            let drain_deadline_ms =
+                worker.process.lifecycle.drain_deadline_ms().or(retire_deadline_ms);
             for tag in late(worker, drain_deadline_ms, now_ms) {
                 self.enforce_deadline(&mut members, slot, tag, drain_deadline_ms, now_ms);
             }
@@ -41,7 +42,7 @@ impl Pool {
 
     /// What a worker without a request is bound by.
     fn own_bounds(&self, worker: &Worker) -> Option<Bounds> {
-        let life = &worker.process.life;
+        let life = &worker.process.lifecycle;
         match life.state() {
             State::Forking | State::Booting => Some(Bounds::Starting {
                 ready_by_ms: life.ordered_ms().saturating_add(self.settings.start_timeout_ms),
@@ -71,7 +72,7 @@ impl Pool {
         lease.stage = step.next_stage(lease.stage, now_ms);
         match step {
             Step::Wait { .. } => {}
-            Step::AnswerAndAsk(cause) => {
+            Step::RespondAndSignal(cause) => {
                 self.counters.borrow_mut().deadlines += 1;
                 let reason =
                     if cause == Cause::Drain { Reason::Draining } else { Reason::Deadline };
@@ -82,7 +83,7 @@ impl Pool {
                 }
                 self.signal(worker.process.number, BACKTRACE_SIGNAL);
             }
-            Step::AskAgain => self.signal(worker.process.number, BACKTRACE_SIGNAL),
+            Step::SignalAgain => self.signal(worker.process.number, BACKTRACE_SIGNAL),
             Step::Cancel => {
                 if let Err(corrupt) = worker.cancel(tag) {
                     self.condemn(worker, corrupt);

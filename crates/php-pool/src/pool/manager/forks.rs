@@ -21,7 +21,7 @@ impl Pool {
             Ok(number) => Some(number),
             Err(error) => {
                 self.say(Level::Error, &format!("cannot make a worker: {error}"));
-                self.manager.borrow_mut().backoff.died_starting(now_ms());
+                self.manager.borrow_mut().backoff.failed_to_start(now_ms());
                 None
             }
         }
@@ -51,11 +51,11 @@ impl Pool {
         let (capacities, now_ms) = (Capacities::DEFAULT, now_ms());
         let mut process = match &self.manager.borrow().output {
             Some(output) => {
-                WorkerProcess::order_printing_to(output, zygote, number, capacities, now_ms)?
+                WorkerProcess::fork_with_output(output, zygote, number, capacities, now_ms)?
             }
-            None => WorkerProcess::order(zygote, number, capacities, now_ms)?,
+            None => WorkerProcess::fork(zygote, number, capacities, now_ms)?,
         };
-        let rung = process.take_answering().map(|bell| Source::new(bell.into_fd(), ReadEdge));
+        let rung = process.take_worker_doorbell().map(|bell| Source::new(bell.into_fd(), ReadEdge));
         let rung = rung.transpose()?;
         let output = process.take_output();
         let printed = output.as_ref().and_then(|output| output.try_clone().ok());

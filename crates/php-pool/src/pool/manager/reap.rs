@@ -12,7 +12,7 @@ use outboard_log::Reason;
 use outboard_log::{Event as LogEvent, Level};
 use outboard_reactor::now_ms;
 use outboard_ring::channel::{WaitCall, Waits};
-use outboard_supervisor::worker::life::Death;
+use outboard_supervisor::worker::lifecycle::ExitKind;
 use std::rc::Rc;
 
 impl Pool {
@@ -38,12 +38,12 @@ impl Pool {
         drop(members);
         let failed = worker.fail();
         let by_itself = self.settings.is_resident() && code == Some(0) && failed.is_empty();
-        let doing = match worker.process.life.exited() {
-            Death::Expected | Death::ExpectedWithRequests | Death::Again => return,
-            Death::WhileStarting => "starting".to_owned(),
+        let doing = match worker.process.lifecycle.exited() {
+            ExitKind::Expected | ExitKind::ExpectedWithRequests | ExitKind::Again => return,
+            ExitKind::WhileStarting => "starting".to_owned(),
             // The script came to its end.
-            Death::WhileIdle | Death::WhileServing if by_itself => return,
-            Death::WhileIdle | Death::WhileServing => match failed.first() {
+            ExitKind::WhileIdle | ExitKind::WhileServing if by_itself => return,
+            ExitKind::WhileIdle | ExitKind::WhileServing => match failed.first() {
                 None => "idle".to_owned(),
                 Some(first) if failed.len() == 1 => format!("answering {}", first.label()),
                 Some(first) => {
@@ -68,11 +68,11 @@ impl Pool {
         };
         self.error_log.write(Level::Error, event);
         let mut manager = self.manager.borrow_mut();
-        if worker.process.life.ready_ms().is_some() {
-            manager.backoff.died_serving(now_ms());
+        if worker.process.lifecycle.ready_ms().is_some() {
+            manager.backoff.crashed(now_ms());
             return;
         }
-        manager.backoff.died_starting(now_ms());
+        manager.backoff.failed_to_start(now_ms());
         let words = worker.last_words();
         let separator = if words.is_empty() { "" } else { ": " };
         manager

@@ -11,7 +11,7 @@ use outboard_supervisor::plan::recycle::{Candidate, Policy, Reason as RecycleRea
 use outboard_supervisor::plan::scale::{
     Bounds, Decision, PoolView, SATURATED_PERCENT, Sizes, decide,
 };
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use std::rc::Rc;
 
 /// Samples of the processors are at least this far apart.
@@ -87,7 +87,7 @@ impl Sizing {
         self.policy.due(&Candidate {
             worker: worker.process.number,
             is_idle: true,
-            served: worker.process.life.served(),
+            served: worker.process.lifecycle.served(),
             own_bytes: worker.process.own_bytes,
         })
     }
@@ -213,7 +213,7 @@ fn view(
     let mut busy_pids = Vec::new();
     // Those whose successors are on their way are as good as gone.
     for worker in members.all().filter(|worker| !is_due(worker)) {
-        let life = &worker.process.life;
+        let life = &worker.process.lifecycle;
         match life.state() {
             State::Forking | State::Booting => view.booting += 1,
             State::Idle => {

@@ -8,7 +8,7 @@
 use super::super::Pool;
 use outboard_log::Level;
 use outboard_reactor::{blocking, sleep, spawn};
-use outboard_supervisor::worker::life::State;
+use outboard_supervisor::worker::lifecycle::State;
 use outboard_supervisor::zygote::Zygote;
 
 /// For a fork, and for a killed worker to be reaped. Both take milliseconds; a machine that swaps
@@ -27,7 +27,7 @@ impl Pool {
         let is_overdue = |since_ms: u64| now_ms.saturating_sub(since_ms) >= ANSWER_MS;
         let what = self.members.borrow().all().find_map(|worker| match worker.state() {
             State::Forking => {
-                is_overdue(worker.process.life.ordered_ms()).then_some("fork a worker")
+                is_overdue(worker.process.lifecycle.ordered_ms()).then_some("fork a worker")
             }
             State::Killing => worker.killed_ms.is_some_and(is_overdue).then_some("end a worker"),
             _ => None,

@@ -10,7 +10,7 @@ use crate::pool::leases::Lease;
 use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
-use outboard_supervisor::worker::life::{Finished, Moved, State};
+use outboard_supervisor::worker::lifecycle::{RequestEnd, State, Transition};
 
 /// A request that took no longer than this was quick.
 const QUICK_MS: u64 = 1;
@@ -96,10 +96,10 @@ impl Worker {
             FrameKind::Log => hear(self, tag, Heard::Line(LogLine::decode(payload)?)),
             FrameKind::Operation => hear(self, tag, Heard::Operation(payload)),
             FrameKind::Ready => {
-                let moved = self.process.life.ready(now_ms);
+                let moved = self.process.lifecycle.ready(now_ms);
                 self.printed = None;
                 let news = News { finished: None, then: Then::Free };
-                return Ok((moved == Moved::Yes).then_some(news));
+                return Ok((moved == Transition::Applied).then_some(news));
             }
             FrameKind::Done => return self.handle_done(tag, Done::decode(payload)?, now_ms),
             kind => {
@@ -129,14 +129,14 @@ impl Worker {
             let is_quick = lease.took_ms(now_ms) <= QUICK_MS;
             self.quick = if is_quick { self.quick.saturating_add(1) } else { 0 };
         }
-        let then = match self.process.life.finished(now_ms, done.leaving) {
-            Finished::Free => Then::Free,
-            Finished::Leaving => Then::Leaving,
-            Finished::Stop => {
-                self.process.tell_to_stop()?;
+        let then = match self.process.lifecycle.finished(now_ms, done.leaving) {
+            RequestEnd::Free => Then::Free,
+            RequestEnd::Leaving => Then::Leaving,
+            RequestEnd::Stop => {
+                self.process.send_stop()?;
                 Then::Leaving
             }
-            Finished::HadNone => {
+            RequestEnd::HadNone => {
                 return Err(Corrupt { what: "the end of a request that was not begun" });
             }
         };

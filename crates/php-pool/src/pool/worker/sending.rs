@@ -11,7 +11,7 @@ use outboard_reactor::{TaskId, wake};
 use outboard_ring::channel::LEASES;
 use outboard_ring::frame::{FrameKind, Tag};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
-use outboard_supervisor::worker::life::{Finished, Moved, State};
+use outboard_supervisor::worker::lifecycle::{RequestEnd, State, Transition};
 use std::rc::Rc;
 
 /// Body bytes offered to the ring at once.
@@ -38,8 +38,8 @@ fn unsent_bytes(payload: &[u8]) -> usize {
 impl Worker {
     /// Gives it a request. It must have room.
     pub(crate) fn begin(&mut self, exchange: Rc<Exchange>, run: Run) -> Result<(), Corrupt> {
-        let moved = self.process.life.begin();
-        debug_assert_eq!(moved, Moved::Yes, "only workers with room are given requests");
+        let moved = self.process.lifecycle.begin();
+        debug_assert_eq!(moved, Transition::Applied, "only workers with room are given requests");
         let tag = self.take(exchange, Some(run));
         self.unsent.push_back(tag);
         self.pump()
@@ -79,7 +79,7 @@ impl Worker {
             return false;
         };
         lease.run = Some(run);
-        self.process.life.begin() == Moved::Yes
+        self.process.lifecycle.begin() == Transition::Applied
     }
 
     /// Takes back what lies ahead and was not started, in order.
@@ -107,9 +107,9 @@ impl Worker {
         self.ahead.retain(|theirs| *theirs != tag);
         self.unsent.retain(|theirs| *theirs != tag);
         let lease = self.leases.remove(tag)?;
-        if lease.run.is_some() && self.process.life.withdrawn(now_ms) == Finished::Stop {
+        if lease.run.is_some() && self.process.lifecycle.withdrawn(now_ms) == RequestEnd::Stop {
             // One that cannot even be told is ended by its drain deadline.
-            let _ = self.process.tell_to_stop();
+            let _ = self.process.send_stop();
         }
         lease.exchange.body.borrow_mut().rewind();
         lease.exchange.place.set(None);
