@@ -104,7 +104,8 @@ pub(crate) fn assume(config: &mut Config, options: &Options) -> Result<Identity,
         _ => {}
     }
     keep_to_itself().map_err(|error| {
-        ServerError::Setup(format!("cannot keep other processes out of the gateway's: {error}"))
+        let message = format!("cannot keep other processes out of the gateway's: {error}");
+        ServerError::setup_because(message, error)
     })?;
     Ok(identity)
 }
@@ -127,32 +128,34 @@ fn give_up_root(
     let own = own_user(config, &apps)?;
     (identity.sockets, identity.leftovers) = bind(config, options, &own)?;
     identity.leftovers.extend(options.pid_file.clone());
-    files::give(config, &own, &apps).map_err(ServerError::Setup)?;
+    files::give(config, &own, &apps).map_err(ServerError::setup)?;
     let leftovers = identity.leftovers.clone();
     let grants = Grants { leftovers, ..grants(config, options, &apps) };
     let started = Spawner::start(spawner, grants).map_err(|error| {
-        ServerError::Setup(format!("cannot start {} spawner: {error}", spawner.display()))
+        let message = format!("cannot start {} spawner: {error}", spawner.display());
+        ServerError::setup_because(message, error)
     })?;
     identity.spawner = Some(started);
     become_user(&own).map_err(|error| {
-        ServerError::Setup(format!(
+        let message = format!(
             "cannot become user {}: {error}; a container that has root alone, and no rights to be \
              anybody else, takes user = \"root\" or --user root",
             own.uid.as_raw()
-        ))
+        );
+        ServerError::setup_because(message, error)
     })?;
-    files::check(config).map_err(ServerError::Setup)
+    files::check(config).map_err(ServerError::setup)
 }
 
 /// The user of apps that have none: one that can see what they consist of.
 fn default_php_user(config: &Config) -> Result<&'static str, ServerError> {
     let found = PHP_USERS.into_iter().find_map(|name| Some((name, users::user(name, None).ok()?)));
     let (name, user) = found.ok_or_else(|| {
-        ServerError::Setup("root has started the server: write user = \"…\" for PHP".to_owned())
+        ServerError::setup("root has started the server: write user = \"…\" for PHP".to_owned())
     })?;
     for app in config.apps.iter().filter(|app| app.user.is_none()) {
         if !files::can_enter(&app.root, &user) {
-            return Err(ServerError::Setup(format!(
+            return Err(ServerError::setup(format!(
                 "root has started the server and no `user` is configured; {name}, as whom PHP would \
                  run, cannot read {}: let it, name another user (user = \"…\", --user …), or insist \
                  on root (user = \"root\", --user root)",
@@ -169,11 +172,11 @@ fn users_of_apps(config: &Config) -> Result<Vec<User>, ServerError> {
     let users = apps.map(|app| {
         let name = app.user.as_deref().unwrap_or(ROOT);
         let user = users::user(name, app.group.as_deref())
-            .map_err(|why| ServerError::Setup(format!("app {}: {why}", app.name)))?;
+            .map_err(|why| ServerError::setup(format!("app {}: {why}", app.name)))?;
         let is_root = user.uid.is_root() || user.gid.is_root();
         if is_root {
             let why = "is root by another name, or of root's group";
-            return Err(ServerError::Setup(format!("app {}: user {name} {why}", app.name)));
+            return Err(ServerError::setup(format!("app {}: user {name} {why}", app.name)));
         }
         Ok(user)
     });
@@ -186,9 +189,9 @@ fn own_user(config: &Config, apps: &[User]) -> Result<User, ServerError> {
     let is_of_app = |user: &User| apps.iter().any(|app| app.uid == user.uid);
     let mut own = match &config.gateway_user {
         Some(name) => {
-            let user = users::user(name, None).map_err(ServerError::Setup)?;
+            let user = users::user(name, None).map_err(ServerError::setup)?;
             if user.uid.is_root() || is_of_app(&user) {
-                return Err(ServerError::Setup(format!(
+                return Err(ServerError::setup(format!(
                     "gateway_user = \"{name}\" is root or a user that PHP runs as: the gateway keeps \
                      keys from PHP, so it has a user of its own"
                 )));
@@ -199,7 +202,7 @@ fn own_user(config: &Config, apps: &[User]) -> Result<User, ServerError> {
             let known = OWN_USERS.into_iter().filter_map(|name| users::user(name, None).ok());
             known.into_iter().find(|user| !is_of_app(user)).ok_or_else(|| {
                 let hint = "make one: adduser --system --group --no-create-home outboard";
-                ServerError::Setup(format!("there is no user for the gateway; {hint}"))
+                ServerError::setup(format!("there is no user for the gateway; {hint}"))
             })?
         }
     };

@@ -200,7 +200,7 @@ async fn reload(gateway: &Rc<Gateway>, kit: &GenerationBuilder) -> Result<u32, S
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
     kit.identity.settle(&mut config);
-    let wanted = Wanted::with(&config, certificates.map_err(ServerError::Setup)?);
+    let wanted = Wanted::with(&config, certificates.map_err(ServerError::setup)?);
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) = kit.open(number, config, Some(&present)).await?;

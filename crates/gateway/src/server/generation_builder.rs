@@ -44,8 +44,9 @@ impl GenerationBuilder {
         predecessor: Option<&Generation>,
     ) -> Result<(Generation, Sinks), ServerError> {
         let mut sinks = Sinks::new(self.identity.opener());
-        let cannot_log =
-            |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
+        let cannot_log = |error: io::Error| {
+            ServerError::setup_because(format!("cannot open a log: {error}"), error)
+        };
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
         let upstream = generation::upstream_client(&config, predecessor);
         let entities = Entities::open(
@@ -53,7 +54,7 @@ impl GenerationBuilder {
             predecessor.and_then(|before| before.entities.as_ref()),
             &server_logs.error,
         );
-        let entities = entities.map_err(ServerError::Setup)?;
+        let entities = entities.map_err(ServerError::setup)?;
         let started = Started::default();
         let mut apps = Vec::new();
         for app in &config.apps {
@@ -61,7 +62,7 @@ impl GenerationBuilder {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
                 PoolSettings::of(app, &self.host_binary, self.identity.spawner.as_ref())
-                    .map_err(ServerError::Setup)?;
+                    .map_err(ServerError::setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
@@ -70,7 +71,7 @@ impl GenerationBuilder {
             let tasks = match &app.tasks {
                 None => None,
                 Some(tasks) => {
-                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::Setup)?;
+                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::setup)?;
                     let pool = started.start(settings, &logs)?;
                     let memory = operations_memory.clone();
                     let entities = entities.as_deref();
@@ -83,8 +84,9 @@ impl GenerationBuilder {
             let theirs = (upstream.clone(), account.clone());
             let opened =
                 App::open(app.clone(), pool, tasks.clone(), logs, theirs, memory, is_first);
-            let opened =
-                opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
+            let opened = opened.map_err(|error| {
+                ServerError::setup_because(format!("app {}: {error}", app.name), error)
+            })?;
             let owner = Owner::of(app, &config);
             let operations = Fetches::new(upstream.clone(), account, entities.clone(), owner);
             let operations = PurgeOperations::before(operations, opened.page_cache.clone());
