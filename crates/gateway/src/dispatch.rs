@@ -54,7 +54,7 @@ impl Service for Gateway {
         self.server.count_refusal(reason);
         self.server.count_response(reason.status(), 0);
         let generation = self.generation();
-        let names_reason = generation.config.tells_reasons;
+        let names_reason = generation.config.names_reasons;
         let mut headers = error_page::headers(reason, names_reason);
         generation.apply_rules(&mut headers);
         let page = error_page::of_reason(reason, names_reason);
@@ -70,8 +70,8 @@ impl Service for Gateway {
             return true;
         }
         let admission = admin_admission::check(&self.generation().config, stream);
-        if let Err(why) = &admission {
-            self.server.log(Level::Warn, why);
+        if let Err(error) = &admission {
+            self.server.log(Level::Warn, error);
         }
         admission.is_ok()
     }
@@ -107,12 +107,12 @@ fn log_refused_head(
     log.write(now, &entry);
 }
 
-/// The three words of an invalid request line; a missing one is a hyphen.
+/// The three parts of an invalid request line; a missing one is a hyphen.
 fn first_line(input: &[u8]) -> [&[u8]; 3] {
     let input = &input[..input.len().min(MAX_LOGGED_BYTES)];
     let line = input.trim_ascii_start().split(|byte| b"\r\n".contains(byte)).next();
-    let mut words = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
-    std::array::from_fn(|_| words.next().filter(|word| !word.is_empty()).unwrap_or(b"-"))
+    let mut parts = line.unwrap_or_default().splitn(3, |&byte| byte == b' ');
+    std::array::from_fn(|_| parts.next().filter(|part| !part.is_empty()).unwrap_or(b"-"))
 }
 
 async fn respond_to_client(
@@ -284,7 +284,7 @@ async fn dispatch_route(
     let may_need_php = matches!(route, Route::Script(_) | Route::Page(_));
     let _claim = may_need_php.then(|| app.pool.claim());
     match route {
-        Route::File(entry) => files::answer(connection, ctx, app, &entry).await,
+        Route::File(entry) => files::respond(connection, ctx, app, &entry).await,
         Route::Script(script) => serve_dynamic(connection, ctx, app, Origin::Script(script)).await,
         Route::Upstream(proxied) => {
             match Box::pin(websocket::try_handle(connection, ctx, app, &proxied)).await {
@@ -292,7 +292,7 @@ async fn dispatch_route(
                 None => serve_dynamic(connection, ctx, app, Origin::Upstream(proxied)).await,
             }
         }
-        Route::Page(composed) => compose::answer(connection, ctx, app, composed).await,
+        Route::Page(composed) => compose::respond(connection, ctx, app, composed).await,
         Route::Refuse(reason, hint) => {
             if let Some(hint) = &hint {
                 app.log_text(Level::Info, ctx.request_id, hint);
@@ -322,8 +322,8 @@ async fn serve_dynamic(
     origin: Origin,
 ) -> ResponseSummary {
     match &app.page_cache {
-        Some(cache) => page_cache::answer(connection, ctx, app, cache, origin).await,
-        None => origin::answer(connection, ctx, app, &origin).await,
+        Some(cache) => page_cache::respond(connection, ctx, app, cache, origin).await,
+        None => origin::respond(connection, ctx, app, &origin).await,
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Options`]: how the command line runs a server.
 
-use crate::life;
+use crate::server_event;
 use outboard_config::{Config, Diagnostics, Open};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct Options {
     /// Inherited sockets; those with a configured address are used.
     pub sockets: Vec<OwnedFd>,
     /// Receives the events of the server.
-    pub tell: life::Listener,
+    pub notify: server_event::Listener,
     /// The interval of events that the event loop runs.
     pub alive_every_ms: Option<u64>,
 }

@@ -103,7 +103,7 @@ pub(crate) async fn refuse_with_hint(
     if matches!(reason, Reason::ClientGone | Reason::WriteTimeout | Reason::BodyCut) {
         return ResponseSummary::broken(reason.status(), 0);
     }
-    let names_reason = ctx.gateway.generation().config.tells_reasons;
+    let names_reason = ctx.gateway.generation().config.names_reasons;
     let mut page = error_page::of_reason(reason, names_reason);
     if let Some(hint) = hint.filter(|_| ctx.gateway.development().is_some()) {
         page += &format!("<p>{}</p>\n", failure::escape(hint));

@@ -1,6 +1,6 @@
 //! The cache's decision about a request.
 //!
-//! Called by [`super::answer`], again after each wait. Invariant: nothing here waits, so that the
+//! Called by [`super::respond`], again after each wait. Invariant: nothing here waits, so that the
 //! decision still holds when it is carried out.
 
 use crate::app::App;

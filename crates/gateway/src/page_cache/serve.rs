@@ -12,7 +12,7 @@ use outboard_page_cache::{
     belongs_into_304, now_s,
 };
 
-/// Answers the present request with `entry`, and counts it.
+/// Responds to the current request with `entry`, and counts it.
 pub(super) async fn entry(
     cache: &PageCache,
     connection: &mut Connection,
@@ -36,8 +36,8 @@ pub(super) async fn entry(
     connection.put_head(facts, &lines);
     let body = if matches!(framing, Framing::Bodyless(_)) { &[] } else { body };
     if connection.flush(body).await {
-        let sent = Written::Complete { keep_alive: ctx.request.keep_alive };
-        ResponseSummary { written: sent, status, body_bytes: body.len() as u64 }
+        let written = Written::Complete { keep_alive: ctx.request.keep_alive };
+        ResponseSummary { written, status, body_bytes: body.len() as u64 }
     } else {
         ResponseSummary::broken(status, 0)
     }
