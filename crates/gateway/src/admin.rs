@@ -8,9 +8,7 @@ use crate::admin_reply::{self, Refusal, Response, json, render};
 use crate::gateway::Gateway;
 use crate::{entity_api, metrics, opcache, page_cache, status};
 use outboard_admin_api::{Endpoint, Method, cache, kv, opcache as opcache_api, server};
-use outboard_http_server::Connection;
-use outboard_http_server::Role;
-use outboard_http_server::{RequestFacts, Written};
+use outboard_http_server::{Connection, RequestFacts, Role, Written};
 use outboard_http1::Method as HttpMethod;
 use std::rc::Rc;
 

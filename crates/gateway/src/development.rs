@@ -4,7 +4,7 @@
 //! [`crate::dispatch`] calls [`Development::settle`] before each request. Invariants: a request that
 //! arrives after a file was written is handled with that file, and waits for the reload that the
 //! change requires, but for no later one, so that files that change all the time block requests only
-//! briefly; if the code does not start, every response says so until it does.
+//! briefly; if the code does not start, every response reports that until it does.
 //!
 //! ```text
 //! tree ─▶ check ─▶ changed ─▶ server: reload in worker mode ─▶ settled: requests continue

@@ -76,8 +76,8 @@ impl Generation {
     /// Moves waiting tasks to the same app of the successor, if it has task workers there.
     pub(crate) fn hand_over_tasks(&self, successor: &Self) {
         for tasks in self.tasks() {
-            match successor.tasks().find(|theirs| theirs.app() == tasks.app()) {
-                Some(theirs) => tasks.hand_over(theirs),
+            match successor.tasks().find(|next| next.app() == tasks.app()) {
+                Some(next) => tasks.hand_over(next),
                 None => tasks.stop(),
             }
         }

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_log;
 mod admin;
 mod admin_admission;
 mod admin_reply;

@@ -19,8 +19,8 @@ pub struct Options {
     pub admin_socket: Option<AdminSocket>,
     /// The PHP host, unless the configuration names one.
     pub host_binary: PathBuf,
-    /// The program whose command `spawner` starts PHP after the gateway dropped root's rights; `None`: it
-    /// keeps its user.
+    /// The program whose command `spawner` starts PHP after the gateway dropped root's
+    /// privileges; `None`: the gateway does not change its user.
     pub spawner: Option<PathBuf>,
     /// Removed when the server stops.
     pub pid_file: Option<PathBuf>,

@@ -24,8 +24,7 @@ use outboard_buffer::Held;
 use outboard_http_server::body_reader::{self, Pieces};
 use outboard_http_server::{BodyWriter, Connection};
 use outboard_http1::Method;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields};
 use outboard_reactor::clear_deadline;
 use outboard_upstream::{Error, Interims, Kind, Request, Response, Url};
@@ -81,13 +80,13 @@ pub(crate) async fn start(
     response.wait_at_most(timeout_ms);
     let path = connection.buffers().path.clone();
     let head = head(app, &response, &path)?;
-    let most_bytes = for_cache
+    let max_bytes = for_cache
         .filter(|_| is_cacheable(&head))
         .map_or(0, |requirements| requirements.whole_bytes);
     let mut started = StartedResponse::new(app, proxied, head, response, timeout_ms);
     // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
-    while !started.response.is_over() && started.body.len() < most_bytes && !memory.is_scarce() {
+    while !started.response.is_over() && started.body.len() < max_bytes && !memory.is_scarce() {
         let more = until_hangup(connection, started.read()).await?;
         more.map_err(|error| log_failure(app, ctx.request_id, &error))?;
     }

@@ -1,4 +1,4 @@
-//! [`RequestContext`]: a request beside its head, and how a handler responds to it.
+//! [`RequestContext`]: a request in addition to its head, and how a handler responds to it.
 //!
 //! Created by [`crate::dispatch`] and passed to the handlers. Invariant: a refusal is counted and
 //! logged exactly once, where it is written.
@@ -64,7 +64,7 @@ impl RequestContext {
         }
     }
 
-    /// Client, method and target for the error log. The address precedes what the client can choose.
+    /// Client, method and target for the error log. The address precedes the parts that the client controls.
     pub(crate) fn describe(&self, connection: &mut Connection) -> String {
         let label = label(connection);
         format!("client={} {label}", self.client(connection))
@@ -89,7 +89,7 @@ pub(crate) async fn refuse(
     refuse_with_hint(connection, ctx, app, reason, None).await
 }
 
-/// The same, with a hint for the developer, who sees it on the page in development.
+/// The same, with a hint for the developer, which the page shows in development.
 pub(crate) async fn refuse_with_hint(
     connection: &mut Connection,
     ctx: &RequestContext,

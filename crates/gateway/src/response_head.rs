@@ -4,8 +4,7 @@
 //! (RFC 9110 7.6.1) and the message framing are set by the gateway and removed here, as are headers for the
 //! gateway itself (`X-Sendfile`, `X-Accel-*`).
 
-use outboard_http_server::HeaderBlock;
-use outboard_http_server::{Framing, HeadFacts, RequestFacts};
+use outboard_http_server::{Framing, HeadFacts, HeaderBlock, RequestFacts};
 use outboard_ring::response::ResponseHead as RingHead;
 
 /// See the module.

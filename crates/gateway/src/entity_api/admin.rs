@@ -16,10 +16,7 @@ use outboard_entity_store::{
     Change, Condition, Durability, Namespace, Scan, Write, read_backup, write_backup_head,
     write_backup_record,
 };
-use outboard_http_server::Connection;
-use outboard_http_server::Forwarded;
-use outboard_http_server::body_reader;
-use outboard_http_server::{RequestFacts, Written};
+use outboard_http_server::{Connection, Forwarded, RequestFacts, Written, body_reader};
 use outboard_http1::Method;
 use outboard_log::Wall;
 use std::ops::Bound;

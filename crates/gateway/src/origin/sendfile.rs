@@ -12,10 +12,8 @@ use crate::files;
 use crate::proxy;
 use crate::response_head::{ResponseHead, SendfileOrder};
 use crate::route::{self, Proxied, Route, Script};
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
-use outboard_log::Level;
-use outboard_log::Reason;
+use outboard_http_server::{Connection, HeaderBlock};
+use outboard_log::{Level, Reason};
 
 use crate::request::{RequestContext, ResponseSummary};
 use outboard_http1::normalize_path;

@@ -6,8 +6,7 @@
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
 use outboard_admin_api::cache::Purged;
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
+use outboard_http_server::{Connection, HeaderBlock};
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, PageCache, Selector, tags_of};
 use std::rc::Rc;

@@ -4,8 +4,7 @@
 //! status are rendered.
 
 use crate::request::{RequestContext, ResponseSummary};
-use outboard_http_server::Connection;
-use outboard_http_server::{Framing, HeadFacts, Written};
+use outboard_http_server::{Connection, Framing, HeadFacts, Written};
 use outboard_http1::{Method, write_u64};
 use outboard_page_cache::{
     CacheStatus, Conditions, ContentSelection, Entry, Field, Fields, PageCache, Representation,

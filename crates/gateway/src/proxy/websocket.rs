@@ -7,9 +7,7 @@
 use super::{Proxied, StartedResponse, head, log_failure, request, until_hangup};
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
-use outboard_http_server::Connection;
-use outboard_http_server::HeaderBlock;
-use outboard_http_server::{UpgradeHandler, Upgraded};
+use outboard_http_server::{Connection, HeaderBlock, UpgradeHandler, Upgraded};
 use outboard_http1::{BodyFraming, Method};
 use outboard_log::Reason;
 use outboard_reactor::{current_task, deadline_passed, now_ms, set_deadline, wake};
