@@ -33,7 +33,7 @@ impl ConfiguredListener {
     /// # Errors
     /// A certificate or key that cannot be used.
     pub(crate) fn of(config: &Config, opener: &Opener) -> Result<Vec<Self>, ServerError> {
-        Ok(Self::with(config, certificates(config, opener).map_err(ServerError::Setup)?))
+        Ok(Self::with(config, certificates(config, opener).map_err(ServerError::setup)?))
     }
 
     /// The same, with the result of [`certificates`].

@@ -102,7 +102,8 @@ pub(crate) fn drop_root(config: &mut Config, options: &Options) -> Result<Privil
         _ => {}
     }
     isolate_process().map_err(|error| {
-        ServerError::Setup(format!("cannot protect the gateway from other processes: {error}"))
+        let message = format!("cannot protect the gateway from other processes: {error}");
+        ServerError::setup_because(message, error)
     })?;
     Ok(privileges)
 }
@@ -125,32 +126,34 @@ fn become_gateway_user(
     let own = own_user(config, &apps)?;
     (privileges.sockets, privileges.leftovers) = bind(config, options, &own)?;
     privileges.leftovers.extend(options.pid_file.clone());
-    files::change_owner(config, &own, &apps).map_err(ServerError::Setup)?;
+    files::change_owner(config, &own, &apps).map_err(ServerError::setup)?;
     let leftovers = privileges.leftovers.clone();
     let grants = Grants { leftovers, ..grants(config, options, &apps) };
     let started = Spawner::start(spawner, grants).map_err(|error| {
-        ServerError::Setup(format!("cannot start {} spawner: {error}", spawner.display()))
+        let message = format!("cannot start {} spawner: {error}", spawner.display());
+        ServerError::setup_because(message, error)
     })?;
     privileges.spawner = Some(started);
     become_user(&own).map_err(|error| {
-        ServerError::Setup(format!(
+        let message = format!(
             "cannot become user {}: {error}; in a container where root cannot become another user, \
              set user = \"root\" or --user root",
             own.uid.as_raw()
-        ))
+        );
+        ServerError::setup_because(message, error)
     })?;
-    files::check(config).map_err(ServerError::Setup)
+    files::check(config).map_err(ServerError::setup)
 }
 
 /// The user of apps that name none; it must be able to read their roots.
 fn default_php_user(config: &Config) -> Result<&'static str, ServerError> {
     let found = PHP_USERS.into_iter().find_map(|name| Some((name, users::user(name, None).ok()?)));
     let (name, user) = found.ok_or_else(|| {
-        ServerError::Setup("root started the server: set user = \"…\" for PHP".to_owned())
+        ServerError::setup("root started the server: set user = \"…\" for PHP".to_owned())
     })?;
     for app in config.apps.iter().filter(|app| app.user.is_none()) {
         if !files::can_enter(&app.root, &user) {
-            return Err(ServerError::Setup(format!(
+            return Err(ServerError::setup(format!(
                 "root started the server and no `user` is configured; PHP would run as {name}, which \
                  cannot read {}: permit it, set another user (user = \"…\", --user …), or run PHP as \
                  root (user = \"root\", --user root)",
@@ -167,11 +170,11 @@ fn users_of_apps(config: &Config) -> Result<Vec<User>, ServerError> {
     let users = apps.map(|app| {
         let name = app.user.as_deref().unwrap_or(ROOT);
         let user = users::user(name, app.group.as_deref())
-            .map_err(|why| ServerError::Setup(format!("app {}: {why}", app.name)))?;
+            .map_err(|why| ServerError::setup(format!("app {}: {why}", app.name)))?;
         let is_root = user.uid.is_root() || user.gid.is_root();
         if is_root {
             let why = "is an alias of root, or has root's group";
-            return Err(ServerError::Setup(format!("app {}: user {name} {why}", app.name)));
+            return Err(ServerError::setup(format!("app {}: user {name} {why}", app.name)));
         }
         Ok(user)
     });
@@ -184,9 +187,9 @@ fn own_user(config: &Config, apps: &[User]) -> Result<User, ServerError> {
     let is_of_app = |user: &User| apps.iter().any(|app| app.uid == user.uid);
     let mut own = match &config.gateway_user {
         Some(name) => {
-            let user = users::user(name, None).map_err(ServerError::Setup)?;
+            let user = users::user(name, None).map_err(ServerError::setup)?;
             if user.uid.is_root() || is_of_app(&user) {
-                return Err(ServerError::Setup(format!(
+                return Err(ServerError::setup(format!(
                     "gateway_user = \"{name}\" is root or a user that PHP runs as: the gateway has \
                      keys that PHP must not read, so it needs a user of its own"
                 )));
@@ -197,7 +200,7 @@ fn own_user(config: &Config, apps: &[User]) -> Result<User, ServerError> {
             let known = OWN_USERS.into_iter().filter_map(|name| users::user(name, None).ok());
             known.into_iter().find(|user| !is_of_app(user)).ok_or_else(|| {
                 let hint = "create one: adduser --system --group --no-create-home outboard";
-                ServerError::Setup(format!("there is no user for the gateway; {hint}"))
+                ServerError::setup(format!("there is no user for the gateway; {hint}"))
             })?
         }
     };

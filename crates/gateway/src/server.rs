@@ -200,7 +200,7 @@ async fn reload(gateway: &Rc<Gateway>, builder: &GenerationBuilder) -> Result<u3
     });
     let (mut config, certificates) = loaded.await.map_err(ServerError::Config)?;
     builder.privileges.set_php_user(&mut config);
-    let configured = ConfiguredListener::with(&config, certificates.map_err(ServerError::Setup)?);
+    let configured = ConfiguredListener::with(&config, certificates.map_err(ServerError::setup)?);
     let present = gateway.generation();
     let number = present.number + 1;
     let (successor, sinks) = builder.open(number, config, Some(&present)).await?;

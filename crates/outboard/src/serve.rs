@@ -64,7 +64,7 @@ pub(crate) fn run_until_stopped(options: Options, terminal: &Terminal) -> ExitCo
             eprint!("{}", diagnostics.render(terminal.color_err));
             ExitCode::from(2)
         }
-        Err(error @ (ServerError::Bind(_) | ServerError::Setup(_))) => {
+        Err(error @ (ServerError::Bind(_) | ServerError::Setup { .. })) => {
             terminal.fail(&error.to_string(), 2)
         }
         Err(error) => terminal.fail(&error.to_string(), 1),

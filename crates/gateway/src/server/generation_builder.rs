@@ -44,8 +44,9 @@ impl GenerationBuilder {
         predecessor: Option<&Generation>,
     ) -> Result<(Generation, Sinks), ServerError> {
         let mut sinks = Sinks::new(self.privileges.opener());
-        let cannot_log =
-            |error: io::Error| ServerError::Setup(format!("cannot open a log: {error}"));
+        let cannot_log = |error: io::Error| {
+            ServerError::setup_because(format!("cannot open a log: {error}"), error)
+        };
         let server_logs = sinks.logs(&config.log).map_err(cannot_log)?;
         let upstream = generation::upstream_client(&config, predecessor);
         let entities = Entities::open(
@@ -53,7 +54,7 @@ impl GenerationBuilder {
             predecessor.and_then(|before| before.entities.as_ref()),
             &server_logs.error,
         );
-        let entities = entities.map_err(ServerError::Setup)?;
+        let entities = entities.map_err(ServerError::setup)?;
         let started = StartedPools::default();
         let mut apps = Vec::new();
         for app in &config.apps {
@@ -61,7 +62,7 @@ impl GenerationBuilder {
             let logs = Rc::new(sinks.logs(&app.log).map_err(cannot_log)?);
             let mut settings =
                 PoolSettings::of(app, &self.host_binary, self.privileges.spawner.as_ref())
-                    .map_err(ServerError::Setup)?;
+                    .map_err(ServerError::setup)?;
             if let Some(name) = &self.name {
                 settings.host.app = title(name, app, &config);
             }
@@ -70,7 +71,7 @@ impl GenerationBuilder {
             let tasks = match &app.tasks {
                 None => None,
                 Some(tasks) => {
-                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::Setup)?;
+                    let settings = settings.of_tasks(app, tasks).map_err(ServerError::setup)?;
                     let pool = started.start(settings, &logs)?;
                     let memory = operations_memory.clone();
                     let entities = entities.as_deref();
@@ -84,7 +85,7 @@ impl GenerationBuilder {
             let opened =
                 App::open(app.clone(), pool, tasks.clone(), logs, client, memory, is_first);
             let opened =
-                opened.map_err(|error| ServerError::Setup(format!("app {}: {error}", app.name)))?;
+                opened.map_err(|error| ServerError::setup(format!("app {}: {error}", app.name)))?;
             let owner = Owner::of(app, &config);
             let operations =
                 FetchOperations::new(upstream.clone(), account, entities.clone(), owner);
