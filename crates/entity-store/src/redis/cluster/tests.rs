@@ -119,7 +119,7 @@ fn a_redis_without_cluster_mode_has_all_slots() {
     });
     let mut cluster = cluster(&[&node]);
     assert_eq!(cluster.run(&[get(0), get(16_383)]), [bytes("0"), bytes("16383")]);
-    assert_eq!(cluster.primaries().unwrap(), [node.address.clone()]);
+    assert_eq!(cluster.primaries().unwrap(), std::slice::from_ref(&node.address));
 }
 
 #[test]
