@@ -1,11 +1,11 @@
 /*
- * One coroutine at a time per connection. A client library keeps protocol state: a second caller would
- * read the first one's response, or break its exchange. So calls of the extensions that talk to
- * services, and functions that read streams, acquire the connection first; if another coroutine has it,
- * they throw an exception that names both places, before any byte is exchanged.
+ * One coroutine at a time per connection. A client library keeps protocol state: a second caller
+ * would read the first one's response, or break its exchange. So calls of the extensions that talk
+ * to services, and functions that read streams, acquire the connection first; if another coroutine
+ * has it, they throw an exception that names both places, before any byte is exchanged.
  *
- * Called by worker_script.c once. Invariants: a connection is held from the beginning of a call until it
- * returns; a caller that a bailout has removed holds nothing.
+ * Called by worker_script.c once. Invariants: a connection is held from the beginning of a call
+ * until it returns; a caller that a bailout has removed holds nothing.
  */
 #include "worker_mode.h"
 #include "ext/mysqli/php_mysqli_structs.h"
@@ -50,8 +50,8 @@ static const void *connection_of_mysqli(zend_object *object)
 }
 
 /*
- * The connection of an object. The structures of PDO, PgSql\Connection, Redis, Memcached and CurlHandle
- * begin with a pointer to it, which objects of one persistent connection share.
+ * The connection of an object. The structures of PDO, PgSql\Connection, Redis, Memcached and
+ * CurlHandle begin with a pointer to it, which objects of one persistent connection share.
  */
 static const void *connection_of_object(zend_object *object)
 {

@@ -1,10 +1,11 @@
 /*
- * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority, identity.
- * Called by request.c and reset.c at a request's end, and by worker_script.c once a script has booted.
+ * Changes of the process that PHP does not undo in any mode: signals, alarms, limits, priority,
+ * identity. Called by request.c and reset.c at a request's end, and by worker_script.c once a
+ * script has booted.
  *
- * Functions that make such changes are wrapped, and the first call saves the state before; a request
- * that calls none costs nothing. Invariant: after a request the process is as it was before, or it
- * takes no further request.
+ * Functions that make such changes are wrapped, and the first call saves the state before; a
+ * request that calls none costs nothing. Invariant: after a request the process is as it was
+ * before, or it takes no further request.
  */
 #include "shim.h"
 #include <errno.h>

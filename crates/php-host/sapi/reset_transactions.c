@@ -1,6 +1,6 @@
 /*
- * Open transactions: which calls begin one, and how a connection rolls it back. Called by reset.c when
- * a tracked function is called, and by reset_held_resources.c at a request's end.
+ * Open transactions: which calls begin one, and how a connection rolls it back. Called by reset.c
+ * when a tracked function is called, and by reset_held_resources.c at a request's end.
  */
 #include "reset.h"
 #include <syslog.h>
@@ -96,8 +96,8 @@ static void log_rolled_back(void)
 }
 
 /*
- * SQLite's classes do not report a transaction that a statement has begun, so a ROLLBACK is tried. If a
- * statement has ended a transaction that PDO believes open, beginning one clears PDO's flag.
+ * SQLite's classes do not report a transaction that a statement has begun, so a ROLLBACK is tried.
+ * If a statement has ended a transaction that PDO believes open, beginning one clears PDO's flag.
  */
 static void roll_back_sqlite(zend_object *connection)
 {
@@ -128,8 +128,8 @@ static void roll_back_pgsql(zend_object *connection)
 }
 
 /*
- * Rolls back with the connection's own methods. mysqli does not report whether a transaction is open, so
- * it always rolls back; only PDO's is logged.
+ * Rolls back with the connection's own methods. mysqli does not report whether a transaction is
+ * open, so it always rolls back; only PDO's is logged.
  */
 void outboard_roll_back(zend_object *connection, bool autocommit)
 {
@@ -185,8 +185,8 @@ static bool has_word(const char *text, const char *word)
 #define SCANNED_BYTES (64 * 1024)
 
 /*
- * Whether one of these statements opens a transaction, judged by its first word. A semicolon in a string
- * may look like another statement; then there is nothing to roll back.
+ * Whether one of these statements opens a transaction, judged by its first word. A semicolon in a
+ * string may look like another statement; then there is nothing to roll back.
  */
 static bool opens_transaction(const zval *statements)
 {
@@ -205,9 +205,9 @@ static bool opens_transaction(const zval *statements)
 }
 
 /*
- * A persistent connection of mysqli returns to its pool with its object, transaction included, and others
- * wait for its locks until it is used again. mysqli has a setting for this that costs a ROLLBACK each
- * time, so it is enabled when a transaction is first seen.
+ * A persistent connection of mysqli returns to its pool with its object, transaction included, and
+ * others wait for its locks until it is used again. mysqli has a setting for this that costs a
+ * ROLLBACK each time, so it is enabled when a transaction is first seen.
  */
 static void roll_back_pooled_mysqli(void)
 {
@@ -223,7 +223,10 @@ static void roll_back_pooled_mysqli(void)
 	is_on = true;
 }
 
-/* pgsql does not reset them between requests, so such an object is retained until the request's end. */
+/*
+ * pgsql does not reset them between requests, so such an object is retained until the request's
+ * end.
+ */
 static bool is_persistent_pgsql(const zend_object *object)
 {
 	const zend_resource *one;

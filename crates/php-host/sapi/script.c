@@ -59,8 +59,8 @@ static void enter(const char *directory, size_t len, int64_t now_s)
 }
 
 /*
- * Applications open files relative to their script. The directory is entered again each second (0.7 us),
- * because a deployment may have replaced a symlink in its path.
+ * Applications open files relative to their script. The directory is entered again each second (0.7
+ * us), because a deployment may have replaced a symlink in its path.
  */
 static void enter_directory_of(const outboard_request *request)
 {

@@ -1,9 +1,10 @@
-//! A worker's exchange with the gateway: the current request, its response head, its buffered output and
-//! its unread body.
+//! A worker's exchange with the gateway: the current request, its response head, its buffered
+//! output and its unread body.
 //!
-//! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants: the
-//! head is sent once and before the body; nothing is sent after the response's end; a small response is
-//! published once, together with its `Done`. A corrupt ring ends the worker after the request.
+//! Called by the worker's loop between requests and by [`crate::callbacks`] during one. Invariants:
+//! the head is sent once and before the body; nothing is sent after the response's end; a small
+//! response is published once, together with its `Done`. A corrupt ring ends the worker after the
+//! request.
 
 use crate::blocking_ops::BlockingOps;
 use crate::fetches::FetchResult;
@@ -119,8 +120,8 @@ impl Exchange {
         ResponseHead::encode_line(&mut self.head, line);
     }
 
-    /// Sends the started head as an interim one. False if the final head was sent already, or the client
-    /// has disconnected.
+    /// Sends the started head as an interim one. False if the final head was sent already, or the
+    /// client has disconnected.
     pub(crate) fn send_interim(&mut self) -> bool {
         if self.phase != Phase::Collecting {
             return false;
@@ -134,8 +135,8 @@ impl Exchange {
         self.is_sent(sent)
     }
 
-    /// Takes output and returns how much: less than all if the client has disconnected. Output after the
-    /// response's end is dropped and counts as taken.
+    /// Takes output and returns how much: less than all if the client has disconnected. Output
+    /// after the response's end is dropped and counts as taken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         if self.phase == Phase::Finished {
             return bytes.len();

@@ -1,7 +1,7 @@
 //! Requests that the gateway sends for this worker's scripts, and tasks that it queues.
 //!
-//! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no later
-//! one in the same slot; the gateway receives each cancellation once.
+//! Used by [`crate::events`]. Invariants: a result goes to the call that began the fetch and to no
+//! later one in the same slot; the gateway receives each cancellation once.
 
 use crate::link::Link;
 use outboard_ring::frame::{FrameKind, Tag};

@@ -1,8 +1,8 @@
 //! The worker's end of its ring: receives and sorts frames, sends frames.
 //!
-//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: requests leave the ring
-//! in their order; body frames are stored only for requests that wait or are being handled. A corrupt ring
-//! ends the worker.
+//! Shared by the exchanges of a worker and, in worker mode, its events. Invariants: requests leave
+//! the ring in their order; body frames are stored only for requests that wait or are being
+//! handled. A corrupt ring ends the worker.
 
 use outboard_ring::channel::{WaitCall, WorkerChannel};
 use outboard_ring::doorbell::{Awaited, Doorbell};
@@ -225,8 +225,8 @@ impl Link {
         }
     }
 
-    /// Waits for the next completion, blocking the worker. Other messages are dropped: the only request
-    /// is the one that waits.
+    /// Waits for the next completion, blocking the worker. Other messages are dropped: the only
+    /// request is the one that waits.
     pub(crate) fn next_completion(&mut self) -> Result<Vec<u8>, Corrupt> {
         self.check()?;
         loop {
@@ -363,14 +363,14 @@ impl Link {
         Ok(())
     }
 
-    /// Lets [`Link::publish_response`] batch doorbells: the worker has one request at a time, and the
-    /// gateway knows the queued ones.
+    /// Lets [`Link::publish_response`] batch doorbells: the worker has one request at a time, and
+    /// the gateway knows the queued ones.
     pub(crate) fn batch_responses(&mut self) {
         self.batches = true;
     }
 
-    /// Publishes a complete response. While quick requests are queued, a sleeping gateway is woken once
-    /// for several responses instead of for each; it polls after a millisecond in any case.
+    /// Publishes a complete response. While quick requests are queued, a sleeping gateway is woken
+    /// once for several responses instead of for each; it polls after a millisecond in any case.
     pub(crate) fn publish_response(&mut self) -> Result<(), Corrupt> {
         let now = Instant::now();
         let is_quick = now - std::mem::replace(&mut self.completed, now) < QUICK;

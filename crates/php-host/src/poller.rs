@@ -1,8 +1,8 @@
 //! The waits of coroutines for descriptors (by epoll) and for timeouts.
 //!
 //! Used by [`crate::events`]. A waiter is a coroutine's index (low half) and a serial (high half).
-//! Invariants: one coroutine at a time waits for a descriptor; a wait ends once, by a descriptor or by its
-//! timeout, and leaves nothing behind.
+//! Invariants: one coroutine at a time waits for a descriptor; a wait ends once, by a descriptor or
+//! by its timeout, and leaves nothing behind.
 
 use rustix::event::epoll;
 use rustix::event::epoll::{EventData, EventFlags};
@@ -155,8 +155,8 @@ impl Poller {
     fn update_epoll(&self, fd: RawFd, events: u32, is_added: bool) -> Result<(), WaitError> {
         let flags = EventFlags::from_bits_retain(events) | EventFlags::ONESHOT;
         let data = EventData::new_u64(fd as u64);
-        // SAFETY: borrowed only for the calls below. The script owns the descriptor and the process is
-        // single-threaded here; the kernel refuses a closed one.
+        // SAFETY: borrowed only for the calls below. The script owns the descriptor and the process
+        // is single-threaded here; the kernel refuses a closed one.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         let add = || epoll::add(&self.epoll, fd, data, flags);
         let modify = || epoll::modify(&self.epoll, fd, data, flags);
@@ -215,8 +215,8 @@ impl Poller {
         self.end(name, None);
     }
 
-    /// Appends what has happened; if `may_block`, waits for it until the next timeout. Returns whether the
-    /// bell rang.
+    /// Appends what has happened; if `may_block`, waits for it until the next timeout. Returns
+    /// whether the bell rang.
     pub(crate) fn poll(&mut self, may_block: bool, due: &mut Vec<Due>) -> io::Result<bool> {
         let before = due.len();
         self.take_times(due);

@@ -14,8 +14,8 @@ use crate::exchange::Exchange;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work` on the request's exchange. After a panic, which is our bug, the shim gets `fallback`, as
-/// for a disconnected client, and the worker exits after the request.
+/// Runs `work` on the request's exchange. After a panic, which is our bug, the shim gets
+/// `fallback`, as for a disconnected client, and the worker exits after the request.
 ///
 /// # Safety
 /// `exchange` is the pointer that `engine::run` received, and that call has not returned.

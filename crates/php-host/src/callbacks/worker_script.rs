@@ -16,11 +16,12 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// Runs `work` on the running script. After a panic, which is our bug, the process exits, and the gateway
-/// responds to its requests with 502.
+/// Runs `work` on the running script. After a panic, which is our bug, the process exits, and the
+/// gateway responds to its requests with 502.
 ///
 /// # Safety
-/// `events` is the pointer that `engine::run_worker_script` received, and that call has not returned.
+/// `events` is the pointer that `engine::run_worker_script` received, and that call has not
+/// returned.
 pub(super) unsafe fn with<T>(events: *mut c_void, work: impl FnOnce(&mut RunningScript) -> T) -> T {
     // SAFETY: the caller's contract; callbacks do not nest, so this is the only reference.
     let script = unsafe { &mut *events.cast::<RunningScript>() };
@@ -161,8 +162,8 @@ unsafe extern "C" fn outboard_rs_unwait(events: *mut c_void, waiter: u64) {
     unsafe { with(events, |script| script.events().poller.cancel(waiter)) }
 }
 
-/// Shuts down the sockets for which this coroutine waits, so that the library that reads them sees an end
-/// and returns.
+/// Shuts down the sockets for which this coroutine waits, so that the library that reads them sees
+/// an end and returns.
 ///
 /// # Safety
 /// As [`with`].
@@ -196,7 +197,8 @@ unsafe extern "C" fn outboard_rs_timer_set(events: *mut c_void, id: u64, delay_u
     unsafe { with(events, |script| script.events().poller.set_timer(id, delay_us)) }
 }
 
-/// Counts a wait in the call with this number; a negative time means that the worker was not blocked.
+/// Counts a wait in the call with this number; a negative time means that the worker was not
+/// blocked.
 ///
 /// # Safety
 /// As [`with`].
@@ -281,11 +283,12 @@ unsafe fn read_fetch(raw: &RawFetch) -> (FetchCall<'_>, &[u8]) {
     (call, body)
 }
 
-/// A fetch that blocks the worker, in classic mode. False if it failed; the strings of `fetched` live
-/// until the next call.
+/// A fetch that blocks the worker, in classic mode. False if it failed; the strings of `fetched`
+/// live until the next call.
 ///
 /// # Safety
-/// `exchange` is valid for `callbacks::with`; `fetch` is readable with all its strings, `fetched` writable.
+/// `exchange` is valid for `callbacks::with`; `fetch` is readable with all its strings, `fetched`
+/// writable.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn outboard_rs_blocking_fetch(
     exchange: *mut c_void,
