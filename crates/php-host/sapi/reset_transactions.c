@@ -97,7 +97,7 @@ static void log_rolled_back(void)
 
 /*
  * SQLite's classes do not report a transaction that a statement has begun, so a ROLLBACK is tried.
- * If a statement has ended a transaction that PDO believes open, beginning one clears PDO's flag.
+ * If a statement has ended a transaction, PDO's flag is cleared by rolling back a new one.
  */
 static void roll_back_sqlite(zend_object *connection)
 {

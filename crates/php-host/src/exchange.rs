@@ -38,7 +38,6 @@ enum Phase {
     Finished,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     link: Rc<RefCell<Link>>,
@@ -92,7 +91,6 @@ impl Exchange {
         self.waiter = None;
     }
 
-    /// The current request.
     pub(crate) fn tag(&self) -> Tag {
         self.tag
     }
@@ -109,13 +107,11 @@ impl Exchange {
         link.check()
     }
 
-    /// Starts the response head.
     pub(crate) fn start_head(&mut self, status: u16, reason: &[u8]) {
         self.head.clear();
         ResponseHead::encode_status(&mut self.head, status, reason);
     }
 
-    /// Adds a line to the head.
     pub(crate) fn add_head_line(&mut self, line: &[u8]) {
         ResponseHead::encode_line(&mut self.head, line);
     }
@@ -185,7 +181,6 @@ impl Exchange {
         self.is_sent(sent)
     }
 
-    /// Whether [`Exchange::finish`] was called.
     pub(crate) fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
@@ -257,12 +252,10 @@ impl Exchange {
         filled
     }
 
-    /// Records that a callback panicked: the worker exits after this request.
     pub(crate) fn record_panic(&mut self) {
         self.panicked = true;
     }
 
-    /// Returns whether a callback panicked, and clears it.
     pub(crate) fn take_panicked(&mut self) -> bool {
         std::mem::take(&mut self.panicked)
     }

@@ -18,7 +18,6 @@ struct PartialResponse {
     failure: Option<Failure>,
 }
 
-/// The result of a fetch.
 #[derive(Debug)]
 pub(crate) enum FetchResult<'a> {
     Response(FetchedHead<'a>, &'a [u8]),
@@ -59,7 +58,6 @@ struct Fetch {
     response: PartialResponse,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     slots: Vec<Fetch>,

@@ -20,7 +20,6 @@ pub(crate) struct BlockingCall {
 // for that in any case.
 unsafe impl Send for BlockingCall {}
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Offload {
     finished: Arc<Mutex<Vec<u64>>>,
@@ -60,7 +59,6 @@ impl Offload {
         self.bell.insert(bell).try_clone()
     }
 
-    /// Whether a call is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.running > 0
     }

@@ -19,12 +19,9 @@ const BATCH: usize = 64;
 /// The worker's bell, in place of a descriptor.
 const BELL: u64 = u64::MAX;
 
-/// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The wait of this waiter has ended.
     Wait(u64),
-    /// The timer with this id is due.
     Timer(u64),
 }
 
@@ -47,7 +44,6 @@ struct Watched {
     is_added: bool,
 }
 
-/// The current wait of a coroutine.
 #[derive(Debug, Default)]
 struct Wait {
     name: u64,
@@ -56,7 +52,6 @@ struct Wait {
     active: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
@@ -89,7 +84,6 @@ impl Poller {
         })
     }
 
-    /// Whether there is any wait or timer.
     pub(crate) fn is_busy(&self) -> bool {
         self.watching > 0 || !self.times.is_empty()
     }
@@ -210,7 +204,6 @@ impl Poller {
         true
     }
 
-    /// Drops a wait.
     pub(crate) fn cancel(&mut self, name: u64) {
         self.end(name, None);
     }

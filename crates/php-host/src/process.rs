@@ -76,13 +76,11 @@ pub(crate) fn unblock_signals() {
     }
 }
 
-/// Closes all descriptors beyond the three standard streams.
 pub(crate) fn close_inherited() {
     // SAFETY: called first, so nothing in this process owns any of these.
     unsafe { libc::close_range(3, u32::MAX, 0) };
 }
 
-/// Replaces the environment by `variables`.
 pub(crate) fn set_environment(variables: &BTreeMap<String, String>) {
     // SAFETY: single-threaded, so nothing reads the environment meanwhile.
     unsafe { libc::clearenv() };

@@ -1,6 +1,7 @@
 //! The functions that the shim calls during a request: `outboard_rs_…` in `sapi/outboard.h`.
 //!
-//! Invariants: none calls the engine; each goes through [`with`], so no panic enters C.
+//! Invariants: none calls the engine; each goes through [`with`], so no panic enters C. If a
+//! function states no safety contract, it has that of [`with`].
 
 mod body;
 mod head;
