@@ -116,11 +116,6 @@ static void fork_within_limit(INTERNAL_FUNCTION_PARAMETERS)
 /* After start-up, in the zygote. */
 void outboard_children_startup(void)
 {
-	zend_function *function =
-		zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("pcntl_fork"));
-	if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-		fork_next = function->internal_function.handler;
-		function->internal_function.handler = fork_within_limit;
-	}
+	fork_next = outboard_wrap("pcntl_fork", fork_within_limit);
 	is_watching = pthread_atfork(before_fork, NULL, in_child) == 0;
 }

@@ -201,11 +201,6 @@ static void guard(zend_function *function)
 	}
 }
 
-static zend_class_entry *class_named(const char *name)
-{
-	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
-}
-
 /* The classes whose methods are guarded, with their subclasses. */
 static const char *const classes[] = {
 	"pdo", "pdostatement", "mysqli", "mysqli_stmt", "mysqli_result", "redis", "rediscluster",
@@ -225,7 +220,7 @@ static void guard_classes(void)
 {
 	zend_class_entry *one;
 	for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
-		const zend_class_entry *root = class_named(classes[i]);
+		const zend_class_entry *root = outboard_class(classes[i]);
 		ZEND_HASH_FOREACH_PTR(CG(class_table), one) {
 			zend_function *function;
 			if (root && one->type == ZEND_INTERNAL_CLASS && instanceof_function(one, root)) {
@@ -262,10 +257,10 @@ void outboard_connection_guard_startup(void)
 		return;
 	}
 	zend_hash_init(&uses, 8, NULL, free_use, false);
-	statement = class_named("pdostatement");
-	mysqli_class = class_named("mysqli");
-	mysqli_stmt_class = class_named("mysqli_stmt");
-	mysqli_result_class = class_named("mysqli_result");
+	statement = outboard_class("pdostatement");
+	mysqli_class = outboard_class("mysqli");
+	mysqli_stmt_class = outboard_class("mysqli_stmt");
+	mysqli_result_class = outboard_class("mysqli_result");
 	stream_type = php_file_le_stream();
 	guard_classes();
 	guard_functions();

@@ -186,11 +186,6 @@ void outboard_process_changes_accept(void)
 void outboard_process_changes_startup(void)
 {
 	for (size_t i = 0; i < CHANGERS; i++) {
-		zend_function *function =
-			zend_hash_str_find_ptr(CG(function_table), changers[i].name, strlen(changers[i].name));
-		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-			wrapped[i] = function->internal_function.handler;
-			function->internal_function.handler = call_wrapped;
-		}
+		wrapped[i] = outboard_wrap(changers[i].name, call_wrapped);
 	}
 }

@@ -95,12 +95,7 @@ static void call_tracked(INTERNAL_FUNCTION_PARAMETERS)
 void outboard_reset_startup(void)
 {
 	for (size_t i = 0; i < TRACKED; i++) {
-		zend_internal_function *function =
-			zend_hash_str_find_ptr(CG(function_table), tracked[i].name, strlen(tracked[i].name));
-		if (function && function->type == ZEND_INTERNAL_FUNCTION) {
-			wrapped[i] = function->handler;
-			function->handler = call_tracked;
-		}
+		wrapped[i] = outboard_wrap(tracked[i].name, call_tracked);
 	}
 	outboard_transactions_startup();
 }

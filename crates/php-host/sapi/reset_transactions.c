@@ -321,16 +321,11 @@ static const zif_handler method_marks[BEGIN_METHODS] = {
 	mark_method_10, mark_method_11, mark_method_12, mark_method_13,
 };
 
-static zend_class_entry *class_named(const char *name)
-{
-	return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
-}
-
 /* Subclasses have copies of the methods (zend_duplicate_internal_function). */
 static void wrap_method(size_t at)
 {
 	const char *method = beginners[at].method;
-	zend_class_entry *root = class_named(beginners[at].class);
+	zend_class_entry *root = outboard_class(beginners[at].class);
 	zend_class_entry *one;
 	ZEND_HASH_FOREACH_PTR(CG(class_table), one) {
 		zend_internal_function *function = NULL;
@@ -346,10 +341,10 @@ static void wrap_method(size_t at)
 
 void outboard_transactions_startup(void)
 {
-	mysqli_class = class_named("mysqli");
-	pgsql_class = class_named("pgsql\\connection");
-	pdo_class = class_named("pdo");
-	sqlite_class = class_named("sqlite3");
+	mysqli_class = outboard_class("mysqli");
+	pgsql_class = outboard_class("pgsql\\connection");
+	pdo_class = outboard_class("pdo");
+	sqlite_class = outboard_class("sqlite3");
 	for (size_t i = 0; i < BEGIN_METHODS; i++) {
 		wrap_method(i);
 	}

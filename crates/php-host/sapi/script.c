@@ -79,11 +79,7 @@ void outboard_script_hook(void)
 {
 	open_next = zend_stream_open_function;
 	zend_stream_open_function = open_script;
-	zend_internal_function *change = zend_hash_str_find_ptr(CG(function_table), "chdir", 5);
-	if (change) {
-		chdir_next = change->handler;
-		change->handler = chdir_and_invalidate;
-	}
+	chdir_next = outboard_wrap("chdir", chdir_and_invalidate);
 }
 
 static void send_refusal(const outboard_request *request)
