@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** The answer of a Fetcher; unlike FetchResponse, anybody can make one. */
+/** The answer of a Fetcher; unlike FetchResponse, any code can create one. */
 final class Fetched
 {
     /** @param array<string, list<string>> $headers by lower-case name */

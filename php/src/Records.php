@@ -24,6 +24,6 @@ interface Records
     /** @return iterable<string> names that begin so, in order */
     public function idsOf(string $prefix): iterable;
 
-    /** @return ?\Closure(): void ends the lock; null when somebody else has it */
+    /** @return ?\Closure(): void ends the lock; null when another one has it */
     public function lock(string $name, float $lease, float $wait): ?\Closure;
 }

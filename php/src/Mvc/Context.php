@@ -54,7 +54,7 @@ final class Context
         return $this->input ??= $this->variables + $this->body() + $this->request->query();
     }
 
-    /** Whether the client is to be told of errors in JSON. */
+    /** Whether the client gets errors as JSON. */
     public function wantsJson(): bool
     {
         if ($this->action?->isJson) {

@@ -45,7 +45,7 @@ final class Session
         return $flashes;
     }
 
-    /** A new id, against fixation: to be called when somebody logs in. */
+    /** A new id, against fixation: to be called at a login. */
     public function renew(): void
     {
         $this->begin();

@@ -6,7 +6,7 @@ namespace Outboard\Mvc\Rule;
 
 use Outboard\Mvc\Rule;
 
-/** An address as mail is sent to; whether somebody reads it, only mail can tell. */
+/** An address as mail is sent to; whether it exists, only a sent mail shows. */
 #[\Attribute(\Attribute::TARGET_PARAMETER)]
 final class Email implements Rule
 {
