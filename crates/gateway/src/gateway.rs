@@ -7,8 +7,9 @@
 use crate::app::App;
 use crate::control::ControlRequests;
 use crate::development::Development;
-use crate::generation::{Generation, Sinks};
-use crate::proxy::Turns;
+use crate::generation::Generation;
+use crate::logs::Sinks;
+use crate::read_turns::ReadTurns;
 use outboard_buffer::{Memory, TempDir};
 use outboard_config::MemoryBudget;
 use outboard_http_server::{BoundListener, ServerContext};
@@ -28,10 +29,10 @@ pub(crate) struct Gateway {
     pub(crate) pools: RefCell<Vec<Rc<Pool>>>,
     pub(crate) listeners: RefCell<Vec<Rc<BoundListener>>>,
     pub(crate) sinks: RefCell<Sinks>,
-    /// What all connections share.
+    /// The state that all connections share.
     pub(crate) server: Rc<ServerContext>,
     /// The order in which responses of other servers are read.
-    pub(crate) inflow_turns: Rc<Turns>,
+    pub(crate) read_turns: Rc<ReadTurns>,
     pub(crate) started: Wall,
     /// Whether the server has announced that it is ready.
     pub(crate) ready: Cell<bool>,
@@ -57,7 +58,7 @@ impl Gateway {
         let server = ServerContext::new(limits, log, memory, temp_dir);
         Rc::new(Self {
             server,
-            inflow_turns: Rc::default(),
+            read_turns: Rc::default(),
             pools: RefCell::new(generation.pools().cloned().collect()),
             generation: RefCell::new(Rc::new(generation)),
             listeners: RefCell::default(),
@@ -153,7 +154,7 @@ impl Gateway {
     }
 }
 
-/// The limit of what is buffered for clients and workers. `"auto"` is an eighth of the machine, within
+/// The limit of buffers for clients and workers. `"auto"` is an eighth of the machine, within
 /// bounds: a large response is on disk, so more is rarely of use.
 pub(crate) fn memory_limit_bytes(budget: MemoryBudget) -> usize {
     let machine_bytes = machine_bytes().unwrap_or(1 << 30);

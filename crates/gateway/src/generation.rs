@@ -1,26 +1,19 @@
-//! One generation of the server: a configuration and everything that was started from it.
+//! [`Generation`]: a configuration and everything that was started from it.
 //!
-//! Made by the gateway at start and at each reload, beside its predecessor; a request holds on to
-//! the generation that it began in. Invariant: it is complete (every pool serves) before it is
-//! swapped in, or it is given up.
-
-mod aside;
-mod kit;
+//! Created at start and at each reload, while its predecessor still serves; a request uses the
+//! generation in which it started. Invariant: every pool of a generation is ready before it becomes active.
 
 use crate::app::App;
+use crate::background_drop::BackgroundDrop;
 use crate::entities::Entities;
-pub(crate) use aside::Aside;
-pub(crate) use kit::GenerationBuilder;
-use outboard_buffer::Held;
-use outboard_config::{AccessFormat, Config, ErrorLevel, Log as LogConfig, LogTarget};
+use crate::logs::Logs;
+use outboard_config::Config;
 use outboard_http_server::HeaderBlock;
-use outboard_log::Opener;
-use outboard_log::{AccessLog, ErrorLog, Level, Sink, Target};
+use outboard_log::AccessLog;
 use outboard_php_pool::pool::Pool;
 use outboard_php_pool::tasks::Tasks;
 use outboard_upstream::{Account, Client, Settings};
 use rustix::process::{Resource, getrlimit};
-use std::io;
 use std::rc::Rc;
 
 /// A configuration at run time.
@@ -28,93 +21,20 @@ use std::rc::Rc;
 pub(crate) struct Generation {
     /// Counts up from 1 with each reload.
     pub number: u32,
-    /// What it was made from.
-    pub config: Aside<Config>,
+    /// The configuration that it was created from.
+    pub config: BackgroundDrop<Config>,
     /// Best match first: exact hosts before wildcards before any, longer prefixes before shorter.
     pub(crate) apps: Vec<Rc<App>>,
     /// The server's own logs.
     pub(crate) logs: Rc<Logs>,
-    /// Makes requests to other servers.
+    /// The client for requests to other servers.
     pub(crate) upstream: Rc<Client>,
     /// The entity store.
     pub(crate) entities: Option<Rc<Entities>>,
 }
 
-/// The logs of the server or of one app.
-#[derive(Debug)]
-pub(crate) struct Logs {
-    pub(crate) access: AccessLog,
-    pub(crate) error: Rc<ErrorLog>,
-    pub(crate) slow: Rc<ErrorLog>,
-}
-
-/// Sinks by target, so that logs that go to the same place share one buffer.
-#[derive(Debug, Default)]
-pub(crate) struct Sinks {
-    opener: Opener,
-    open: Vec<(Target, Rc<Sink>)>,
-}
-
-impl Sinks {
-    pub(crate) fn new(opener: Opener) -> Self {
-        Self { opener, open: Vec::new() }
-    }
-
-    fn get(&mut self, to: &LogTarget) -> io::Result<Rc<Sink>> {
-        let target = match to {
-            LogTarget::Off => Target::Off,
-            LogTarget::Stdout => Target::Stdout,
-            LogTarget::Stderr => Target::Stderr,
-            LogTarget::File(path) => Target::File(path.clone()),
-        };
-        if let Some((_, sink)) = self.open.iter().find(|(theirs, _)| *theirs == target) {
-            return Ok(sink.clone());
-        }
-        let sink = Rc::new(Sink::open(target.clone(), self.opener.clone())?);
-        self.open.push((target, sink.clone()));
-        Ok(sink)
-    }
-
-    /// Opens the three logs of a section.
-    ///
-    /// # Errors
-    /// What opening a file reports.
-    pub(crate) fn logs(&mut self, config: &LogConfig) -> io::Result<Logs> {
-        let json = config.access.format == AccessFormat::Json;
-        Ok(Logs {
-            access: AccessLog::new(self.get(&config.access.path)?, json),
-            error: Rc::new(ErrorLog::new(self.get(&config.error.path)?, level(config.error.level))),
-            slow: Rc::new(ErrorLog::new(self.get(&config.slow.path)?, Level::Debug)),
-        })
-    }
-
-    /// Writes what was collected, and counts what waits, of which there is no more than memory has room for.
-    pub(crate) fn flush(&self, waiting: &mut Held) {
-        let room_bytes = waiting.account().limit_bytes() / self.open.len().max(1);
-        self.all().for_each(|sink| {
-            sink.set_room(room_bytes);
-            sink.flush();
-        });
-        waiting.set(self.all().map(|sink| sink.waiting_bytes()).sum());
-    }
-
-    /// Every open sink.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Rc<Sink>> {
-        self.open.iter().map(|(_, sink)| sink)
-    }
-}
-
-fn level(level: ErrorLevel) -> Level {
-    match level {
-        ErrorLevel::Error => Level::Error,
-        ErrorLevel::Warn => Level::Warn,
-        ErrorLevel::Info => Level::Info,
-        ErrorLevel::Debug => Level::Debug,
-    }
-}
-
 impl Generation {
-    /// Puts the apps into the order in which requests are matched.
+    /// Sorts the apps into the order in which requests are matched.
     pub(crate) fn new(
         number: u32,
         config: Config,
@@ -124,12 +44,12 @@ impl Generation {
         entities: Option<Rc<Entities>>,
     ) -> Self {
         apps.sort_by_key(|app| std::cmp::Reverse((app.host_rank(), app.config.path_prefix.len())));
-        let config = Aside::new(config);
+        let config = BackgroundDrop::new(config);
         Self { number, config, apps, logs, upstream, entities }
     }
 
-    /// Changes the headers of an answer that belongs to no app. Where there is but one app, it is that
-    /// app's all the same for who sees it.
+    /// Applies header rules to a response that belongs to no app: those of the only app, if there is
+    /// just one, since clients see no difference.
     pub(crate) fn apply_rules(&self, headers: &mut HeaderBlock) {
         if let [app] = &self.apps[..] {
             headers.apply(&app.config.headers, b"");
@@ -138,7 +58,7 @@ impl Generation {
 
     /// The app for a request.
     pub(crate) fn app(&self, host: &[u8], path: &[u8]) -> Option<Rc<App>> {
-        // A host that is not UTF-8 matches no name, but an app for any host.
+        // A host that is not UTF-8 matches only apps without host names.
         let host = std::str::from_utf8(host).unwrap_or_default();
         self.apps.iter().find(|app| app.has_host(host) && app.has_path(path)).cloned()
     }
@@ -148,16 +68,16 @@ impl Generation {
         self.apps.iter().flat_map(|app| app.pools())
     }
 
-    /// What the task workers of all apps have to do.
+    /// The background tasks of all apps.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = &Rc<Tasks>> {
         self.apps.iter().filter_map(|app| app.tasks.as_ref())
     }
 
-    /// Tasks that wait go to the same app of the successor, if it has task workers.
+    /// Moves waiting tasks to the same app of the successor, if it has task workers there.
     pub(crate) fn hand_over_tasks(&self, successor: &Self) {
         for tasks in self.tasks() {
-            match successor.tasks().find(|theirs| theirs.app() == tasks.app()) {
-                Some(theirs) => tasks.hand_over(theirs),
+            match successor.tasks().find(|next| next.app() == tasks.app()) {
+                Some(next) => tasks.hand_over(next),
                 None => tasks.stop(),
             }
         }
@@ -169,8 +89,9 @@ impl Generation {
     }
 }
 
-/// A client for a configuration: that of the predecessor with its connections, if nothing changed.
-pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
+/// A client for a configuration: that of the predecessor with its connections, if its settings are the
+/// same.
+pub(crate) fn upstream_client(config: &Config, predecessor: Option<&Generation>) -> Rc<Client> {
     if let Some(predecessor) = predecessor.filter(|old| old.config.upstream == config.upstream) {
         return predecessor.upstream.clone();
     }
@@ -187,15 +108,15 @@ pub(crate) fn upstream(config: &Config, predecessor: Option<&Generation>) -> Rc<
     })
 }
 
-/// Connections to other servers: they leave three quarters of the descriptors to all else.
+/// The limit of connections to other servers: at most a quarter of the descriptors.
 fn upstream_connections(config: &outboard_config::Upstream) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).max(2);
-    most.min(config.connections as usize)
+    let limit = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).max(2);
+    limit.min(config.connections as usize)
 }
 
-/// What one app may have under way: half of the connections are left for others.
-fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
-    let most_requests = config.upstream.requests_per_app as usize;
-    Account::new(app, most_requests, upstream_connections(&config.upstream) / 2)
+/// The account of one app, which may use half of the connections.
+pub(crate) fn upstream_account(config: &Config, app: &str) -> Rc<Account> {
+    let max_requests = config.upstream.requests_per_app as usize;
+    Account::new(app, max_requests, upstream_connections(&config.upstream) / 2)
 }

@@ -1,34 +1,23 @@
-//! [`Connection`]: one client connection; it reads request heads and calls the service for each.
+//! [`Connection`]: a client connection, and the request that it is at.
 //!
-//! The listener spawns a task for each. Invariants: responses are in the order of the requests
-//! (RFC 9112 9.3.2); an idle connection holds no buffers; if a response leaves a part of the request
-//! unread, the connection is closed, and lingers so that the client can read the response (RFC 9112
-//! 9.6).
+//! [`crate::http1`] drives it; the service reads the request from it and writes the response to it.
+//! Invariant: an idle connection holds no buffers.
 
 use crate::buffers::Buffers;
 use crate::connections::Entry;
-use crate::listener::ListenerContext;
+use crate::listener_context::ListenerContext;
 use crate::pace::Pace;
 use crate::peer::PeerInfo;
-use crate::response_writer::{Written, write_within};
 use crate::server_context::ServerContext;
-use crate::service::Service;
 use crate::spool::Spool;
 use crate::transport::Transport;
-use crate::upgrade::{UpgradeHandler, Upgraded};
+use crate::upgrade::UpgradeHandler;
 use outboard_http1::{BodyFraming, HeadLimits, HeadStatus};
 use outboard_log::Reason;
-use outboard_log::Wall;
 use outboard_reactor::{self as reactor, with_deadline};
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::task::Poll;
-
-/// Time and bytes that a lingering close spends on reading.
-const LINGER_MS: u64 = 2_000;
-const LINGER_BYTES: usize = 1 << 20;
-/// The work of a pipelined request, as bytes moved: other tasks run after a few of them.
-const PIPELINED_BYTES: usize = 64 << 10;
 
 /// See the module.
 pub struct Connection {
@@ -58,30 +47,15 @@ pub struct Connection {
     /// How fast the client reads the response.
     pub(crate) pace: Pace,
     /// Its place in the table of open connections.
-    entry: Entry,
+    pub(crate) entry: Entry,
 }
 
 /// The outcome of waiting for a head.
-enum Next {
+pub(crate) enum Next {
     Request,
     /// The head is invalid; with a closer reason.
     Refuse(Reason, &'static str),
     Close,
-}
-
-/// What follows a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    /// Wait for the next request.
-    KeepAlive,
-    /// Everything was read and written: close.
-    Close,
-    /// The client may still be sending: linger, then close.
-    Linger,
-    /// Pass the connection to the upgrade handler.
-    Upgrade,
-    /// The response is incomplete: close at once, so that the client notices.
-    Abort,
 }
 
 impl Connection {
@@ -111,73 +85,6 @@ impl Connection {
         }
     }
 
-    /// Serves requests until the connection ends or is upgraded.
-    pub(crate) async fn serve<S: Service>(mut self, service: Rc<S>) {
-        loop {
-            let action = match self.next_head().await {
-                Next::Request => self.respond_with(&service).await,
-                Next::Refuse(reason, detail) => self.refuse(&service, reason, detail).await,
-                Next::Close => Action::Close,
-            };
-            match action {
-                Action::KeepAlive if self.may_continue() => {
-                    self.forget_request();
-                    if !self.buffers().input.is_empty() {
-                        reactor::share_turn(PIPELINED_BYTES).await;
-                    }
-                }
-                Action::Linger => {
-                    self.linger().await;
-                    break;
-                }
-                Action::Abort => {
-                    self.transport.abandon();
-                    break;
-                }
-                _ => break,
-            }
-        }
-        // The entry is dropped at the end of the upgraded protocol: until then the connection counts.
-        let Self { context, transport, buffers, consumed, upgrade_handler, entry: _entry, .. } =
-            self;
-        let mut read_ahead = Vec::new();
-        if let Some(mut buffers) = buffers {
-            if upgrade_handler.is_some() {
-                read_ahead = buffers.input.split_off(consumed);
-            }
-            context.buffers.give_back(buffers);
-        }
-        if let Some(handler) = upgrade_handler {
-            handler(Upgraded::new(transport, read_ahead, context)).await;
-        }
-    }
-
-    async fn respond_with<S: Service>(&mut self, service: &Rc<S>) -> Action {
-        let started = Wall::now();
-        self.pace = Pace::of_response(&self.context.limits());
-        let written = service.respond(self, started).await;
-        let unread = self.has_unread_body();
-        match written {
-            Written::Broken => Action::Abort,
-            Written::Upgraded => Action::Upgrade,
-            Written::Complete { keep_alive: true } if !unread => Action::KeepAlive,
-            Written::Complete { .. } if unread => Action::Linger,
-            Written::Complete { .. } => Action::Close,
-        }
-    }
-
-    async fn refuse<S: Service>(
-        &mut self,
-        service: &Rc<S>,
-        reason: Reason,
-        detail: &str,
-    ) -> Action {
-        match service.refuse_head(self, Wall::now(), reason, detail).await {
-            Written::Broken => Action::Abort,
-            Written::Complete { .. } | Written::Upgraded => Action::Linger,
-        }
-    }
-
     /// The buffers of the request; they exist from its first byte to the end of the response.
     pub fn buffers(&mut self) -> &mut Buffers {
         self.buffers.get_or_insert_with(|| take_buffers(&self.context, &self.transport))
@@ -189,7 +96,7 @@ impl Connection {
         !self.context.is_draining() && most.is_none_or(|most| self.served < most)
     }
 
-    fn forget_request(&mut self) {
+    pub(crate) fn forget_request(&mut self) {
         let consumed = self.consumed;
         let input = &mut self.buffers().input;
         if consumed >= input.len() {
@@ -201,9 +108,9 @@ impl Connection {
     }
 
     /// Reads until a complete head is in the input. Until then the connection counts as idle.
-    async fn next_head(&mut self) -> Next {
+    pub(crate) async fn next_head(&mut self) -> Next {
         let next = self.read_head().await;
-        if !matches!(next, Next::Request) && self.entry.is_unwanted() {
+        if !matches!(next, Next::Request) && self.entry.must_close() {
             return Next::Close;
         }
         self.entry.set_busy();
@@ -230,7 +137,7 @@ impl Connection {
                 let buffers = self.buffers();
                 buffers.head.has_started(&buffers.input)
             };
-            self.entry.wait();
+            self.entry.set_idle();
             match self.read_more().await {
                 Read::Some => {}
                 Read::Closed if started => {
@@ -274,8 +181,8 @@ impl Connection {
             if self.transport.poll_readable().is_ready() {
                 return Poll::Ready(true);
             }
-            self.entry.wait();
-            if self.entry.is_unwanted() { Poll::Ready(false) } else { Poll::Pending }
+            self.entry.set_idle();
+            if self.entry.must_close() { Poll::Ready(false) } else { Poll::Pending }
         });
         with_deadline(reactor::now_ms() + idle_timeout_ms, readable).await.unwrap_or(false)
     }
@@ -296,7 +203,7 @@ impl Connection {
                     Ok(None) => {}
                 }
             }
-            if entry.is_unwanted() {
+            if entry.must_close() {
                 return Poll::Ready(Read::Closed);
             }
             if reactor::deadline_passed() { Poll::Ready(Read::TimedOut) } else { Poll::Pending }
@@ -332,22 +239,7 @@ impl Connection {
     /// Writes an interim response.
     pub async fn write_interim(&mut self, bytes: &[u8]) -> bool {
         let slices = &mut [IoSlice::new(bytes)];
-        write_within(&self.transport, slices, &mut self.pace).await.is_ok()
-    }
-
-    /// Ends the sending side and reads what still comes for a while: closing with unread bytes
-    /// makes the kernel send a reset, which can destroy the answer on its way.
-    async fn linger(&mut self) {
-        self.transport.shutdown_write();
-        let until_ms = reactor::now_ms() + LINGER_MS;
-        let mut total = 0;
-        while total < LINGER_BYTES && reactor::now_ms() < until_ms {
-            self.buffers().input.clear();
-            match self.read_within(until_ms - reactor::now_ms()).await {
-                Read::Some => total += self.buffers().input.len(),
-                Read::Closed | Read::TimedOut => return,
-            }
-        }
+        self.transport.write_all(slices, &mut self.pace).await.is_ok()
     }
 }
 

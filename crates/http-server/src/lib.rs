@@ -12,29 +12,35 @@
 #![forbid(unsafe_code)]
 
 pub mod body_reader;
+mod body_writer;
 mod buffers;
 mod connection;
 mod connections;
 mod counters;
 mod header_block;
+mod http1;
 mod http2;
 mod listener;
+mod listener_context;
 mod pace;
 mod peer;
 mod response_writer;
 mod server_context;
 mod service;
 mod spool;
+mod spooled_writer;
+#[cfg(test)]
+mod testing;
 mod transport;
 mod upgrade;
 
+pub use body_writer::BodyWriter;
 pub use buffers::Buffers;
 pub use connection::{Connection, Read};
 pub use counters::Counters;
 pub use header_block::HeaderBlock;
-pub use listener::{
-    BindError, BoundListener, InheritedListener, ListenerContext, Role, bind_before, is_among,
-};
+pub use listener::{BindError, BoundListener, InheritedListener, bind_before, is_among};
+pub use listener_context::{ListenerContext, Role};
 pub use peer::{Forwarded, PeerInfo, is_ambiguous, is_claim};
 pub use response_writer::{COPY_BYTES, Framing, HeadFacts, RequestFacts, Written};
 pub use server_context::ServerContext;

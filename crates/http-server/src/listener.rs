@@ -8,23 +8,23 @@ mod handshake;
 mod socket;
 
 use crate::connection::Connection;
-use crate::connections::{Entry, Kind, counted_as};
+use crate::connections::{Entry, Kind};
+use crate::http1;
 use crate::http2;
+use crate::listener_context::{ListenerContext, Role};
 use crate::peer::PeerInfo;
 use crate::service::Service;
 use crate::transport::Transport;
 use handshake::Negotiated;
-use outboard_config::{Forwarding, ListenAddress};
+use outboard_config::ListenAddress;
 use outboard_log::{Level, Reason};
-use outboard_reactor::{Accepted, Event, Listener, Peer, Stream, sleep, spawn};
-use outboard_tls::ServerSettings;
+use outboard_reactor::{Accepted, Event, Listener, Stream, sleep, spawn};
 use rustix::fd::OwnedFd;
 use rustix::net;
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 
 pub use socket::{BindError, InheritedListener, bind_before, is_among};
@@ -33,59 +33,6 @@ pub use socket::{BindError, InheritedListener, bind_before, is_among};
 const CONNECTION_BYTES: usize = 6 << 10;
 /// Memory of an idle connection with TLS.
 const TLS_CONNECTION_BYTES: usize = 24 << 10;
-
-/// The purpose of a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The apps.
-    Apps,
-    /// The entity store.
-    Entities,
-    /// Status, reload, metrics.
-    Admin,
-    /// Metrics only, for a collector.
-    Metrics,
-}
-
-impl Role {
-    /// Whether clients use it, rather than the operator.
-    pub(crate) fn is_for_clients(self) -> bool {
-        matches!(self, Self::Apps | Self::Entities)
-    }
-}
-
-/// The settings of a listener that its connections use.
-#[derive(Debug)]
-pub struct ListenerContext {
-    /// The purpose.
-    pub role: Role,
-    /// Trusted proxies and their headers.
-    pub forwarding: Forwarding,
-    /// The certificates, if it uses TLS.
-    pub tls: Option<Arc<ServerSettings>>,
-    /// Whether its clients are redirected to a listener with TLS.
-    pub redirects_to_https: bool,
-}
-
-impl ListenerContext {
-    /// A listener without TLS and without trusted proxies.
-    pub fn plain(role: Role) -> Self {
-        Self { role, forwarding: Forwarding::default(), tls: None, redirects_to_https: false }
-    }
-
-    /// The address whose connections are limited; `None` for a trusted proxy, which has many clients.
-    pub(crate) fn limited_address(&self, peer: Peer) -> Option<IpAddr> {
-        let ip = match peer {
-            Peer::Tcp(address) => Some(address.ip().to_canonical()),
-            Peer::Unix => None,
-        };
-        if self.role.is_for_clients() && !self.forwarding.trusts(ip) {
-            counted_as(peer)
-        } else {
-            None
-        }
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -237,7 +184,7 @@ async fn serve<S: Service>(
         // Boxed, so that connections without TLS need no memory for it.
         Some(settings) => {
             let handshake = Box::pin(handshake::perform(&server, stream, settings.clone()));
-            match entry.while_waiting(handshake).await {
+            match entry.while_idle(handshake).await {
                 None => return,
                 Some(Ok((Negotiated::Http1(transport), certificate))) => {
                     peer.chosen = certificate;
@@ -254,5 +201,5 @@ async fn serve<S: Service>(
             }
         }
     };
-    Connection::new(server, listener, transport, peer, entry).serve(service).await;
+    http1::serve(service, Connection::new(server, listener, transport, peer, entry)).await;
 }

@@ -6,8 +6,7 @@
 
 use crate::connection::Connection;
 use crate::header_block::HeaderBlock;
-use crate::pace::Pace;
-use crate::transport::Transport;
+use crate::upgrade::UpgradeHandler;
 use outboard_http1::{
     CHUNK_END, Method, Version, write_chunk_head, write_content_length, write_head_end,
     write_status_line, write_status_line_with_reason,
@@ -170,13 +169,13 @@ impl Connection {
             out.extend_from_slice(body);
             let out = std::mem::take(out);
             let slices = &mut [IoSlice::new(&out)];
-            let written = write_within(&self.transport, slices, &mut self.pace).await;
+            let written = self.transport.write_all(slices, &mut self.pace).await;
             self.buffers().output = out;
             return self.note_lost(written);
         }
         let out = std::mem::take(out);
         let slices = &mut [IoSlice::new(&out), IoSlice::new(body)];
-        let written = write_within(&self.transport, slices, &mut self.pace).await;
+        let written = self.transport.write_all(slices, &mut self.pace).await;
         self.buffers().output = out;
         self.note_lost(written)
     }
@@ -186,7 +185,7 @@ impl Connection {
         let mut out = std::mem::take(&mut self.buffers().output);
         write_chunk_head(&mut out, data.len());
         let slices = &mut [IoSlice::new(&out), IoSlice::new(data), IoSlice::new(CHUNK_END)];
-        let written = write_within(&self.transport, slices, &mut self.pace).await;
+        let written = self.transport.write_all(slices, &mut self.pace).await;
         out.clear();
         self.buffers().output = out;
         self.note_lost(written)
@@ -248,28 +247,20 @@ impl Connection {
             Written::Broken
         }
     }
-}
 
-/// Writes everything, as long as the client reads fast enough.
-pub(crate) async fn write_within(
-    transport: &Transport,
-    mut slices: &mut [IoSlice<'_>],
-    pace: &mut Pace,
-) -> Result<(), Reason> {
-    IoSlice::advance_slices(&mut slices, 0);
-    while !slices.is_empty() {
-        match transport.try_write(slices) {
-            Ok(Some(count)) => {
-                pace.count(count);
-                IoSlice::advance_slices(&mut slices, count);
-            }
-            Ok(None) => {
-                if pace.wait(transport.writable()).await.is_err() {
-                    return Err(Reason::WriteTimeout);
-                }
-            }
-            Err(_) => return Err(Reason::ClientGone),
+    /// Writes `101` with these header lines. `handler` receives the connection after it.
+    pub async fn upgrade(
+        &mut self,
+        request: RequestFacts,
+        headers: &HeaderBlock,
+        handler: UpgradeHandler,
+    ) -> Written {
+        let facts = HeadFacts { keep_alive: true, ..request.head(101, Framing::Bodyless(None)) };
+        self.put_head(facts, &headers.bytes);
+        if !self.flush(b"").await {
+            return Written::Broken;
         }
+        self.upgrade_handler = Some(handler);
+        Written::Upgraded
     }
-    Ok(())
 }

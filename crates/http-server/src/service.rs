@@ -1,7 +1,7 @@
 //! [`Service`]: what responds to the requests that this server reads.
 
 use crate::connection::Connection;
-use crate::listener::ListenerContext;
+use crate::listener_context::ListenerContext;
 use crate::response_writer::Written;
 use crate::server_context::ServerContext;
 use outboard_log::{Reason, Wall};

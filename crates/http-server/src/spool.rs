@@ -2,28 +2,19 @@
 //!
 //! A connection creates one when its client is slower than the script or upstream that sends the
 //! response: the source is done once the response is spooled, not once it was read (nginx's
-//! `proxy_buffering`, `proxy_temp_file`). The beginning is in memory, the rest beyond [`memory_bytes`] in
+//! `proxy_buffering`, `proxy_temp_file`). The beginning is in memory, the rest beyond `memory_bytes` in
 //! a file. Invariants: bytes are sent in order; memory is counted, and files stay within
 //! `io.max_temp_size`; without room the source waits.
 
-use crate::connection::Connection;
-use crate::response_writer::write_within;
-use crate::server_context::ServerContext;
 use crate::transport::Transport;
 use outboard_buffer::{Account, Held};
 use outboard_buffer::{TempDir, TempFile};
 use outboard_log::Reason;
-use outboard_reactor::{is_spent, now_ms, with_deadline, yield_now};
+use outboard_reactor::now_ms;
 use rustix::fd::AsFd;
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
-use std::task::Poll;
 
-/// The part of a response that is spooled in memory.
-const MEMORY_BYTES: usize = 64 << 10;
-/// The same while memory is scarce.
-const SCARCE_MEMORY_BYTES: usize = 4 << 10;
 /// One response may use this fraction of `io.max_temp_size`.
 const RESPONSE_SHARE: u64 = 16;
 /// Bytes of one `sendfile(2)`, after which other tasks run.
@@ -40,12 +31,12 @@ pub(crate) struct Spool {
     file: Option<TempFile>,
     file_sent: u64,
     /// When the client last read something.
-    read_ms: u64,
+    pub(crate) read_ms: u64,
 }
 
 /// The progress of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+pub(crate) enum Taken {
     All,
     Some,
     /// The client reads nothing now; the task is woken.
@@ -53,7 +44,7 @@ enum Taken {
 }
 
 impl Spool {
-    fn new(account: &Rc<Account>) -> Self {
+    pub(crate) fn new(account: &Rc<Account>) -> Self {
         Self {
             first: Vec::new(),
             first_sent: 0,
@@ -68,7 +59,7 @@ impl Spool {
     ///
     /// # Errors
     /// There is no room in memory or on disk.
-    fn push(
+    pub(crate) fn push(
         &mut self,
         slices: &[IoSlice<'_>],
         memory_bytes: usize,
@@ -96,12 +87,12 @@ impl Spool {
         }
     }
 
-    fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         let on_disk = self.file.as_ref().map_or(0, |file| file.length() - self.file_sent);
         (self.first.len() - self.first_sent) as u64 + on_disk
     }
 
-    fn try_send(&mut self, transport: &Transport) -> Result<Taken, Reason> {
+    pub(crate) fn try_send(&mut self, transport: &Transport) -> Result<Taken, Reason> {
         let left = self.left();
         if left == 0 {
             return Ok(Taken::All);
@@ -129,138 +120,20 @@ impl Spool {
     }
 }
 
-impl Connection {
-    /// Writes the output buffer and then these slices. What the client does not read is spooled, to be sent
-    /// by [`Connection::next_of_response`] or [`Connection::drain_spool`]; the account counts its memory.
-    /// False if the client is gone.
-    pub async fn write_or_spool(&mut self, slices: [&[u8]; 3], account: &Rc<Account>) -> bool {
-        let out = std::mem::take(&mut self.buffers().output);
-        let [first, second, third] = slices.map(IoSlice::new);
-        let slices = &mut [IoSlice::new(&out), first, second, third];
-        let put = self.put_slices(slices, account).await;
-        if self.spool.is_none() {
-            // A slow client needs no buffer.
-            self.buffers().output = out;
-            self.buffers().output.clear();
-        }
-        self.note_lost(put)
-    }
-
-    async fn put_slices(
-        &mut self,
-        mut slices: &mut [IoSlice<'_>],
-        account: &Rc<Account>,
-    ) -> Result<(), Reason> {
-        IoSlice::advance_slices(&mut slices, 0);
-        while self.spool.is_none() && !slices.is_empty() {
-            match self.transport.try_write(slices) {
-                Ok(Some(count)) => {
-                    self.pace.count(count);
-                    IoSlice::advance_slices(&mut slices, count);
-                }
-                // Only the budget of this turn is spent; the client is not slow.
-                Ok(None) if is_spent() => yield_now().await,
-                Ok(None) => self.spool = Some(Spool::new(account)),
-                Err(_) => return Err(Reason::ClientGone),
-            }
-        }
-        let memory_bytes = memory_bytes(&self.context);
-        let Some(spool) = &mut self.spool else { return Ok(()) };
-        if spool.push(slices, memory_bytes, &self.context.temp_dir).is_ok() {
-            return Ok(());
-        }
-        self.send_all().await?;
-        write_within(&self.transport, slices, &mut self.pace).await
-    }
-
-    /// Waits for the next part of the response, and meanwhile sends the spool. `poll_next` receives the
-    /// length of the spool and is polled again at `until_ms`.
-    ///
-    /// # Errors
-    /// Why the client is gone.
-    pub async fn next_of_response<T>(
-        &mut self,
-        until_ms: u64,
-        mut poll_next: impl FnMut(u64) -> Poll<T>,
-    ) -> Result<T, Reason> {
-        let timeout_ms = self.context.limits().write_timeout_ms;
-        loop {
-            let spool = self.spool.as_ref();
-            let client_until_ms = spool.map_or(u64::MAX, |spool| spool.read_ms + timeout_ms);
-            let news = poll_fn(|_| self.poll_while_sending(&mut poll_next));
-            match with_deadline(until_ms.min(client_until_ms), news).await {
-                Ok(Ok(Some(next))) => return Ok(next),
-                Ok(Err(reason)) => return Err(reason),
-                Err(_) if now_ms() >= client_until_ms => return Err(Reason::WriteTimeout),
-                // A fast client with a long file must not delay other tasks.
-                Ok(Ok(None)) | Err(_) => yield_now().await,
-            }
-        }
-    }
-
-    /// `None` if the client has read something.
-    fn poll_while_sending<T>(
-        &mut self,
-        poll_next: &mut impl FnMut(u64) -> Poll<T>,
-    ) -> Poll<Result<Option<T>, Reason>> {
-        let taken = self.send_spool()?;
-        if let Poll::Ready(next) = poll_next(self.spool.as_ref().map_or(0, Spool::left)) {
-            return Poll::Ready(Ok(Some(next)));
-        }
-        match taken {
-            Taken::All => self.poll_gone().map(|()| Err(Reason::ClientGone)),
-            Taken::Some => Poll::Ready(Ok(None)),
-            Taken::Nothing => self.transport.poll_writable().map(|()| Ok(None)),
-        }
-    }
-
-    fn send_spool(&mut self) -> Result<Taken, Reason> {
-        let Some(spool) = &mut self.spool else { return Ok(Taken::All) };
-        let before = spool.left();
-        let taken = spool.try_send(&self.transport)?;
-        self.pace.count(usize::try_from(before - spool.left()).unwrap_or(usize::MAX));
-        if taken == Taken::All {
-            self.spool = None;
-        }
-        Ok(taken)
-    }
-
-    /// Waits until the client has read everything. False if it is gone.
-    pub async fn drain_spool(&mut self) -> bool {
-        let sent = self.send_all().await;
-        self.note_lost(sent)
-    }
-
-    async fn send_all(&mut self) -> Result<(), Reason> {
-        loop {
-            match self.send_spool()? {
-                Taken::All => return Ok(()),
-                Taken::Some => yield_now().await,
-                Taken::Nothing => {
-                    let writable = self.pace.wait(self.transport.writable()).await;
-                    writable.map_err(|_| Reason::WriteTimeout)?;
-                }
-            }
-        }
-    }
-}
-
-fn memory_bytes(context: &ServerContext) -> usize {
-    if context.memory.is_scarce() { SCARCE_MEMORY_BYTES } else { MEMORY_BYTES }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::transport::pipe::Pipe;
     use outboard_reactor::run;
 
+    const MEMORY_BYTES: usize = 64 << 10;
+
     /// Distinguishable pieces.
     fn piece(number: u8) -> Vec<u8> {
         vec![number; 30 << 10]
     }
 
-    fn push(spool: &mut Spool, number: u8, folder: &Rc<TempDir>) -> bool {
+    pub(crate) fn push(spool: &mut Spool, number: u8, folder: &Rc<TempDir>) -> bool {
         let piece = piece(number);
         let (first, rest) = piece.split_at(7);
         spool.push(&[IoSlice::new(first), IoSlice::new(rest)], MEMORY_BYTES, folder).is_ok()

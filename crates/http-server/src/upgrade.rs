@@ -1,11 +1,8 @@
 //! A connection that continues with another protocol after `101` (RFC 9110 7.8).
 //!
-//! A service writes the `101` and gives the connection an [`UpgradeHandler`]. Invariant: the
+//! A service responds with `Connection::upgrade` and an [`UpgradeHandler`]. Invariant: the
 //! connection counts as open until the handler has ended.
 
-use crate::connection::Connection;
-use crate::header_block::HeaderBlock;
-use crate::response_writer::{Framing, HeadFacts, RequestFacts, Written};
 use crate::server_context::ServerContext;
 use crate::transport::Transport;
 use std::io::{self, IoSlice};
@@ -15,24 +12,6 @@ use std::task::Poll;
 
 /// Receives the connection after the `101`; the connection closes when it ends.
 pub type UpgradeHandler = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
-
-impl Connection {
-    /// Writes `101` with these header lines. `handler` receives the connection after it.
-    pub async fn upgrade(
-        &mut self,
-        request: RequestFacts,
-        headers: &HeaderBlock,
-        handler: UpgradeHandler,
-    ) -> Written {
-        let facts = HeadFacts { keep_alive: true, ..request.head(101, Framing::Bodyless(None)) };
-        self.put_head(facts, &headers.bytes);
-        if !self.flush(b"").await {
-            return Written::Broken;
-        }
-        self.upgrade_handler = Some(handler);
-        Written::Upgraded
-    }
-}
 
 /// A connection after its `101`.
 #[derive(Debug)]

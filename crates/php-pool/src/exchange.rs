@@ -4,7 +4,7 @@
 //! moves it to a worker and fills it from the ring). Invariants: once `end` is set nothing is
 //! added; an abandoned exchange takes nothing more, and the worker is told.
 
-use crate::pool::WorkerId;
+use crate::worker_id::WorkerId;
 use outboard_buffer::RequestBody;
 use outboard_buffer::{Account, Held};
 use outboard_log::Reason;

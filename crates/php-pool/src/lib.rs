@@ -15,3 +15,4 @@ pub mod exchange;
 mod host_settings;
 pub mod pool;
 pub mod tasks;
+mod worker_id;

@@ -44,9 +44,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 
+pub use crate::worker_id::WorkerId;
 pub use budget::Budget;
 pub use manager::StartError;
-pub(crate) use operations::WorkerId;
 pub use pending_requests::PendingRequest;
 pub use settings::PoolSettings;
 

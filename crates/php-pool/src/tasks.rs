@@ -15,7 +15,8 @@ mod queue;
 mod status;
 
 use crate::pool::Pool;
-use crate::pool::operations::{NoOperations, Operations, PIECE_BYTES, Requester, WorkerId};
+use crate::pool::operations::{NoOperations, Operations, PIECE_BYTES, Requester};
+use crate::worker_id::WorkerId;
 use attempt::Outcome;
 use incoming::IncomingTask;
 use journal::TaskJournal;

@@ -1,69 +1,60 @@
-//! [`Page`]: the answer that parts are put into.
+//! [`Page`]: the response that parts are written to.
 //!
-//! Owned by one composed answer. Invariants: the head goes out with the first bytes of the body;
-//! a page that is complete before any of it was sent goes out with its length in one write; what
-//! is broken off cannot be taken for a whole page; what is in memory of it is counted.
+//! Owned by one composed response. Invariants: the head is sent with the first bytes of the body; a page
+//! that is complete before any of it was sent has Content-Length and is one write; a client can
+//! distinguish an aborted page from a complete one; its memory is counted.
 
 use crate::app::App;
-use crate::php_head::PhpHead;
 use crate::request::{RequestContext, ResponseSummary};
-use crate::script::relay::put_piece;
+use crate::response_head::ResponseHead;
 use outboard_buffer::Held;
 use outboard_config::HeaderRule;
-use outboard_http_server::Connection;
-use outboard_http_server::{Framing, Written};
-use outboard_http1::{LAST_CHUNK, write_chunk_head};
-
-/// The end of the last piece of a chunked body, and of the body.
-const CHUNK_END_AND_LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+use outboard_http_server::{BodyWriter, Connection, Framing};
 
 /// A page on its way to the client.
 #[derive(Debug)]
 pub(super) struct Page {
-    head: PhpHead,
-    /// How the body is framed, once the head has gone out.
-    framing: Option<Framing>,
-    /// What comes next.
+    head: ResponseHead,
+    body: Option<Body>,
+    /// The bytes to write next.
     pub(super) pending: Vec<u8>,
-    /// Counts it.
+    /// Counts `pending`.
     held: Held,
-    sent_bytes: u64,
 }
 
 impl Page {
     pub(super) fn new(app: &App) -> Self {
         Self {
-            head: PhpHead::default(),
-            framing: None,
+            head: ResponseHead::default(),
+            body: None,
             pending: Vec::new(),
             held: app.memory.responses.hold(0),
-            sent_bytes: 0,
         }
     }
 
-    /// Counts what is pending now.
+    /// Updates the account with the length of `pending`.
     pub(super) fn count(&mut self) {
         self.held.set(self.pending.len());
     }
 
     /// Sets status and headers.
-    pub(super) fn lead(&mut self, head: PhpHead) {
+    pub(super) fn set_head(&mut self, head: ResponseHead) {
         self.head = head;
     }
 
-    /// Changes the headers as the app's rules say.
+    /// Applies the app's header rules.
     pub(super) fn apply(&mut self, rules: &[HeaderRule], path: &[u8]) {
         if !rules.is_empty() {
             self.head.headers.apply(rules, path);
         }
     }
 
-    /// Whether the client has seen any of it.
-    pub(super) fn has_begun(&self) -> bool {
-        self.framing.is_some()
+    /// Whether a part of it was sent.
+    pub(super) fn is_started(&self) -> bool {
+        self.body.is_some()
     }
 
-    /// Sends what is pending, as far as the client takes it; the rest is spooled. False when the client is gone.
+    /// Writes the pending bytes, spooled for a slow client. False if the client is gone.
     pub(super) async fn flush(
         &mut self,
         connection: &mut Connection,
@@ -72,74 +63,59 @@ impl Page {
         if self.pending.is_empty() {
             return true;
         }
-        let length = None;
-        let framing = self.put_head(connection, ctx, length);
         self.count();
-        let (account, sent_bytes) = (self.held.account().clone(), &mut self.sent_bytes);
-        let put = put_piece(connection, framing, &self.pending, sent_bytes, &account).await;
+        self.begin(connection, ctx, None);
+        let account = self.held.account().clone();
+        let Some(Body { writer, .. }) = &mut self.body else { return false };
+        let is_written = writer.write_or_spool(connection, &self.pending, &account).await;
         self.pending.clear();
         self.pending.shrink_to(super::FLUSH_BYTES);
         self.count();
-        put
+        is_written
     }
 
-    /// Sends the rest and ends the answer.
+    /// Writes the rest and ends the response.
     pub(super) async fn finish(
         mut self,
         connection: &mut Connection,
         ctx: &RequestContext,
     ) -> ResponseSummary {
-        let body = std::mem::take(&mut self.pending);
-        let length = match self.framing {
-            None => Some(body.len() as u64),
-            Some(_) => None,
+        self.begin(connection, ctx, Some(self.pending.len() as u64));
+        let account = self.held.account().clone();
+        let status = self.head.status;
+        let Some(Body { mut writer, keep_alive }) = self.body else {
+            return ResponseSummary::broken(status, 0);
         };
-        let framing = self.put_head(connection, ctx, length);
-        let body = if matches!(framing, Framing::Bodyless(_)) { Vec::new() } else { body };
-        self.sent_bytes += body.len() as u64;
-        let end = match framing {
-            Framing::Chunked if body.is_empty() => LAST_CHUNK,
-            Framing::Chunked => {
-                write_chunk_head(&mut connection.buffers().output, body.len());
-                CHUNK_END_AND_LAST_CHUNK
-            }
-            _ => b"",
-        };
-        let is_put = connection.write_or_spool([&body, end, b""], self.held.account()).await;
-        drop(body);
-        self.count();
-        if !(is_put && connection.drain_spool().await) {
-            return self.break_off();
-        }
-        let keep_alive = ctx.request.keep_alive && framing != Framing::UntilClose;
-        let sent = Written::Complete { keep_alive };
-        ResponseSummary { written: sent, status: self.head.status, body_bytes: self.sent_bytes }
+        let written = writer.finish(connection, &self.pending, keep_alive, &account).await;
+        ResponseSummary { written, status, body_bytes: writer.written_bytes() }
     }
 
-    /// Leaves the client without an end, so that it notices.
-    pub(super) fn break_off(self) -> ResponseSummary {
-        ResponseSummary::broken(self.head.status, self.sent_bytes)
+    /// Ends the response without its end mark, so that the client notices.
+    pub(super) fn abort(self) -> ResponseSummary {
+        let written_bytes = self.body.map_or(0, |body| body.writer.written_bytes());
+        ResponseSummary::broken(self.head.status, written_bytes)
     }
 
-    /// Puts the head into the output, unless it has gone out.
-    fn put_head(
-        &mut self,
-        connection: &mut Connection,
-        ctx: &RequestContext,
-        length: Option<u64>,
-    ) -> Framing {
-        if let Some(framing) = self.framing {
-            return framing;
+    /// Writes the head into the output buffer, unless it was sent. `length` is that of the whole body.
+    fn begin(&mut self, connection: &mut Connection, ctx: &RequestContext, length: Option<u64>) {
+        if self.body.is_some() {
+            return;
         }
         let head = &self.head;
         let framing = match ctx.request.framing(head.status, length) {
-            // Nothing of the body was made.
+            // No part was rendered.
             Framing::Bodyless(_) => Framing::Bodyless(head.content_length),
             framing => framing,
         };
         let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
-        self.framing = Some(framing);
-        framing
+        self.body = Some(Body { writer: BodyWriter::new(framing), keep_alive: facts.keep_alive });
     }
+}
+
+/// A body whose head was written.
+#[derive(Debug)]
+struct Body {
+    writer: BodyWriter,
+    keep_alive: bool,
 }

@@ -5,7 +5,8 @@
 //! the purged pages.
 
 use outboard_page_cache::{PageCache, Selector};
-use outboard_php_pool::pool::operations::{Operations, Requester, WorkerId};
+use outboard_php_pool::pool::WorkerId;
+use outboard_php_pool::pool::operations::{Operations, Requester};
 use outboard_reactor::spawn;
 use outboard_ring::operation::{Call, Completion, Operation, Part};
 use outboard_ring::purge::{PurgeCall, Selected};

@@ -1,10 +1,10 @@
 //! Storing a response: whether it may be stored, for which requests, and how a 304 renews it.
 //!
 //! Called by [`super::fill`]. Invariant: a response is stored only if the rules allow it, it is
-//! complete, and no purge selected it since its rendering began.
+//! complete, and no purge selected it since its rendering started.
 
-use crate::php_head::PhpHead;
-use crate::script::ForCache;
+use crate::cache_requirements::CacheRequirements;
+use crate::response_head::ResponseHead;
 use outboard_http1::Method;
 use outboard_page_cache::{
     self as rules, Control, Entry, ExchangeTimes, Field, Fields, Key, PageCache, PurgeEpoch,
@@ -23,12 +23,12 @@ pub(super) struct CacheRequest<'a> {
 }
 
 impl CacheRequest<'_> {
-    /// Stores a complete response, or says why it is not stored.
+    /// Stores a complete response, or returns why it is not stored.
     pub(super) fn store(
         &self,
-        head: &PhpHead,
+        head: &ResponseHead,
         body: &[u8],
-        began: PurgeEpoch,
+        purge_epoch: PurgeEpoch,
     ) -> Result<Shared, Reason> {
         let settings = self.cache.settings();
         if body.len() > settings.policy.body_max_bytes {
@@ -54,7 +54,7 @@ impl CacheRequest<'_> {
         if head.headers.owns_server {
             entry = entry.with_own_server();
         }
-        self.cache.insert(entry, began)
+        self.cache.insert(entry, purge_epoch)
     }
 
     /// Whether and how a response may be stored that was just received.
@@ -68,7 +68,7 @@ impl CacheRequest<'_> {
     }
 
     /// Why an incomplete response is not stored.
-    pub(super) fn refusal(&self, head: &PhpHead, body_bytes: usize) -> Reason {
+    pub(super) fn refusal(&self, head: &ResponseHead, body_bytes: usize) -> Reason {
         if head.sendfile.is_some() {
             return Reason::File;
         }
@@ -86,7 +86,7 @@ impl CacheRequest<'_> {
 
     /// The stored entry, renewed by a 304; `None` if that does not concern it, or the entry may no
     /// longer be stored (RFC 9111 4.3.3 and 4.3.4).
-    pub(super) fn confirm(&self, stale: &Shared, head: &PhpHead) -> Option<Shared> {
+    pub(super) fn confirm(&self, stale: &Shared, head: &ResponseHead) -> Option<Shared> {
         let stored = stale.received_fields();
         let lines: Vec<Field<'_>> = head.headers.lines().collect();
         let confirmation = Response { status: head.status, fields: Fields(&lines) };
@@ -106,18 +106,18 @@ impl CacheRequest<'_> {
         let storable = self.storable(response).ok()?;
         let stored = rules::stored_fields(response.fields, &Control::read(response.fields));
         let entry = stale.freshened(Fields(&stored), storable);
-        // If it was purged meanwhile, the confirmed entry answers this request only.
+        // If it was purged meanwhile, the confirmed entry is used for this request only.
         Some(self.cache.replace(stale, entry.clone()).unwrap_or_else(|| entry.into()))
     }
 }
 
 /// The requirements of the cache on an origin: the complete response, or a confirmation of `stale`.
-pub(super) fn requirements(cache: &PageCache, stale: Option<&Entry>) -> ForCache {
+pub(super) fn requirements(cache: &PageCache, stale: Option<&Entry>) -> CacheRequirements {
     let stale = stale.filter(|entry| entry.status() == 200);
     let fields = stale.map(Entry::fields).unwrap_or_default();
     let own = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
     let conditions = rules::conditional_fields(Validators::of(Fields(&fields))).map(own);
     // One byte more than is stored shows that a body is too large.
     let whole_bytes = cache.settings().policy.body_max_bytes + 1;
-    ForCache { whole_bytes, conditions: conditions.collect() }
+    CacheRequirements { whole_bytes, conditions: conditions.collect() }
 }

@@ -1,59 +1,56 @@
-//! From the worker's frames to the client's bytes. What writes those serves [`crate::proxy`] as well.
+//! [`StartedResponse`]: relays the response of a worker to the client.
+//!
+//! Called by [`super`].
 
 use super::stream::Stream;
-use super::{BeforeHead, ForCache, Lease, sendfile};
+use super::{BeforeHead, Lease};
 use crate::app::App;
+use crate::cache_requirements::CacheRequirements;
 use crate::compression::Compression;
-use crate::development::tag;
-use crate::php_head::PhpHead;
+use crate::origin_response;
 use crate::request::{RequestContext, ResponseSummary};
-use crate::route::Script;
-use outboard_buffer::{Account, Held};
-use outboard_http_server::Connection;
-use outboard_http_server::{COPY_BYTES, Framing, HeadFacts, Written};
-use outboard_http1::{
-    CHUNK_END, LAST_CHUNK, Version, write_chunk_head, write_head_end, write_status_line,
-};
-use outboard_log::Level;
-use outboard_log::Reason;
+use crate::response_head::ResponseHead;
+use outboard_http_server::{COPY_BYTES, Connection};
+use outboard_log::{Level, Reason};
 use outboard_page_cache::{Field, Fields, Response};
 use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A page of this length says what it wants to say.
-const FAILED_PAGE_BYTES: usize = 1 << 20;
+/// Longer error pages are sent as they are.
+const MAX_ERROR_PAGE_BYTES: usize = 1 << 20;
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 #[derive(Debug)]
-pub(crate) struct Begun {
-    /// The head, under the app's rules unless a file is to be sent.
-    pub(crate) head: PhpHead,
+pub(crate) struct StartedResponse {
+    /// The head, with the app's header rules applied unless a file is sent.
+    pub(crate) head: ResponseHead,
     arrived: Arrived,
     lease: Lease,
 }
 
-/// Waits for the head, and for the rest if a cache may keep it and PHP does not want it sent.
-pub(super) async fn begin(
+/// Waits for the head, and for the body if the response is cacheable and PHP does not flush it.
+pub(super) async fn start(
     connection: &mut Connection,
     ctx: &RequestContext,
     app: &Rc<App>,
     lease: Lease,
-    for_cache: Option<&ForCache>,
-) -> BeforeHead<Begun> {
+    for_cache: Option<&CacheRequirements>,
+) -> BeforeHead<StartedResponse> {
     let mut arrived = collect(connection, ctx, &lease.exchange).await?;
     let payload = arrived.head.take().ok_or(Reason::BadResponse)?;
-    let mut head = PhpHead::read(&payload).map_err(|bad| {
-        app.log_text(Level::Error, ctx.request_id, &bad.why);
+    let mut head = ResponseHead::read(&payload).map_err(|bad| {
+        app.log_text(Level::Error, ctx.request_id, &bad.text);
         Reason::BadResponse
     })?;
     if head.sendfile.is_none() && !app.config.headers.is_empty() {
         let path = connection.buffers().path.clone();
         head.headers.apply(&app.config.headers, app.below_prefix(&path));
     }
-    let whole_bytes = for_cache.filter(|_| may_be_kept(&head)).map_or(0, |wish| wish.whole_bytes);
-    // While memory is scarce, an answer is sent rather than collected.
+    let whole_bytes =
+        for_cache.filter(|_| is_cacheable(&head)).map_or(0, |cache| cache.whole_bytes);
+    // If memory is scarce, the response is sent instead of collected.
     let memory = &app.memory.responses;
     while arrived.end.is_none()
         && !arrived.flush
@@ -62,22 +59,22 @@ pub(super) async fn begin(
     {
         arrived.append(next(connection, &lease.exchange).await.ok_or(Reason::ClientGone)?);
     }
-    Ok(Begun { head, arrived, lease })
+    Ok(StartedResponse { head, arrived, lease })
 }
 
-fn may_be_kept(head: &PhpHead) -> bool {
+fn is_cacheable(head: &ResponseHead) -> bool {
     let fields: Vec<Field<'_>> = head.headers.lines().collect();
     let response = Response { status: head.status, fields: Fields(&fields) };
     head.sendfile.is_none() && !head.used_session && outboard_page_cache::may_be_stored(response)
 }
 
-/// Waits for all of an answer that no client waits for.
-pub(super) async fn make(
+/// Waits for a complete response that no client waits for.
+pub(super) async fn render(
     app: &App,
     lease: Lease,
     path: &[u8],
     whole_bytes: usize,
-) -> BeforeHead<Option<(PhpHead, Vec<u8>)>> {
+) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
     let mut whole = Arrived::default();
     while whole.end.is_none() {
         let mut more = std::future::poll_fn(|_| match lease.exchange.take() {
@@ -95,7 +92,7 @@ pub(super) async fn make(
         return Err(reason);
     }
     let payload = whole.head.ok_or(Reason::BadResponse)?;
-    let mut head = PhpHead::read(&payload).map_err(|_| Reason::BadResponse)?;
+    let mut head = ResponseHead::read(&payload).map_err(|_| Reason::BadResponse)?;
     if head.sendfile.is_some() {
         return Ok(None);
     }
@@ -103,15 +100,15 @@ pub(super) async fn make(
     Ok(Some((head, whole.body)))
 }
 
-impl Begun {
-    /// The body, if all of it has come.
+impl StartedResponse {
+    /// The body, if it is complete.
     pub(crate) fn whole_body(&self) -> Option<&[u8]> {
         let is_whole = self.head.sendfile.is_none() && self.arrived.end == Some(End::Complete);
         is_whole.then_some(&self.arrived.body)
     }
 
-    /// In development, what PHP said of its failure when the visitor would see nothing of it: the
-    /// answer is an error's, and there is no page, or one that breaks off.
+    /// In development, PHP's error message if the developer would not see it: the response is an error
+    /// without a page, or with an incomplete one.
     pub(crate) async fn failure(
         &mut self,
         connection: &mut Connection,
@@ -122,34 +119,31 @@ impl Begun {
         }
         ctx.gateway.development()?;
         let arrived = &mut self.arrived;
-        while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
+        while arrived.end.is_none() && !arrived.flush && arrived.body.len() < MAX_ERROR_PAGE_BYTES {
             arrived.append(next(connection, &self.lease.exchange).await?);
         }
-        let words = self.lease.exchange.words();
+        let message = self.lease.exchange.words();
         let body = arrived.body.trim_ascii();
-        let is_fatal = words.contains("PHP Fatal error: ") || words.contains("PHP Parse error: ");
-        let breaks_off = is_fatal && memchr::memmem::find(body, b"</html>").is_none();
-        let is_untold = !words.is_empty() && (body.is_empty() || breaks_off);
-        (is_untold && arrived.end == Some(End::Complete)).then_some(words)
+        let is_fatal =
+            message.contains("PHP Fatal error: ") || message.contains("PHP Parse error: ");
+        let is_incomplete = is_fatal && memchr::memmem::find(body, b"</html>").is_none();
+        let is_unreported = !message.is_empty() && (body.is_empty() || is_incomplete);
+        (is_unreported && arrived.end == Some(End::Complete)).then_some(message)
     }
 
-    /// How much of the body has come.
+    /// The length of the body so far.
     pub(crate) fn body_bytes(&self) -> usize {
         self.arrived.body.len()
     }
 
-    /// Relays it.
+    /// Sends it to the client.
     pub(crate) async fn send(
         self,
         connection: &mut Connection,
         ctx: &RequestContext,
         app: &Rc<App>,
-        script: &Script,
     ) -> BeforeHead<ResponseSummary> {
         let Self { mut head, arrived, lease } = self;
-        if let Some(order) = head.sendfile.take() {
-            return sendfile::answer(connection, ctx, app, script, head, order).await;
-        }
         let known = match arrived.end {
             Some(End::Failed(reason)) => return Err(reason),
             Some(End::Complete) => Some(arrived.body.len() as u64),
@@ -166,13 +160,20 @@ impl Begun {
             Some(compression) => compression.end(body).await.map_err(no_memory)?,
         };
         if body.len() <= COPY_BYTES {
-            return Ok(whole(connection, ctx, &head, &body).await);
+            return Ok(origin_response::write_complete(connection, ctx, &head, &body).await);
         }
-        Ok(large(connection, ctx, &head, (body, held), &app.memory.responses).await)
+        Ok(origin_response::write_large(
+            connection,
+            ctx,
+            &head,
+            (body, held),
+            &app.memory.responses,
+        )
+        .await)
     }
 }
 
-/// Waits for the head and whatever comes with it; passes on what is to be sent before.
+/// Waits for the head and what arrives with it; relays interim responses.
 async fn collect(
     connection: &mut Connection,
     ctx: &RequestContext,
@@ -191,35 +192,19 @@ async fn collect(
     }
 }
 
-/// Writes an interim answer, which clients of HTTP/1.0 do not know (RFC 9110 15.2).
+/// Relays an interim response.
 async fn send_interim(
     connection: &mut Connection,
     ctx: &RequestContext,
     payload: &[u8],
 ) -> BeforeHead<()> {
-    match PhpHead::read_interim(payload) {
-        Some(head) => write_interim(connection, ctx, &head).await,
+    match ResponseHead::read_interim(payload) {
+        Some(head) => origin_response::write_interim(connection, ctx, &head).await,
         None => Ok(()),
     }
 }
 
-/// Writes one whose head is there.
-pub(crate) async fn write_interim(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    head: &PhpHead,
-) -> BeforeHead<()> {
-    if ctx.request.version != Version::Http11 {
-        return Ok(());
-    }
-    let mut bytes = Vec::with_capacity(64 + head.headers.bytes.len());
-    write_status_line(&mut bytes, head.status);
-    bytes.extend_from_slice(&head.headers.bytes);
-    write_head_end(&mut bytes);
-    if connection.write_interim(&bytes).await { Ok(()) } else { Err(Reason::ClientGone) }
-}
-
-/// The next news of the exchange; `None` when the client has gone.
+/// The next part of the response; `None` if the client is gone.
 pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
     std::future::poll_fn(|_| {
         if let Some(arrived) = exchange.take() {
@@ -230,132 +215,6 @@ pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option
     .await
 }
 
-/// A complete answer: its length is known, whatever PHP announced.
-pub(crate) async fn whole(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    head: &PhpHead,
-    body: &[u8],
-) -> ResponseSummary {
-    let body = &*tag::append(ctx.gateway.development().as_deref(), &head.headers, body);
-    let facts = put_head_of_whole(connection, ctx, head, body.len());
-    let body = if matches!(facts.framing, Framing::Bodyless(_)) { b"" } else { body };
-    let is_sent = connection.flush(body).await;
-    answered_whole(facts, is_sent, body.len())
-}
-
-/// The same of one that a slow client should not keep in memory, which is let go with what counts it.
-async fn large(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    head: &PhpHead,
-    (body, held): (Vec<u8>, Option<Held>),
-    account: &Rc<Account>,
-) -> ResponseSummary {
-    let tag = tag::of(ctx.gateway.development().as_deref(), &head.headers);
-    let body_bytes = body.len() + tag.len();
-    let facts = put_head_of_whole(connection, ctx, head, body_bytes);
-    if matches!(facts.framing, Framing::Bodyless(_)) {
-        let is_sent = connection.flush(b"").await;
-        return answered_whole(facts, is_sent, 0);
-    }
-    let is_put = connection.write_or_spool([&body, tag, b""], account).await;
-    drop((body, held));
-    let is_sent = is_put && connection.drain_spool().await;
-    answered_whole(facts, is_sent, body_bytes)
-}
-
-fn put_head_of_whole<'h>(
-    connection: &mut Connection,
-    ctx: &RequestContext,
-    head: &'h PhpHead,
-    body_bytes: usize,
-) -> HeadFacts<'h> {
-    let framing = match ctx.request.framing(head.status, Some(body_bytes as u64)) {
-        // The script was not asked for its body, so only its own word counts.
-        Framing::Bodyless(_) => ctx.request.framing(head.status, head.content_length),
-        framing => framing,
-    };
-    let facts = head.facts(ctx.request, framing);
-    connection.put_head(facts, &head.headers.bytes);
-    facts
-}
-
-fn answered_whole(facts: HeadFacts<'_>, is_sent: bool, body_bytes: usize) -> ResponseSummary {
-    let status = facts.status;
-    if !is_sent {
-        return ResponseSummary::broken(status, 0);
-    }
-    let sent = Written::Complete { keep_alive: facts.keep_alive };
-    ResponseSummary { written: sent, status, body_bytes: body_bytes as u64 }
-}
-
 fn no_memory(_: io::Error) -> Reason {
     Reason::Internal
-}
-
-pub(crate) async fn write_piece(
-    connection: &mut Connection,
-    framing: Framing,
-    body: &[u8],
-    sent_bytes: &mut u64,
-) -> bool {
-    let body = framed(framing, body, *sent_bytes);
-    *sent_bytes += body.len() as u64;
-    if framing == Framing::Chunked && !body.is_empty() {
-        return connection.flush_chunk(body).await;
-    }
-    let written = connection.flush(body).await;
-    connection.buffers().output.clear();
-    written
-}
-
-/// The same for a source that goes on while a slow client has not taken all.
-pub(crate) async fn put_piece(
-    connection: &mut Connection,
-    framing: Framing,
-    body: &[u8],
-    sent_bytes: &mut u64,
-    account: &Rc<Account>,
-) -> bool {
-    let body = framed(framing, body, *sent_bytes);
-    *sent_bytes += body.len() as u64;
-    if framing == Framing::Chunked && !body.is_empty() {
-        write_chunk_head(&mut connection.buffers().output, body.len());
-        return connection.write_or_spool([body, CHUNK_END, b""], account).await;
-    }
-    connection.write_or_spool([body, b"", b""], account).await
-}
-
-/// What of a piece goes out.
-fn framed(framing: Framing, body: &[u8], sent_bytes: u64) -> &[u8] {
-    match framing {
-        Framing::Bodyless(_) => &[],
-        // More than was announced would be read as the next answer.
-        Framing::Length(length) => {
-            let left = usize::try_from(length - sent_bytes).unwrap_or(usize::MAX);
-            &body[..body.len().min(left)]
-        }
-        Framing::Chunked | Framing::UntilClose => body,
-    }
-}
-
-pub(crate) async fn finish(
-    connection: &mut Connection,
-    facts: HeadFacts<'_>,
-    sent_bytes: u64,
-    account: &Rc<Account>,
-) -> ResponseSummary {
-    let status = facts.status;
-    let whole = match facts.framing {
-        Framing::Chunked => connection.write_or_spool([LAST_CHUNK, b"", b""], account).await,
-        Framing::Length(length) => sent_bytes == length,
-        Framing::Bodyless(_) | Framing::UntilClose => true,
-    };
-    let whole = whole && connection.drain_spool().await;
-    if !whole {
-        return ResponseSummary::broken(status, sent_bytes);
-    }
-    let sent = Written::Complete { keep_alive: facts.keep_alive };
-    ResponseSummary { written: sent, status, body_bytes: sent_bytes }
 }

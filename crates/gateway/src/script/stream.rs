@@ -1,22 +1,22 @@
-//! [`Stream`]: a script's answer that comes in pieces, on its way to the client.
+//! [`Stream`]: relays a script's response that arrives in pieces.
 //!
-//! Invariant: what the client was sent is what came, in order; an answer that breaks off is broken off.
+//! Used by [`super::relay`]. Invariants: pieces are sent in order; a response that fails ends without its end
+//! mark.
 
-use super::relay::{finish, put_piece};
 use crate::app::App;
 use crate::compression::Compression;
 use crate::development::tag;
-use crate::php_head::PhpHead;
 use crate::request::{RequestContext, ResponseSummary};
-use outboard_http_server::Connection;
+use crate::response_head::ResponseHead;
+use outboard_http_server::{BodyWriter, Connection};
 use outboard_php_pool::exchange::{Arrived, End, Exchange};
 use std::io;
 use std::task::Poll;
 
-/// An answer that comes in pieces.
+/// See the module.
 pub(super) struct Stream<'a> {
     pub(super) app: &'a App,
-    pub(super) head: &'a PhpHead,
+    pub(super) head: &'a ResponseHead,
     pub(super) exchange: &'a Exchange,
     pub(super) compression: Option<Compression>,
 }
@@ -34,31 +34,32 @@ impl Stream<'_> {
         let framing = ctx.request.framing(head.status, length);
         let facts = head.facts(ctx.request, framing);
         connection.put_head(facts, &head.headers.bytes);
-        let mut sent_bytes = 0;
+        let mut writer = BodyWriter::new(framing);
         let mut arrived = first;
         loop {
             let is_last = arrived.end == Some(End::Complete);
             let Arrived { body, end, held, .. } = arrived;
             let Ok(mut piece) = self.coded(body, is_last).await else {
-                return ResponseSummary::broken(head.status, sent_bytes);
+                return ResponseSummary::broken(head.status, writer.written_bytes());
             };
             if is_last {
                 piece.extend_from_slice(tag);
             }
             let account = &self.app.memory.responses;
-            if !put_piece(connection, framing, &piece, &mut sent_bytes, account).await {
-                return ResponseSummary::broken(head.status, sent_bytes);
+            if is_last {
+                let written = writer.finish(connection, &piece, facts.keep_alive, account).await;
+                let body_bytes = writer.written_bytes();
+                return ResponseSummary { written, status: head.status, body_bytes };
+            }
+            if !writer.write_or_spool(connection, &piece, account).await {
+                return ResponseSummary::broken(head.status, writer.written_bytes());
             }
             drop((piece, held));
-            match end {
-                Some(End::Complete) => return finish(connection, facts, sent_bytes, account).await,
-                Some(End::Failed(reason)) => {
-                    connection.context.count_refusal(reason);
-                    let text = ctx.describe(connection);
-                    ctx.gateway.log_refusal(Some(self.app), ctx.request_id, reason, &text);
-                    return ResponseSummary::broken(head.status, sent_bytes);
-                }
-                None => {}
+            if let Some(End::Failed(reason)) = end {
+                connection.context.count_refusal(reason);
+                let text = ctx.describe(connection);
+                ctx.gateway.log_refusal(Some(self.app), ctx.request_id, reason, &text);
+                return ResponseSummary::broken(head.status, writer.written_bytes());
             }
             let next = connection.next_of_response(u64::MAX, |untaken_bytes| {
                 self.exchange.set_spooled(usize::try_from(untaken_bytes).unwrap_or(usize::MAX));
@@ -67,14 +68,14 @@ impl Stream<'_> {
             arrived = match next.await {
                 Ok(arrived) => arrived,
                 Err(reason) => {
-                    connection.lost = Some(reason);
-                    return ResponseSummary::broken(head.status, sent_bytes);
+                    connection.note_lost(Err(reason));
+                    return ResponseSummary::broken(head.status, writer.written_bytes());
                 }
             };
         }
     }
 
-    /// A piece as it goes out.
+    /// A piece, compressed if the response is.
     async fn coded(&mut self, bytes: Vec<u8>, is_last: bool) -> io::Result<Vec<u8>> {
         if bytes.is_empty() && !is_last {
             return Ok(bytes);

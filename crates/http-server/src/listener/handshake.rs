@@ -3,7 +3,6 @@
 //! Called by the listener. Invariant: it takes no longer than a request's head may.
 
 use crate::pace::Pace;
-use crate::response_writer::write_within;
 use crate::server_context::ServerContext;
 use crate::transport::Transport;
 use outboard_reactor::{Stream, now_ms, share_turn, with_deadline};
@@ -39,7 +38,7 @@ pub(super) async fn perform(
         // The client may be gone.
         let mut pace = Pace::of_response(&context.limits());
         let slices = &mut [IoSlice::new(PLAIN)];
-        let _ = write_within(&Transport::Plain(stream), slices, &mut pace).await;
+        let _ = Transport::Plain(stream).write_all(slices, &mut pace).await;
         return Err("the client does not use TLS".to_owned());
     }
     // A handshake is much work: one per turn of the event loop.

@@ -4,9 +4,9 @@
 //! [`Members::settle`] was called after the last change.
 
 use super::leases::Run;
-use super::operations::WorkerId;
 use super::worker::Worker;
 use crate::exchange::Exchange;
+use crate::worker_id::WorkerId;
 use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::lifecycle::State;
 use std::collections::VecDeque;

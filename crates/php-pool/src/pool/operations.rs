@@ -10,6 +10,7 @@ use super::Pool;
 use super::budget::Budget;
 use super::dispatch::PANICKED;
 use super::worker::Worker;
+use crate::worker_id::WorkerId;
 use outboard_buffer::Account;
 use outboard_reactor::{contain, current_task};
 use outboard_ring::frame::{FrameKind, Tag};
@@ -30,16 +31,6 @@ pub trait Operations: fmt::Debug {
 
     /// A worker has gone: nobody waits for its operations.
     fn forget(&self, worker: WorkerId);
-}
-
-/// Names a worker; no other worker of this process ever has the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WorkerId {
-    pub(super) pool: u64,
-    /// Where the pool keeps it.
-    pub(super) slot: usize,
-    /// The number that its zygote knows it by.
-    pub(super) number: u64,
 }
 
 /// The worker has gone.

@@ -12,9 +12,9 @@ mod sending;
 
 use super::allowance::Allowance;
 use super::leases::{Lease, Leases};
-use super::operations::WorkerId;
 use super::routes::Shares;
 use crate::exchange::{End, Exchange};
+use crate::worker_id::WorkerId;
 use outboard_buffer::{Account, Held};
 use outboard_log::Reason;
 use outboard_reactor::{Source, TaskId, wake};

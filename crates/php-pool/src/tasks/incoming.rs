@@ -6,7 +6,8 @@
 use super::journal::TaskJournal;
 use super::queue::Task;
 use super::{DATA_MAX_BYTES, STOPPING, Tasks, fail, tell};
-use crate::pool::operations::{Requester, WorkerId};
+use crate::pool::operations::Requester;
+use crate::worker_id::WorkerId;
 use outboard_buffer::Held;
 use outboard_reactor::{now_ms, spawn};
 use outboard_ring::frame::Tag;
