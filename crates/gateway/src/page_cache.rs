@@ -1,8 +1,8 @@
 //! Handlers of the page cache: requests that it answers, fills it with, or does not concern.
 //!
-//! Called by the turn for every request that leads to a script or to another server. The rules and the
-//! tiers are those of `outboard_page_cache`. Invariants: a response that is not from the cache is as
-//! without a cache; only complete pages are stored; each response has its cache status.
+//! Called by [`crate::dispatch`] for every request that leads to a script or to another server. The
+//! rules and the tiers are those of `outboard_page_cache`. Invariants: a response that is not from the
+//! cache is as without a cache; only complete pages are stored; each response has its cache status.
 
 pub(crate) mod admin;
 mod audit;

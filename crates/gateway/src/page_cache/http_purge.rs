@@ -1,7 +1,7 @@
 //! The HTTP method `PURGE`.
 //!
-//! Called by the turn. Invariant: when a purge is answered it is in effect, also for pages that are
-//! being rendered.
+//! Called by [`crate::dispatch`]. Invariant: when a purge is answered it is in effect, also for pages
+//! that are being rendered.
 
 use crate::app::App;
 use crate::request::{RequestContext, ResponseSummary, refuse};
