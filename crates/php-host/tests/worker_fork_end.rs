@@ -120,7 +120,10 @@ fn objects_of_the_boot_are_destructed() {
         "$b = new Recorded('request'); echo 'page';",
     );
     same("$a = new Recorded('boot');", "unset($a); echo 'gone already';");
-    same("$all = new SplObjectStorage; $all->attach(new Recorded('in a storage'));", "echo 'page';");
+    same(
+        "$all = new SplObjectStorage; $all->attach(new Recorded('in a storage'));",
+        "echo 'page';",
+    );
 }
 
 #[test]
