@@ -27,7 +27,7 @@ pub fn are_entity_tags(value: &[u8]) -> bool {
 
 /// A record of a task, written again as it was read.
 pub fn task_again(record: &[u8]) -> Option<Vec<u8>> {
-    journal::again(record)
+    journal::reencode(record)
 }
 
 /// The header lines that are passed on of PHP's response head, or of an upstream's.

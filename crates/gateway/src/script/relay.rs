@@ -13,7 +13,7 @@ use outboard_http_server::Connection;
 use outboard_log::Level;
 use outboard_log::Reason;
 use outboard_page_cache::{Field, Fields, Response};
-use outboard_php_pool::exchange::{Arrived, End, Exchange};
+use outboard_php_pool::exchange::{ResponseData, End, Exchange};
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
@@ -26,7 +26,7 @@ const FAILED_PAGE_BYTES: usize = 1 << 20;
 pub(crate) struct Begun {
     /// The head, under the app's rules unless a file is to be sent.
     pub(crate) head: ResponseHead,
-    arrived: Arrived,
+    arrived: ResponseData,
     lease: Lease,
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn make(
     path: &[u8],
     whole_bytes: usize,
 ) -> BeforeHead<Option<(ResponseHead, Vec<u8>)>> {
-    let mut whole = Arrived::default();
+    let mut whole = ResponseData::default();
     while whole.end.is_none() {
         let mut more = std::future::poll_fn(|_| match lease.exchange.take() {
             Some(arrived) => Poll::Ready(arrived),
@@ -121,7 +121,7 @@ impl Begun {
         while arrived.end.is_none() && !arrived.flush && arrived.body.len() < FAILED_PAGE_BYTES {
             arrived.append(next(connection, &self.lease.exchange).await?);
         }
-        let words = self.lease.exchange.words();
+        let words = self.lease.exchange.log_lines();
         let body = arrived.body.trim_ascii();
         let is_fatal = words.contains("PHP Fatal error: ") || words.contains("PHP Parse error: ");
         let breaks_off = is_fatal && memchr::memmem::find(body, b"</html>").is_none();
@@ -152,7 +152,7 @@ impl Begun {
             let stream = Stream { app, head: &head, exchange: &lease.exchange, compression };
             return Ok(stream.send(connection, ctx, arrived).await);
         }
-        let Arrived { body, held, .. } = arrived;
+        let ResponseData { body, held, .. } = arrived;
         let body = match compression {
             None => body,
             Some(compression) => compression.end(body).await.map_err(no_memory)?,
@@ -176,7 +176,7 @@ async fn collect(
     connection: &mut Connection,
     ctx: &RequestContext,
     exchange: &Exchange,
-) -> BeforeHead<Arrived> {
+) -> BeforeHead<ResponseData> {
     loop {
         let arrived = next(connection, exchange).await.ok_or(Reason::ClientGone)?;
         for payload in &arrived.interim {
@@ -203,7 +203,7 @@ async fn send_interim(
 }
 
 /// The next news of the exchange; `None` when the client has gone.
-pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<Arrived> {
+pub(super) async fn next(connection: &Connection, exchange: &Exchange) -> Option<ResponseData> {
     std::future::poll_fn(|_| {
         if let Some(arrived) = exchange.take() {
             return Poll::Ready(Some(arrived));
