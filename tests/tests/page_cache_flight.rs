@@ -136,7 +136,8 @@ fn waiters_for_an_uncacheable_page_get_their_own() {
 
 #[test]
 fn a_client_that_leaves_does_not_end_the_wait_of_others() {
-    let site = site("lock_timeout = \"60s\"");
+    // Longer than the test waits for a response: the end of the flight has to wake the second client.
+    let site = site("lock_timeout = \"10m\"\n[limits]\nabort_on_close = true");
     let mut abandoned = Run::held(&site, 1);
     let first = start(&site, &page("max-age=60"));
     abandoned.has_begun();

@@ -131,7 +131,7 @@ fn on_stop_is_called_when_the_worker_leaves() {
 fn a_missing_or_invalid_class_fails_the_start_with_a_reason() {
     let site = serving(BY_CONFIGURATION);
     for (class, why) in [
-        ("App\\\\Shopp", "the worker class App\\Shopp is not there once the script has run"),
+        ("App\\\\Shopp", "the worker class App\\Shopp does not exist after the script has run"),
         ("stdClass", "the worker class stdClass does not implement Outboard\\HttpWorker"),
     ] {
         let package = site.docroot().beside().path().join("php");

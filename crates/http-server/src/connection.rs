@@ -110,7 +110,7 @@ impl Connection {
     /// Reads until a complete head is in the input. Until then the connection counts as idle.
     pub(crate) async fn next_head(&mut self) -> Next {
         let next = self.read_head().await;
-        if !matches!(next, Next::Request) && self.entry.is_unwanted() {
+        if !matches!(next, Next::Request) && self.entry.must_close() {
             return Next::Close;
         }
         self.entry.set_busy();
@@ -137,7 +137,7 @@ impl Connection {
                 let buffers = self.buffers();
                 buffers.head.has_started(&buffers.input)
             };
-            self.entry.wait();
+            self.entry.set_idle();
             match self.read_more().await {
                 Read::Some => {}
                 Read::Closed if started => {
@@ -181,8 +181,8 @@ impl Connection {
             if self.transport.poll_readable().is_ready() {
                 return Poll::Ready(true);
             }
-            self.entry.wait();
-            if self.entry.is_unwanted() { Poll::Ready(false) } else { Poll::Pending }
+            self.entry.set_idle();
+            if self.entry.must_close() { Poll::Ready(false) } else { Poll::Pending }
         });
         with_deadline(reactor::now_ms() + idle_timeout_ms, readable).await.unwrap_or(false)
     }
@@ -203,7 +203,7 @@ impl Connection {
                     Ok(None) => {}
                 }
             }
-            if entry.is_unwanted() {
+            if entry.must_close() {
                 return Poll::Ready(Read::Closed);
             }
             if reactor::deadline_passed() { Poll::Ready(Read::TimedOut) } else { Poll::Pending }

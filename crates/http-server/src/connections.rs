@@ -1,13 +1,11 @@
-//! The account of what clients have open: connections and streams, whose they are, and which of
-//! them wait for a request.
+//! [`Connections`]: the table of open connections and streams, by client address.
 //!
-//! Called by the listener for each connection and by HTTP/2 for each stream; who is served holds an
-//! [`Entry`]. Invariants: what is counted is open; what is closed to make room waits for a request,
-//! and has waited longest.
+//! The listener opens an [`Entry`] per connection, HTTP/2 one per stream. Invariant: to make room, the
+//! connection that has been idle longest is closed, and never a busy one.
 
-mod line;
+mod idle_list;
 
-use line::{Line, Links};
+use idle_list::{IdleList, Links};
 use outboard_config::Limits;
 use outboard_reactor::{Peer, TaskId, current_task, wake};
 use slab::Slab;
@@ -19,14 +17,14 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// The share of the connections that is kept free by closing some that wait: one of so many.
+/// This fraction of the connections is kept free by closing idle ones.
 const FREE_SHARE: u32 = 16;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    /// More would leave too few descriptors for what the connections ask for.
-    most: u32,
+    /// More would leave too few descriptors for what requests need.
+    max: u32,
     table: RefCell<Table>,
     streams: Cell<u32>,
     waiting_for_room: RefCell<Vec<TaskId>>,
@@ -38,67 +36,68 @@ struct Table {
     holders: Slab<Holder>,
     by_address: HashMap<IpAddr, usize>,
     connections: u32,
-    /// Told to leave, and not gone yet.
-    leaving: u32,
-    waiting: Line,
+    /// Connections that were asked to close.
+    closing: u32,
+    idle: IdleList,
 }
 
-/// Something that is open.
+/// An open connection or stream.
 #[derive(Debug)]
 struct Open {
     kind: Kind,
     holder: Option<usize>,
     state: State,
-    /// Among all that wait, and among those of its address.
+    /// In the list of all idle connections, and in that of its address.
     links: [Links; 2],
 }
 
-/// An address that has something open.
+/// An address with open connections.
 #[derive(Debug)]
 struct Holder {
     address: IpAddr,
     open: u32,
-    waiting: Line,
+    idle: IdleList,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Something is being done for it.
+    /// A request is processed.
     Busy,
     /// It waits for a request, in this task.
-    Waiting(TaskId),
-    /// It has been told to leave.
-    Unwanted,
+    Idle(TaskId),
+    /// It is asked to close.
+    Closing,
 }
 
-/// What is counted apart.
+/// What an entry stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// A connection.
     Connection,
-    /// A request of HTTP/2, on a connection that is counted as well.
+    /// A request of HTTP/2, on a connection with its own entry.
     Stream,
 }
 
-/// The places of a waiting connection's links.
+/// Indices of [`Open::links`].
 const OF_ALL: usize = 0;
 const OF_ADDRESS: usize = 1;
 
 impl Connections {
-    /// For a process that may have so many descriptors: each connection needs one, and may need
-    /// another for what it asks for.
+    /// A table for a process with this limit of descriptors: a connection needs one, and often another for
+    /// its request.
     pub(crate) fn new(descriptors: Option<u64>) -> Rc<Self> {
-        let most = descriptors.map_or(u64::from(u32::MAX), |descriptors| descriptors / 2);
+        let max = descriptors.map_or(u64::from(u32::MAX), |descriptors| descriptors / 2);
         Rc::new(Self {
-            most: u32::try_from(most).unwrap_or(u32::MAX).max(1),
+            max: u32::try_from(max).unwrap_or(u32::MAX).max(1),
             table: RefCell::default(),
             streams: Cell::new(0),
             waiting_for_room: RefCell::default(),
         })
     }
 
-    /// How many connections there may be.
-    pub(crate) fn most(&self, limits: &Limits) -> u32 {
-        limits.max_connections.min(self.most)
+    /// The maximum number of connections.
+    pub(crate) fn max(&self, limits: &Limits) -> u32 {
+        limits.max_connections.min(self.max)
     }
 
     /// Open connections.
@@ -111,13 +110,13 @@ impl Connections {
         self.streams.get()
     }
 
-    /// Whether nothing more is to be accepted.
+    /// Whether no more connections may be accepted.
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
-        self.connections() >= self.most(limits)
+        self.connections() >= self.max(limits)
     }
 
-    /// Counts something new, and has something leave for it where that helps. `None` when its address
-    /// has as much as it may, or there are too many streams.
+    /// Opens an entry, and asks an idle connection to close if that makes room. `None` if its address has
+    /// too many connections, or there are too many streams.
     pub(crate) fn open(
         self: &Rc<Self>,
         kind: Kind,
@@ -129,9 +128,9 @@ impl Connections {
         }
         let mut table = self.table.borrow_mut();
         let holder = address.map(|address| table.holder(address));
-        if let (Some(holder), Some(most)) = (holder, limits.connections_per_ip)
-            && table.holders[holder].open >= most
-            && !table.shed(OF_ADDRESS, Some(holder))
+        if let (Some(holder), Some(max)) = (holder, limits.connections_per_ip)
+            && table.holders[holder].open >= max
+            && !table.close_idle(OF_ADDRESS, Some(holder))
         {
             return None;
         }
@@ -144,25 +143,25 @@ impl Connections {
             Kind::Stream => self.streams.set(self.streams.get() + 1),
             Kind::Connection => {
                 table.connections += 1;
-                let most = self.most(limits);
-                if table.connections - table.leaving > most - most / FREE_SHARE {
-                    table.shed(OF_ALL, None);
+                let max = self.max(limits);
+                if table.connections - table.closing > max - max / FREE_SHARE {
+                    table.close_idle(OF_ALL, None);
                 }
             }
         }
         Some(Entry { connections: self.clone(), key })
     }
 
-    /// Has the current task woken when one may be accepted, and one that waits leave for that.
+    /// Asks an idle connection to close, and wakes the current task when there is room.
     pub(crate) fn make_room(&self) {
         self.waiting_for_room.borrow_mut().push(current_task());
         let mut table = self.table.borrow_mut();
-        if table.leaving == 0 {
-            table.shed(OF_ALL, None);
+        if table.closing == 0 {
+            table.close_idle(OF_ALL, None);
         }
     }
 
-    fn tell_of_room(&self) {
+    fn wake_for_room(&self) {
         for task in self.waiting_for_room.take() {
             wake(task);
         }
@@ -173,49 +172,49 @@ impl Table {
     fn holder(&mut self, address: IpAddr) -> usize {
         let holders = &mut self.holders;
         *self.by_address.entry(address).or_insert_with(|| {
-            holders.insert(Holder { address, open: 0, waiting: Line::default() })
+            holders.insert(Holder { address, open: 0, idle: IdleList::default() })
         })
     }
 
-    /// Tells the one that has waited longest to leave; false when none waits.
-    fn shed(&mut self, which: usize, holder: Option<usize>) -> bool {
-        let line = holder.map_or(self.waiting, |holder| self.holders[holder].waiting);
-        debug_assert_eq!(which == OF_ADDRESS, holder.is_some());
-        let Some(key) = line.first() else { return false };
-        if let State::Waiting(task) = self.open[key].state {
+    /// Asks the connection that has been idle longest to close; false if none is idle.
+    fn close_idle(&mut self, index: usize, holder: Option<usize>) -> bool {
+        let list = holder.map_or(self.idle, |holder| self.holders[holder].idle);
+        debug_assert_eq!(index == OF_ADDRESS, holder.is_some());
+        let Some(key) = list.first() else { return false };
+        if let State::Idle(task) = self.open[key].state {
             wake(task);
         }
         self.unlink(key);
-        self.open[key].state = State::Unwanted;
-        self.leaving += u32::from(self.open[key].kind == Kind::Connection);
+        self.open[key].state = State::Closing;
+        self.closing += u32::from(self.open[key].kind == Kind::Connection);
         true
     }
 
     fn link(&mut self, key: usize) {
-        self.waiting.push(&mut self.open, OF_ALL, key);
+        self.idle.push(&mut self.open, OF_ALL, key);
         if let Some(holder) = self.open[key].holder {
-            self.holders[holder].waiting.push(&mut self.open, OF_ADDRESS, key);
+            self.holders[holder].idle.push(&mut self.open, OF_ADDRESS, key);
         }
     }
 
     fn unlink(&mut self, key: usize) {
-        self.waiting.remove(&mut self.open, OF_ALL, key);
+        self.idle.remove(&mut self.open, OF_ALL, key);
         if let Some(holder) = self.open[key].holder {
-            self.holders[holder].waiting.remove(&mut self.open, OF_ADDRESS, key);
+            self.holders[holder].idle.remove(&mut self.open, OF_ADDRESS, key);
         }
     }
 
-    /// Whether it was to leave.
+    /// Returns whether it was asked to close.
     fn set_busy(&mut self, key: usize) -> bool {
         let before = std::mem::replace(&mut self.open[key].state, State::Busy);
         match before {
             State::Busy => {}
-            State::Waiting(_) => self.unlink(key),
-            State::Unwanted => {
-                self.leaving -= u32::from(self.open[key].kind == Kind::Connection);
+            State::Idle(_) => self.unlink(key),
+            State::Closing => {
+                self.closing -= u32::from(self.open[key].kind == Kind::Connection);
             }
         }
-        before == State::Unwanted
+        before == State::Closing
     }
 
     fn close(&mut self, key: usize) -> Kind {
@@ -233,7 +232,7 @@ impl Table {
     }
 }
 
-/// Something that is open, until this is dropped.
+/// An open connection or stream, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Entry {
     connections: Rc<Connections>,
@@ -241,41 +240,41 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// It waits for a request, in the current task, and may be told to leave.
-    pub(crate) fn wait(&self) {
+    /// The connection waits for a request in the current task, and may be asked to close.
+    pub(crate) fn set_idle(&self) {
         let mut table = self.connections.table.borrow_mut();
         let open = &mut table.open[self.key];
         if open.state == State::Busy && open.kind == Kind::Connection {
-            open.state = State::Waiting(current_task());
+            open.state = State::Idle(current_task());
             table.link(self.key);
-            // Nobody may have waited when room was asked for.
-            self.connections.tell_of_room();
+            // There may have been no idle connection when room was requested.
+            self.connections.wake_for_room();
         }
     }
 
-    /// Whether it has waited long enough.
-    pub(crate) fn is_unwanted(&self) -> bool {
-        self.connections.table.borrow().open[self.key].state == State::Unwanted
+    /// Whether it is asked to close.
+    pub(crate) fn must_close(&self) -> bool {
+        self.connections.table.borrow().open[self.key].state == State::Closing
     }
 
-    /// Something is being done for it.
+    /// A request is processed.
     pub(crate) fn set_busy(&self) {
-        let was_unwanted = self.connections.table.borrow_mut().set_busy(self.key);
-        if was_unwanted {
-            // Another has to leave in its place.
-            self.connections.tell_of_room();
+        let was_closing = self.connections.table.borrow_mut().set_busy(self.key);
+        if was_closing {
+            // Another has to close in its place.
+            self.connections.wake_for_room();
         }
     }
 
-    /// Does what a client may keep waiting; `None` when it is told to leave meanwhile.
-    pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    /// Runs work in index the client may be idle; `None` if it is asked to close meanwhile.
+    pub(crate) async fn while_idle<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let done = poll_fn(|context| {
             if let Poll::Ready(done) = work.as_mut().poll(context) {
                 return Poll::Ready(Some(done));
             }
-            self.wait();
-            if self.is_unwanted() { Poll::Ready(None) } else { Poll::Pending }
+            self.set_idle();
+            if self.must_close() { Poll::Ready(None) } else { Poll::Pending }
         })
         .await;
         if done.is_some() {
@@ -290,12 +289,12 @@ impl Drop for Entry {
         let kind = self.connections.table.borrow_mut().close(self.key);
         match kind {
             Kind::Stream => self.connections.streams.set(self.connections.streams.get() - 1),
-            Kind::Connection => self.connections.tell_of_room(),
+            Kind::Connection => self.connections.wake_for_room(),
         }
     }
 }
 
-/// What a peer is counted as: who has an IPv6 address has a network of 64 bits (RFC 4291 2.5.4).
+/// The address that a peer counts as: for IPv6 its network of 64 bits (RFC 4291 2.5.4).
 pub(crate) fn counted_as(peer: Peer) -> Option<IpAddr> {
     let Peer::Tcp(address) = peer else { return None };
     Some(match address.ip().to_canonical() {

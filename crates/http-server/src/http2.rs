@@ -6,39 +6,41 @@
 //! bounded, and a stream for which `limits.memory` has no room is refused; a stream that is reset ends its
 //! request; a stream whose client reads nothing for `limits.write_timeout` is reset.
 
-mod bridge;
-mod sending;
+mod request;
+mod response;
+mod send_queue;
+mod stream;
 
 use crate::connections::{Entry, Kind};
 use crate::listener_context::ListenerContext;
 use crate::peer::PeerInfo;
 use crate::server_context::ServerContext;
 use crate::service::Service;
-use bridge::Bridge;
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::Connection as Streams;
 use outboard_buffer::{Account, Held};
 use outboard_reactor::{now_ms, spawn, with_deadline};
 use outboard_tls::{Io, Session};
-use sending::Sending;
+use send_queue::SendQueue;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
+use stream::Stream;
 
 /// Concurrent requests of a connection.
 const STREAMS: u32 = 128;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Unsent data per stream; [`Sending`] limits that of all.
+/// Unsent data per stream; [`SendQueue`] limits that of all.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Memory of a stream without its data: tasks, pipe, head.
 const STREAM_BYTES: usize = 18 << 10;
 /// Memory of a connection without its streams: buffers of TLS and of the protocol.
 const CONNECTION_BYTES: usize = 128 << 10;
 /// The interval of checks whether a connection is idle.
-const LOOK_MS: u64 = 1_000;
+const CHECK_MS: u64 = 1_000;
 
 /// State that the streams of a connection share.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ struct Common {
     peer: PeerInfo,
     local: Option<SocketAddr>,
     memory: Rc<Account>,
-    sending: Sending,
+    send_queue: SendQueue,
     _held: Held,
 }
 
@@ -73,7 +75,7 @@ pub(crate) async fn serve<S: Service>(
 ) {
     let local = session.stream().local_address();
     let io = Io::new(session);
-    let sending = Sending::new(io.writes());
+    let send_queue = SendQueue::new(io.writes());
     let server = service.context().clone();
     let memory = server.memory.of_connection();
     let held = memory.hold(CONNECTION_BYTES);
@@ -87,8 +89,8 @@ pub(crate) async fn serve<S: Service>(
         .max_send_buffer_size(SEND_BUFFER_BYTES)
         .handshake::<_, Bytes>(io);
     let until_ms = now_ms() + server.limits().header_timeout_ms;
-    let common = Rc::new(Common { server, listener, peer, local, memory, sending, _held: held });
-    let begun = entry.while_waiting(with_deadline(until_ms, handshake)).await;
+    let common = Rc::new(Common { server, listener, peer, local, memory, send_queue, _held: held });
+    let begun = entry.while_idle(with_deadline(until_ms, handshake)).await;
     if let Some(Ok(Ok(mut streams))) = begun {
         take_streams(&service, &common, &mut streams, &entry).await;
     }
@@ -109,19 +111,19 @@ async fn take_streams<S: Service>(
                 streams.graceful_shutdown();
             }
             let accepted = streams.poll_accept(context);
-            common.sending.look();
+            common.send_queue.update();
             if let Poll::Ready(next) = accepted {
                 return Poll::Ready(Some(next));
             }
-            if entry.is_unwanted() { Poll::Ready(None) } else { Poll::Pending }
+            if entry.must_close() { Poll::Ready(None) } else { Poll::Pending }
         });
-        match with_deadline(now_ms() + LOOK_MS, next).await {
+        match with_deadline(now_ms() + CHECK_MS, next).await {
             Ok(Some(Some(Ok((request, mut respond))))) => {
                 entry.set_busy();
                 match common.open() {
                     Ok((held, entry)) => {
-                        let bridge = Bridge::new(common.clone(), request, respond, held);
-                        spawn(bridge.serve(service.clone(), entry));
+                        let stream = Stream::new(common.clone(), request, respond, held);
+                        spawn(stream.serve(service.clone(), entry));
                     }
                     Err(reason) => {
                         // RFC 9113 8.7: it was not processed and may be sent again.
@@ -135,13 +137,13 @@ async fn take_streams<S: Service>(
             Ok(None) => {
                 streams.abrupt_shutdown(Reason::NO_ERROR);
                 let farewell = poll_fn(|context| streams.poll_closed(context));
-                return drop(with_deadline(now_ms() + LOOK_MS, farewell).await);
+                return drop(with_deadline(now_ms() + CHECK_MS, farewell).await);
             }
             // The client has left, or has violated the protocol and received GOAWAY.
             Ok(Some(Some(Err(_)) | None)) => return,
             Err(_) if streams.has_streams() => last_used_ms = now_ms(),
             Err(_) => {
-                entry.wait();
+                entry.set_idle();
                 let (idle_ms, limits) = (now_ms() - last_used_ms, server.limits());
                 if is_leaving && idle_ms >= limits.idle_timeout_ms + limits.write_timeout_ms {
                     // It does not even read the GOAWAY.

@@ -184,7 +184,7 @@ async fn serve<S: Service>(
         // Boxed, so that connections without TLS need no memory for it.
         Some(settings) => {
             let handshake = Box::pin(handshake::perform(&server, stream, settings.clone()));
-            match entry.while_waiting(handshake).await {
+            match entry.while_idle(handshake).await {
                 None => return,
                 Some(Ok((Negotiated::Http1(transport), certificate))) => {
                     peer.chosen = certificate;

@@ -136,7 +136,7 @@ impl ServerContext {
 
     /// The highest number of connections: `limits.max_connections`, or what the descriptors allow.
     pub fn max_connections(&self) -> u32 {
-        self.connections.most(&self.limits())
+        self.connections.max(&self.limits())
     }
 
     /// Appends a Date header line.

@@ -1,7 +1,7 @@
-//! [`Transport`]: the bytes under a client's connection: plain, in TLS, or of a stream of HTTP/2.
+//! [`Transport`]: the byte stream of a client's connection: a socket, TLS, or an HTTP/2 stream.
 //!
-//! Made by the listener, used by the connection and by what it is switched to. Invariant: what was
-//! written has been handed to the socket; whoever is told to wait writes the same again.
+//! Created by the listener, used by the connection and by upgrade handlers. Invariant: written bytes have
+//! been passed to the socket; a write that returns `None` is repeated with the same bytes.
 
 pub(crate) mod pipe;
 
@@ -17,7 +17,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::{Poll, ready};
 
-/// Most bytes of a file that are encrypted at once.
+/// Bytes of a file that are encrypted at once.
 const FILE_BYTES: usize = 64 << 10;
 
 /// See the module.
@@ -38,7 +38,7 @@ pub struct Piped {
     local: Option<SocketAddr>,
 }
 
-/// A session, and how much of what is being written it has taken.
+/// A session, and the length of a write that it has encrypted and not yet sent.
 #[derive(Debug)]
 pub struct Encrypted {
     session: RefCell<Session>,
@@ -50,17 +50,17 @@ impl Transport {
         Self::Tls(Box::new(Encrypted { session: RefCell::new(session), taken: RefCell::default() }))
     }
 
-    /// A stream of a connection to this address.
+    /// An HTTP/2 stream of a connection to this address.
     pub(crate) fn http2(pipe: Pipe, local: Option<SocketAddr>) -> Self {
         Self::Http2(Box::new(Piped { pipe, local }))
     }
 
-    /// HTTP/2 is spoken over TLS alone.
+    /// HTTP/2 requires TLS here.
     pub fn is_encrypted(&self) -> bool {
         !matches!(self, Self::Plain(_))
     }
 
-    /// Whether the client speaks HTTP/2.
+    /// Whether it is an HTTP/2 stream.
     pub fn is_http2(&self) -> bool {
         matches!(self, Self::Http2(_))
     }
@@ -106,10 +106,10 @@ impl Transport {
         std::future::poll_fn(|_| self.poll_writable()).await;
     }
 
-    /// Appends what there is; `None` when a read would wait, 0 at the end.
+    /// Appends available bytes; `None` if a read would wait, 0 at the end.
     ///
     /// # Errors
-    /// What `read(2)` reports; with TLS, that the peer does not keep to it.
+    /// Errors of `read(2)`, and violations of TLS.
     pub(crate) fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
         match self {
             Self::Plain(stream) => stream.try_read(buffer),
@@ -122,10 +122,10 @@ impl Transport {
         }
     }
 
-    /// Writes what the socket takes; `None` when the same is to be written again later.
+    /// Writes what the socket accepts; `None` if the same is to be written again later.
     ///
     /// # Errors
-    /// What `writev(2)` reports.
+    /// Errors of `writev(2)`.
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         match self {
             Self::Plain(stream) => stream.try_write(slices),
@@ -134,11 +134,11 @@ impl Transport {
         }
     }
 
-    /// Sends up to `len` bytes of `file` from `offset`, as [`Transport::try_write`] does. 0 means that
-    /// the file has become shorter.
+    /// Sends up to `len` bytes of `file` from `offset`, like [`Transport::try_write`]. 0: the file became
+    /// shorter.
     ///
     /// # Errors
-    /// What `sendfile(2)` reports, or `pread(2)`.
+    /// Errors of `sendfile(2)` or `pread(2)`.
     pub(crate) fn try_send_file(
         &self,
         file: BorrowedFd<'_>,
@@ -149,7 +149,7 @@ impl Transport {
             Self::Plain(stream) => return stream.try_send_file(file, offset, len),
             Self::Tls(tls) => (*tls.taken.borrow() > 0, FILE_BYTES),
             Self::Http2(stream) => match stream.pipe.free_bytes() {
-                // Full, or nobody reads it any more.
+                // Full, or closed by its reader.
                 0 => return stream.pipe.try_write(&[]),
                 free_bytes => (false, free_bytes),
             },
@@ -192,7 +192,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Ends the sending side; the peer may be gone already.
+    /// Closes the sending side; the peer may be gone already.
     pub(crate) fn shutdown_write(&self) {
         match self {
             Self::Plain(stream) => stream.shutdown_write(),
@@ -204,7 +204,7 @@ impl Transport {
         }
     }
 
-    /// Has the peer notice that what it was sent is not whole.
+    /// Makes the peer notice that the response is incomplete.
     pub(crate) fn abandon(&self) {
         if let Self::Tls(tls) = self {
             tls.session.borrow_mut().abandon();
@@ -220,7 +220,7 @@ impl Transport {
         }
     }
 
-    /// Has a peer noticed that is gone without a word.
+    /// Enables TCP keep-alive, so that a peer that vanished is noticed.
     pub(crate) fn keep_alive(&self) {
         // Without it the connection is only freed later.
         let _ = match self {
@@ -232,7 +232,7 @@ impl Transport {
 }
 
 impl Encrypted {
-    /// What was taken counts as written once the socket has all of it.
+    /// Encrypted bytes count as written once the socket has all of them.
     fn poll_write(&self, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let (mut session, mut taken) = (self.session.borrow_mut(), self.taken.borrow_mut());
         if *taken == 0 {
@@ -243,7 +243,7 @@ impl Encrypted {
     }
 }
 
-/// What a poll came to, where nobody is to be woken.
+/// The result of a poll without waiting.
 fn now<T>(poll: Poll<io::Result<T>>) -> io::Result<Option<T>> {
     match poll {
         Poll::Ready(outcome) => outcome.map(Some),
@@ -255,18 +255,18 @@ fn now<T>(poll: Poll<io::Result<T>>) -> io::Result<Option<T>> {
 mod tests {
     use super::*;
     use outboard_reactor::run;
-    use pipe::FIRST_ROOM_BYTES;
+    use pipe::INITIAL_BYTES;
     use rustix::fd::AsFd;
 
     #[test]
-    fn a_file_for_a_stream_that_was_reset_is_not_waited_for() {
+    fn a_file_for_a_reset_stream_does_not_wait() {
         run(async {
             let (near, far) = Pipe::pair();
             let (transport, file) =
                 (Transport::http2(far, None), std::fs::File::open("/dev/zero").unwrap());
             let mut offset = 0;
             let mut send = || transport.try_send_file(file.as_fd(), &mut offset, 1 << 20);
-            assert_eq!(send().unwrap(), Some(FIRST_ROOM_BYTES));
+            assert_eq!(send().unwrap(), Some(INITIAL_BYTES));
             assert_eq!(send().unwrap(), None);
             near.close();
             assert!(send().is_err());

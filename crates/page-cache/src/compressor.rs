@@ -72,3 +72,61 @@ impl Compressor {
         self.waiting.borrow_mut().pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{entry, entry_with, until};
+    use outboard_reactor::run;
+
+    fn page(path: &str) -> Shared {
+        entry_with(path, 1, &[(b"Content-Type", b"text/html")]).into()
+    }
+
+    #[test]
+    fn pages_get_all_codings_in_the_order_of_their_arrival() {
+        run(async {
+            let compressor = Rc::new(Compressor::default());
+            let done: Rc<RefCell<Vec<Entry>>> = Rc::default();
+            for path in ["/1", "/2", "/3"] {
+                let done = done.clone();
+                assert!(compressor.push(&page(path), move |coded| done.borrow_mut().push(coded)));
+            }
+            until(|| done.borrow().len() == 3).await;
+            let paths: Vec<Vec<u8>> =
+                done.borrow().iter().map(|entry| entry.key().path_and_query().to_vec()).collect();
+            assert_eq!(paths, [b"/1", b"/2", b"/3"]);
+            let has_codings = |entry: &Entry| entry.coded().len() == Coding::ALL.len();
+            assert!(done.borrow().iter().all(has_codings));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_page_that_arrives_after_a_pause_is_compressed() {
+        run(async {
+            let compressor = Rc::new(Compressor::default());
+            let count = Rc::new(Cell::new(0));
+            for number in 1..=2 {
+                let counted = count.clone();
+                compressor.push(&page("/"), move |_| counted.set(counted.get() + 1));
+                until(|| count.get() == number && !compressor.is_running.get()).await;
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn images_and_pages_beyond_the_limit_are_rejected() {
+        run(async {
+            let compressor = Rc::new(Compressor::default());
+            let image = entry("/image", 1).into();
+            assert!(!compressor.push(&image, |_| panic!("it is not text")));
+            for _ in 0..WAITING_MAX {
+                assert!(compressor.push(&page("/"), |_| {}));
+            }
+            assert!(!compressor.push(&page("/"), |_| panic!("too many wait")));
+        })
+        .unwrap();
+    }
+}

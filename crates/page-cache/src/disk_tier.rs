@@ -169,3 +169,129 @@ impl DiskTier {
         self.log.write(Level::Warn, event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{Scratch, entry, error_log, key, until};
+    use outboard_reactor::run;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn open(scratch: &Scratch, max_bytes: u64) -> DiskTier {
+        let configured = PageCacheDisk { path: scratch.0.clone(), max_bytes };
+        DiskTier::open(&configured, "site", true, &error_log()).unwrap()
+    }
+
+    /// The files of entries, once the thread has nothing left to write.
+    fn files(scratch: &Scratch) -> Vec<PathBuf> {
+        let generations = fs::read_dir(scratch.0.join("site")).unwrap();
+        let files = generations.flat_map(|one| fs::read_dir(one.unwrap().path()).unwrap());
+        let is_entry = |path: &PathBuf| {
+            path.extension().is_none() && path.file_name().is_some_and(|name| name.len() == 20)
+        };
+        files.map(|file| file.unwrap().path()).filter(is_entry).collect()
+    }
+
+    async fn put(tier: &DiskTier, scratch: &Scratch, path: &str) {
+        let count = files(scratch).len();
+        tier.put(&entry(path, now_s()).into());
+        until(|| files(scratch).len() > count).await;
+    }
+
+    fn find(tier: &DiskTier, path: &str) -> Option<u64> {
+        tier.find(&key(path), |_| true)
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written() {
+        run(async {
+            let scratch = Scratch::new();
+            let tier = open(&scratch, 1 << 20);
+            put(&tier, &scratch, "/a").await;
+            let file = find(&tier, "/a").unwrap();
+            let found = tier.read(&key("/a"), file).await.unwrap();
+            assert_eq!(found.plain().body, entry("/a", 1).plain().body);
+            assert_eq!(find(&tier, "/b"), None);
+            assert_eq!(tier.size().0, 1);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_damaged_file_is_removed() {
+        run(async {
+            let scratch = Scratch::new();
+            let tier = open(&scratch, 1 << 20);
+            put(&tier, &scratch, "/a").await;
+            fs::write(&files(&scratch)[0], b"damaged").unwrap();
+            let file = find(&tier, "/a").unwrap();
+            assert!(tier.read(&key("/a"), file).await.is_none());
+            assert_eq!((find(&tier, "/a"), tier.size()), (None, (0, 0)));
+            until(|| files(&scratch).is_empty()).await;
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn an_entry_that_expires_soon_replaces_its_file_by_none() {
+        run(async {
+            let scratch = Scratch::new();
+            let tier = open(&scratch, 1 << 20);
+            put(&tier, &scratch, "/a").await;
+            tier.put(&entry("/other", now_s() - 995).into());
+            assert_eq!(tier.size().0, 1);
+            tier.put(&entry("/a", now_s() - 995).into());
+            assert!(find(&tier, "/a").is_some(), "the file is more recent");
+            let soon = entry("/a", now_s()).expired(now_s(), 1);
+            tier.put(&soon.into());
+            assert_eq!(find(&tier, "/a"), None);
+            until(|| files(&scratch).is_empty()).await;
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn the_oldest_files_leave_within_the_budget() {
+        run(async {
+            let scratch = Scratch::new();
+            let size_bytes = encoded(&entry("/1", now_s())).len() as u64;
+            let tier = open(&scratch, 2 * size_bytes);
+            for path in ["/1", "/2", "/3"] {
+                tier.put(&entry(path, now_s()).into());
+            }
+            assert_eq!(tier.size(), (2, 2 * size_bytes));
+            assert_eq!(
+                ["/1", "/2", "/3"].map(|path| find(&tier, path).is_some()),
+                [false, true, true]
+            );
+            until(|| files(&scratch).len() == 2).await;
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn the_next_process_adopts_entries_that_are_still_valid() {
+        run(async {
+            let scratch = Scratch::new();
+            let tier = open(&scratch, 1 << 20);
+            for path in ["/a", "/purged before", "/purged meanwhile", "/newer"] {
+                put(&tier, &scratch, path).await;
+            }
+            tier.purge(&Selector::url(b"/purged before"));
+            drop(tier);
+            let tier = open(&scratch, 1 << 20);
+            tier.put(&entry("/newer", now_s() + 1).into());
+            let newer = find(&tier, "/newer");
+            let found = tier.scan().await;
+            assert_eq!(found.len(), 3);
+            tier.adopt(found, |entry| entry.key() == &key("/purged meanwhile"));
+            assert_eq!(tier.size().0, 2);
+            assert!(find(&tier, "/a").is_some() && find(&tier, "/newer") == newer);
+            until(|| files(&scratch).len() == 2).await;
+            tier.remove_all();
+            until(|| !scratch.0.join("site").read_dir().unwrap().any(|_| true)).await;
+        })
+        .unwrap();
+    }
+}

@@ -38,7 +38,7 @@
 //! | `audit` | checks whether pages are the same for all visitors |
 //! | `clock` | the wall clock of the tiers |
 //!
-//! # Example
+//! # Examples
 //!
 //! A page is stored and found again:
 //!

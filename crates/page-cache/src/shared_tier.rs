@@ -11,6 +11,8 @@
 //! confirmed is sent again.
 
 mod commands;
+#[cfg(test)]
+pub(crate) mod fake_server;
 mod link;
 mod message;
 mod received_purges;
@@ -211,3 +213,6 @@ fn random_name() -> String {
     let part = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", part(), part())
 }
+
+#[cfg(test)]
+mod tests;

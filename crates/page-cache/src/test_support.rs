@@ -1,4 +1,4 @@
-//! What unit tests share: entries, and waiting for an event.
+//! What unit tests share: entries, directories, waiting for an event.
 
 use crate::cookies::CookieRules;
 use crate::entry::Entry;
@@ -8,7 +8,11 @@ use crate::message::{ExchangeTimes, Field, Fields, Request, Response};
 use crate::purge::tags_of;
 use crate::request_facts::{BypassRules, RequestFacts};
 use crate::storage::storable;
+use outboard_log::{ErrorLog, Level, Opener, Sink, Target};
 use outboard_reactor::{now_ms, sleep};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The key of a path.
 pub(crate) fn key(path: &str) -> Key {
@@ -43,5 +47,29 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
     while !condition() {
         assert!(now_ms() < until_ms, "the condition does not come true");
         sleep(1).await;
+    }
+}
+
+/// A log that discards its lines.
+pub(crate) fn error_log() -> Rc<ErrorLog> {
+    let sink = Sink::open(Target::Off, Opener::default()).expect("it opens nothing");
+    Rc::new(ErrorLog::new(Rc::new(sink), Level::Error))
+}
+
+/// The path of a temporary directory that is removed with the value.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("outboard-page-cache-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A worker answers requests through the ring as php-fpm would.
+//! A worker responds through the ring as php-fpm would.
 
 mod driver;
 
@@ -6,7 +6,7 @@ use driver::{Host, finished, get};
 use outboard_ring::control::Event;
 
 #[test]
-fn hello_is_answered_through_the_ring() {
+fn hello_is_served_through_the_ring() {
     let mut host = Host::new();
     let mut worker = host.fork();
     for _ in 0..3 {
@@ -19,7 +19,7 @@ fn hello_is_answered_through_the_ring() {
 }
 
 #[test]
-fn the_engine_tells_its_version_and_that_opcache_works() {
+fn the_engine_reports_its_version_and_opcache() {
     let host = Host::new();
     let Event::Started { php_version, opcache, post_max_bytes, messages, .. } = &host.started
     else {

@@ -1,4 +1,4 @@
-//! Scripts that fail answer as under php-fpm, and the worker serves on.
+//! Failed scripts respond as under php-fpm, and the worker continues.
 
 mod driver;
 
@@ -32,23 +32,23 @@ fn fails(code: &str, message: &str) {
 }
 
 #[test]
-fn an_uncaught_exception_is_a_500_unless_errors_are_displayed() {
+fn an_uncaught_exception_is_a_500_without_display_errors() {
     fails("throw new RuntimeException('broken pump');", "Uncaught RuntimeException: broken pump");
 }
 
 #[test]
-fn a_fatal_error_is_a_500_unless_errors_are_displayed() {
+fn a_fatal_error_is_a_500_without_display_errors() {
     fails("not_a_function();", "Call to undefined function not_a_function()");
     fails("abstract class A {} ; class B extends Missing {}", "Class \"Missing\" not found");
 }
 
 #[test]
-fn a_parse_error_is_a_500_unless_errors_are_displayed() {
+fn a_parse_error_is_a_500_without_display_errors() {
     fails("if (", "Parse error: ");
 }
 
 #[test]
-fn exhausted_memory_is_a_500_unless_errors_are_displayed() {
+fn exhausted_memory_is_a_500_without_display_errors() {
     fails("ini_set('memory_limit', '4M'); $a = str_repeat('x', 9000000);", "Allowed memory size");
 }
 
@@ -57,7 +57,7 @@ fn a_time_limit_set_by_the_script_holds() {
     fails("set_time_limit(1); while (true);", "Maximum execution time of 1 second");
 }
 
-/// PHP code that takes this much CPU time.
+/// PHP code that uses this much CPU time.
 fn burn(ms: u32) -> String {
     format!(
         "$used = fn() => array_sum(array_map(fn($of) =>
@@ -74,7 +74,7 @@ fn host_with_limit_of_1_s() -> Host {
 }
 
 #[test]
-fn the_time_limit_of_php_ini_holds_again_and_again() {
+fn the_time_limit_of_php_ini_holds_repeatedly() {
     let mut host = host_with_limit_of_1_s();
     let mut worker = host.fork();
     for _ in 0..2 {
@@ -90,7 +90,7 @@ fn the_time_limit_of_php_ini_holds_again_and_again() {
 }
 
 #[test]
-fn the_time_limit_counts_for_each_request_anew() {
+fn the_time_limit_is_per_request() {
     let mut host = host_with_limit_of_1_s();
     let mut worker = host.fork();
     for _ in 0..3 {
@@ -118,7 +118,7 @@ fn a_fatal_error_in_a_shutdown_function_is_a_failure() {
 }
 
 #[test]
-fn exit_is_no_failure_whatever_its_code() {
+fn exit_is_not_a_failure() {
     let mut host = host("0");
     let mut worker = host.fork();
     for (code, text) in
@@ -130,7 +130,7 @@ fn exit_is_no_failure_whatever_its_code() {
 }
 
 #[test]
-fn a_handled_exception_is_no_failure() {
+fn a_handled_exception_is_not_a_failure() {
     let mut host = host("0");
     let code =
         "set_exception_handler(function ($e) { http_response_code(503); echo $e->getMessage(); });
@@ -140,7 +140,7 @@ fn a_handled_exception_is_no_failure() {
 }
 
 #[test]
-fn a_missing_script_is_refused_in_php_fpm_s_words() {
+fn a_missing_script_is_refused_as_by_php_fpm() {
     let mut host = host("1");
     let mut worker = host.fork();
     let folder = TempDir::new();
@@ -156,7 +156,7 @@ fn a_missing_script_is_refused_in_php_fpm_s_words() {
 }
 
 #[test]
-fn an_unreadable_script_is_refused_in_php_fpm_s_words() {
+fn an_unreadable_script_is_refused_as_by_php_fpm() {
     let folder = TempDir::new();
     let path = folder.write("secret.php", "<?php echo 'secret';");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
@@ -173,7 +173,7 @@ fn an_unreadable_script_is_refused_in_php_fpm_s_words() {
 }
 
 #[test]
-fn a_script_that_was_deleted_after_it_was_cached_is_refused() {
+fn a_script_deleted_after_caching_is_refused() {
     let mut settings = settings();
     settings.ini.extend(ini(&[("opcache.revalidate_freq", "0")]));
     let mut host = Host::with(settings);

@@ -87,7 +87,7 @@ fn uploads_arrive_with_every_error_code() {
 }
 
 #[test]
-fn an_upload_that_cannot_be_stored_says_so() {
+fn an_upload_that_cannot_be_stored_has_an_error_code() {
     let mut host = Host::with({
         let mut settings = settings();
         settings.ini.extend(ini(&[("upload_tmp_dir", "/nowhere"), ("sys_temp_dir", "/nowhere")]));
@@ -96,7 +96,7 @@ fn an_upload_that_cannot_be_stored_says_so() {
     let folder = script("echo $_FILES['f']['error'];");
     let (content_type, body) = multipart(&[("f", Some("a.txt"), "12345")]);
     let response = host.fork().request(&post("run.php", &content_type, body).root(&folder.0));
-    // UPLOAD_ERR_NO_TMP_DIR, unless the system's /tmp steps in.
+    // UPLOAD_ERR_NO_TMP_DIR, or 0 if PHP falls back to /tmp.
     assert!(["6", "0"].contains(&response.text().as_str()), "{response:?}");
 }
 
@@ -115,7 +115,7 @@ fn a_form_cut_short_by_a_lost_client_is_a_partial_upload() {
 }
 
 #[test]
-fn a_body_above_post_max_size_is_dropped_with_php_s_warning() {
+fn a_body_above_post_max_size_is_dropped_with_a_warning() {
     let mut host = Host::with({
         let mut settings = settings();
         settings.ini.extend(ini(&[("post_max_size", "1K")]));
@@ -130,7 +130,7 @@ fn a_body_above_post_max_size_is_dropped_with_php_s_warning() {
 }
 
 #[test]
-fn more_variables_than_max_input_vars_are_cut_with_php_s_warning() {
+fn max_input_vars_cuts_variables_with_a_warning() {
     let mut host = Host::with({
         let mut settings = settings();
         settings.ini.extend(ini(&[("max_input_vars", "2")]));
@@ -180,7 +180,7 @@ fn an_unread_body_does_not_disturb_the_next_request() {
             }
         }
         assert_eq!(text, b"not interested");
-        // The rest comes late: after the request is over.
+        // The rest arrives after the request has ended.
         worker.push(FrameKind::RequestBody, tag, &[b'x'; 40_000]);
         let response = worker.request(&get("hello.php"));
         assert_eq!(

@@ -1,8 +1,10 @@
-//! Processes: start, fork, end, and what the zygote reports of them.
+//! Processes: start, fork, exit, and the zygote's reports of them.
 
 mod driver;
 
-use driver::{Host, TempDir, finished, get, ini, post, settings, settings_as_nobody, start};
+use driver::{
+    Host, TempDir, eventually, finished, get, ini, is_running, kill, post, settings, start,
+};
 use outboard_ring::control::Event;
 use outboard_ring::frame::{FrameKind, Tag};
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ fn a_worker_killed_by_a_signal_is_reported_with_it() {
 }
 
 #[test]
-fn a_stopped_worker_finishes_its_request_and_leaves() {
+fn a_stopped_worker_finishes_its_request_and_exits() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let folder = TempDir::new();
@@ -73,33 +75,19 @@ fn a_worker_inherits_no_descriptors_of_others() {
 }
 
 #[test]
-fn workers_carry_their_app_in_their_title() {
+fn the_title_of_a_worker_names_its_app() {
     let mut host = Host::new();
     let worker = host.fork();
     let title = std::fs::read_to_string(format!("/proc/{}/cmdline", worker.pid)).unwrap();
     assert_eq!(title.trim_end_matches('\0'), format!("outboard: test worker {}", worker.number));
 }
 
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-fn wait_until_gone(pid: u32) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while is_alive(pid) {
-        assert!(Instant::now() < deadline, "{pid} is still alive");
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn workers_end_with_their_zygote_even_when_it_is_killed() {
     let mut host = Host::new();
     let worker = host.fork();
-    let status = std::process::Command::new("kill").args(["-9", &host.pid().to_string()]).status();
-    assert!(status.unwrap().success());
-    wait_until_gone(worker.pid.cast_unsigned());
+    kill(host.pid().cast_signed());
+    eventually(|| !is_running(worker.pid));
 }
 
 #[test]
@@ -107,51 +95,11 @@ fn a_closed_control_socket_ends_zygote_and_workers() {
     let mut host = Host::new();
     let worker = host.fork();
     host.close();
-    wait_until_gone(worker.pid.cast_unsigned());
-}
-
-/// Plays the gateway for the test below; does nothing when run as a test.
-#[test]
-fn gateway_to_be_killed() {
-    let mut host = match std::env::var("OUTBOARD_TEST_GATEWAY").as_deref() {
-        Ok("same user") => Host::new(),
-        Ok(_) => Host::with(settings_as_nobody()),
-        Err(_) => return,
-    };
-    let worker = host.fork();
-    println!("\npids {} {}", host.pid(), worker.pid);
-    std::thread::sleep(Duration::from_secs(60));
-}
-
-fn assert_nothing_survives(user: &str) {
-    use std::io::{BufRead, BufReader};
-    let mut gateway = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "gateway_to_be_killed", "--nocapture"])
-        .env("OUTBOARD_TEST_GATEWAY", user)
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
-    let line = lines.map(Result::unwrap).find(|line| line.starts_with("pids ")).unwrap();
-    let pids: Vec<u32> = line.split(' ').skip(1).map(|pid| pid.parse().unwrap()).collect();
-    assert!(pids.iter().all(|pid| is_alive(*pid)));
-    gateway.kill().unwrap();
-    gateway.wait().unwrap();
-    pids.into_iter().for_each(wait_until_gone);
+    eventually(|| !is_running(worker.pid));
 }
 
 #[test]
-fn nothing_survives_the_gateway_even_when_it_is_killed() {
-    assert_nothing_survives("same user");
-}
-
-#[test]
-fn nothing_survives_the_gateway_under_another_user_either() {
-    assert_nothing_survives("nobody");
-}
-
-#[test]
-fn php_s_own_words_come_with_a_failed_start() {
+fn a_failed_start_reports_phps_messages() {
     let folder = TempDir::new();
     let preload = folder.write("preload.php", "<?php not_a_function();");
     let mut broken = settings();
@@ -174,7 +122,7 @@ fn php_s_own_words_come_with_a_failed_start() {
 }
 
 #[test]
-fn warnings_of_the_start_are_passed_on() {
+fn warnings_of_the_start_are_reported() {
     let mut odd = settings();
     odd.ini.extend(ini(&[("extension", "not-there.so")]));
     let Event::Started { messages, .. } = &start(odd).started else { panic!() };
@@ -182,7 +130,7 @@ fn warnings_of_the_start_are_passed_on() {
 }
 
 #[test]
-fn a_preloaded_class_is_there_for_every_worker() {
+fn a_preloaded_class_exists_in_every_worker() {
     let folder = TempDir::new();
     let preload = folder.write("preload.php", "<?php class Preloaded { const X = 'preloaded'; }");
     folder.write("run.php", "<?php echo Preloaded::X;");
@@ -212,7 +160,7 @@ fn workers_share_opcache() {
 }
 
 #[test]
-fn the_user_is_changed_for_good() {
+fn the_user_is_changed_permanently() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -266,11 +214,11 @@ fn a_fork_is_ready_in_milliseconds() {
         })
         .collect();
     times.sort();
-    println!("order to Ready: p50 {:?}, p90 {:?}, worst {:?}", times[25], times[45], times[49]);
+    assert!(times[25] < Duration::from_millis(100), "from order to Ready: {times:?}");
 }
 
 #[test]
-fn a_withdrawn_request_is_skipped_and_the_next_one_is_answered() {
+fn a_withdrawn_request_is_skipped() {
     let folder = TempDir::new();
     folder.write("run.php", "<?php touch(__DIR__ . '/ran');");
     let mut host = Host::new();
@@ -286,11 +234,11 @@ fn a_withdrawn_request_is_skipped_and_the_next_one_is_answered() {
     let tag = worker.begin(&get("hello.php"));
     assert_eq!(finished(&worker.finish(tag, b"")), "hello\n");
     assert!(!folder.0.join("ran").exists());
-    assert!(!worker.channel.withdraw(tag), "what was answered cannot be taken back");
+    assert!(!worker.channel.withdraw(tag), "a handled request cannot be withdrawn");
 }
 
 #[test]
-fn a_malformed_request_ends_the_worker_and_no_one_else() {
+fn a_malformed_request_ends_only_its_worker() {
     let mut host = Host::new();
     let mut worker = host.fork();
     worker.push(FrameKind::Request, Default::default(), b"not a request");
@@ -301,7 +249,7 @@ fn a_malformed_request_ends_the_worker_and_no_one_else() {
 }
 
 #[test]
-fn started_by_hand_it_says_what_it_is() {
+fn started_by_hand_it_names_its_purpose() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_outboard-php"))
         .stdin(std::process::Stdio::null())
         .output()

@@ -1,4 +1,4 @@
-//! What a script sends reaches the gateway: status, headers, output, its end.
+//! Output of a script reaches the gateway: status, headers, body, end.
 
 mod driver;
 
@@ -21,7 +21,7 @@ fn status(worker: &mut Worker, code: &str, expected: (u16, &str)) {
 }
 
 #[test]
-fn a_status_is_decided_as_php_fpm_and_nginx_do_together() {
+fn the_status_is_that_of_php_fpm_with_nginx() {
     let mut host = Host::new();
     let worker = &mut host.fork();
     status(worker, "http_response_code(404);", (404, ""));
@@ -34,7 +34,7 @@ fn a_status_is_decided_as_php_fpm_and_nginx_do_together() {
 }
 
 #[test]
-fn header_lines_come_verbatim_and_in_order() {
+fn header_lines_arrive_verbatim_and_in_order() {
     let mut host = Host::new();
     let worker = &mut host.fork();
     let response = run(
@@ -62,7 +62,7 @@ fn a_304_has_no_content_type() {
 }
 
 #[test]
-fn an_answer_to_head_has_headers_and_no_body() {
+fn a_response_to_head_has_headers_and_no_body() {
     let mut host = Host::new();
     let response = host.fork().request(&get("hello.php").method("HEAD"));
     assert_eq!((response.status, response.text()), (200, String::new()));
@@ -70,7 +70,7 @@ fn an_answer_to_head_has_headers_and_no_body() {
 }
 
 #[test]
-fn output_larger_than_the_ring_waits_for_the_gateway_and_arrives_whole() {
+fn output_larger_than_the_ring_arrives_complete() {
     let mut host = Host::new();
     let capacities = Capacities { request_bytes: 8192, response_bytes: 8192 };
     let mut worker = host.fork_unready(capacities);
@@ -86,7 +86,7 @@ fn output_larger_than_the_ring_waits_for_the_gateway_and_arrives_whole() {
 }
 
 #[test]
-fn flush_sends_what_there_is_while_the_script_runs() {
+fn flush_sends_output_while_the_script_runs() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let folder = TempDir::new();
@@ -108,7 +108,7 @@ fn flush_sends_what_there_is_while_the_script_runs() {
 }
 
 #[test]
-fn finishing_the_request_completes_the_answer_and_the_script_goes_on() {
+fn finishing_completes_the_response_while_the_script_runs() {
     let mut host = Host::new();
     let folder = TempDir::new();
     folder.write(
@@ -126,7 +126,7 @@ fn finishing_the_request_completes_the_answer_and_the_script_goes_on() {
 }
 
 #[test]
-fn a_client_that_has_gone_ends_the_script_at_its_next_output() {
+fn a_disconnect_ends_the_script_at_its_next_output() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let folder = TempDir::new();
@@ -146,7 +146,7 @@ fn a_client_that_has_gone_ends_the_script_at_its_next_output() {
 }
 
 #[test]
-fn a_script_may_ignore_that_its_client_has_gone() {
+fn a_script_may_ignore_a_disconnect() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let folder = TempDir::new();
@@ -164,7 +164,7 @@ fn a_script_may_ignore_that_its_client_has_gone() {
 }
 
 #[test]
-fn shutdown_functions_and_output_handlers_run_before_the_answer_ends() {
+fn shutdown_functions_run_before_the_response_ends() {
     let mut host = Host::new();
     let code = "ob_start(fn($text) => strtoupper($text)); register_shutdown_function(function () { echo 'late'; });
                 echo 'early-'; exit;";
@@ -172,7 +172,7 @@ fn shutdown_functions_and_output_handlers_run_before_the_answer_ends() {
 }
 
 #[test]
-fn error_log_lines_come_as_log_frames_of_their_request() {
+fn error_log_lines_are_log_frames_of_their_request() {
     let mut host = Host::new();
     let response = run(&mut host.fork(), "error_log(\"one\\ntwo\"); trigger_error('careful');");
     let lines: Vec<&str> = response.logs.iter().map(|(_, text)| text.as_str()).collect();
@@ -182,7 +182,7 @@ fn error_log_lines_come_as_log_frames_of_their_request() {
 }
 
 #[test]
-fn what_a_script_writes_to_its_streams_goes_to_the_output_pipe() {
+fn standard_streams_go_to_the_output_pipe() {
     let mut host = Host::new();
     let mut worker = host.fork();
     run(
@@ -194,13 +194,13 @@ fn what_a_script_writes_to_its_streams_goes_to_the_output_pipe() {
 }
 
 #[test]
-fn php_sapi_is_the_name_that_was_set() {
+fn php_sapi_is_the_configured_name() {
     let mut host = Host::new();
     let response = run(&mut host.fork(), "echo PHP_SAPI, php_sapi_name();");
     assert_eq!(response.text(), format!("{0}{0}", settings().sapi_name));
 }
 
-/// Heads that no ring has room for.
+/// Code that sends a head larger than the ring.
 const TOO_LONG: [&str; 4] = [
     "header('X-Big: ' . str_repeat('v', 300000));",
     "for ($i = 0; $i < 3000; $i++) { header('X-' . $i . ': ' . str_repeat('v', 100)); }",
@@ -243,7 +243,7 @@ fn an_interim_head_above_the_ring_is_not_sent() {
 }
 
 #[test]
-fn a_head_above_the_ring_is_its_own_requests_alone() {
+fn a_head_above_the_ring_fails_only_its_request() {
     let code = format!(
         "while (Outboard\\handle_request(function () {{
             if (isset($_GET['big'])) {{ {} return; }}
@@ -253,7 +253,7 @@ fn a_head_above_the_ring_is_its_own_requests_alone() {
     );
     let mut app = driver::ScriptWorker::concurrent(8, &code);
     let requests = ["", "big=1", "", "big=1", "", ""].map(|query| get("a").query(query));
-    for (place, response) in app.worker.ask_all(&requests) {
+    for (place, response) in app.worker.request_all(&requests) {
         match place {
             1 | 3 => assert_refused(&response),
             _ => assert_eq!(finished(&response), "other"),

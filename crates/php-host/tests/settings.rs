@@ -28,7 +28,7 @@ fn overrides_win_over_files_and_fixed_values_over_scripts() {
 }
 
 #[test]
-fn the_ini_files_are_those_that_php_fpm_of_this_version_reads() {
+fn the_ini_files_are_those_of_php_fpm() {
     let folder = TempDir::new();
     folder.write("run.php", "<?php echo PHP_VERSION, '|', php_ini_scanned_files();");
     let mut host = Host::new();
@@ -46,7 +46,7 @@ fn the_ini_files_are_those_that_php_fpm_of_this_version_reads() {
 }
 
 #[test]
-fn user_ini_files_apply_from_the_root_down_and_not_to_fixed_values() {
+fn user_ini_files_apply_from_the_root_down() {
     let folder = TempDir::new();
     folder.write(".user.ini", "precision=3\nserialize_precision=4\nmemory_limit=1G\n");
     folder.write("sub/.user.ini", "precision=5\n");
@@ -67,7 +67,7 @@ fn user_ini_files_apply_from_the_root_down_and_not_to_fixed_values() {
 }
 
 #[test]
-fn files_are_prepended_and_appended() {
+fn auto_prepend_and_append_files_run() {
     let folder = TempDir::new();
     let before = folder.write("before.php", "<?php echo 'before ';");
     let after = folder.write("after.php", "<?php echo ' after';");
@@ -105,7 +105,7 @@ fn sessions_work_across_workers() {
 }
 
 #[test]
-fn the_environment_is_complete_and_nothing_is_inherited() {
+fn the_environment_is_complete_and_not_inherited() {
     let folder = TempDir::new();
     folder.write("run.php", "<?php passthru('/usr/bin/env');");
     let mut host = Host::new();

@@ -1,5 +1,5 @@
-//! What an application keeps of a request in a global, and uses in a later one: it may have nothing more
-//! to say, and harms nobody.
+//! References to a request that an application stores in a global and uses in a later request: they must
+//! not affect it.
 
 mod driver;
 
@@ -7,9 +7,8 @@ use driver::{ScriptWorker, finished, get, post};
 
 const JSON: &str = "application/json";
 
-/// A worker for so many requests at a time whose `/keep` runs the first and every other request the second
-/// code; `$k` is theirs in common.
-fn keeping(concurrency: u32, keep: &str, later: &str) -> ScriptWorker {
+/// A worker with this concurrency. A request of `/keep` runs `keep`, others run `later`; both share `$k`.
+fn app_with(concurrency: u32, keep: &str, later: &str) -> ScriptWorker {
     ScriptWorker::concurrent(
         concurrency,
         &format!(
@@ -24,7 +23,7 @@ fn body_of(name: u8, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_handle_of_a_body_is_at_its_end_when_its_request_is_over() {
+fn a_handle_of_a_body_ends_with_its_request() {
     for (open, read) in [
         ("$k = fopen('php://input', 'r'); fread($k, 10);", "fread($k, 100000)"),
         ("$k = fopen('php://input', 'r'); fread($k, 10);", "stream_get_contents($k)"),
@@ -35,7 +34,7 @@ fn a_handle_of_a_body_is_at_its_end_when_its_request_is_over() {
         ),
     ] {
         for concurrency in [1, 20] {
-            let mut app = keeping(concurrency, open, &format!("echo 'read:', {read};"));
+            let mut app = app_with(concurrency, open, &format!("echo 'read:', {read};"));
             for _ in 0..2 {
                 app.worker.request(&post("keep", JSON, body_of(b'A', 100_000)));
                 assert_eq!(app.get("a"), "read:", "{open}");
@@ -47,9 +46,9 @@ fn a_handle_of_a_body_is_at_its_end_when_its_request_is_over() {
 }
 
 #[test]
-fn the_body_of_a_request_is_its_own_whatever_was_kept_of_another() {
+fn a_stale_handle_does_not_affect_the_next_body() {
     let later = "echo strlen(file_get_contents('php://input')), feof($k) ? ' ended' : '';";
-    let mut app = keeping(1, "$k = fopen('php://input', 'r'); fread($k, 10);", later);
+    let mut app = app_with(1, "$k = fopen('php://input', 'r'); fread($k, 10);", later);
     app.worker.request(&post("keep", JSON, body_of(b'A', 100_000)));
     assert_eq!(
         finished(&app.worker.request(&post("a", JSON, body_of(b'B', 70_000)))),
@@ -57,9 +56,8 @@ fn the_body_of_a_request_is_its_own_whatever_was_kept_of_another() {
     );
 }
 
-/// Requests that wait while the others change the same setting.
 #[test]
-fn a_setting_that_another_request_changes_is_not_read_from_freed_memory() {
+fn a_setting_changed_by_another_request_is_not_freed() {
     let code = "while (Outboard\\handle_request(function () {
         $n = $_GET['n']; ini_set('default_mimetype', 'text/' . str_repeat(\"x$n\", 20));
         Outboard\\sleep(0.002 * $n); $room = [];
@@ -68,14 +66,14 @@ fn a_setting_that_another_request_changes_is_not_read_from_freed_memory() {
     }));";
     let mut app = ScriptWorker::concurrent(4, code);
     let requests: Vec<_> = (1..5).map(|n| get("a").query(&format!("n={n}"))).collect();
-    for (place, response) in app.worker.ask_all(&requests) {
+    for (place, response) in app.worker.request_all(&requests) {
         let own = format!("text/{}; charset=UTF-8", format!("x{}", place + 1).repeat(20));
         assert_eq!(response.line("Content-Type"), Some(own.as_str()), "{response:?}");
     }
 }
 
 #[test]
-fn sorts_of_requests_that_wait_in_them_are_sorted_each_by_its_own() {
+fn a_sort_that_waits_uses_its_own_comparison() {
     let code = "while (Outboard\\handle_request(function () {
         $n = (int) $_GET['n']; $a = range(1, 7); shuffle($a);
         usort($a, function ($x, $y) use ($n) {
@@ -85,14 +83,14 @@ fn sorts_of_requests_that_wait_in_them_are_sorted_each_by_its_own() {
     }));";
     let mut app = ScriptWorker::concurrent(4, code);
     let requests: Vec<_> = (1..5).map(|n| get("a").query(&format!("n={n}"))).collect();
-    for (place, response) in app.worker.ask_all(&requests) {
+    for (place, response) in app.worker.request_all(&requests) {
         let sorted = if place % 2 == 0 { "1234567" } else { "7654321" };
         assert_eq!(finished(&response), sorted);
     }
 }
 
 #[test]
-fn what_strtok_goes_through_is_of_one_request() {
+fn strtok_state_belongs_to_one_request() {
     let code = "while (Outboard\\handle_request(function () {
         $n = $_GET['n']; $before = strtok(' '); strtok(\"a$n b$n\", ' '); Outboard\\sleep(0.001);
         echo json_encode([$before, strtok(' ')]);
@@ -100,15 +98,15 @@ fn what_strtok_goes_through_is_of_one_request() {
     let mut app = ScriptWorker::concurrent(4, code);
     for _ in 0..2 {
         let requests: Vec<_> = (0..4).map(|n| get("a").query(&format!("n={n}"))).collect();
-        for (place, response) in app.worker.ask_all(&requests) {
+        for (place, response) in app.worker.request_all(&requests) {
             assert_eq!(finished(&response), format!("[false,\"b{place}\"]"));
         }
     }
 }
 
 #[test]
-fn functions_for_ticks_end_with_their_request() {
-    let mut app = keeping(
+fn tick_functions_end_with_their_request() {
+    let mut app = app_with(
         1,
         "register_tick_function(function () { echo 'theirs'; });",
         "eval('declare(ticks=1); $x = 1;'); echo 'end';",
@@ -118,8 +116,8 @@ fn functions_for_ticks_end_with_their_request() {
 }
 
 #[test]
-fn a_file_is_looked_at_anew_in_each_request() {
-    let mut app = keeping(1, "", "echo filesize(__DIR__ . '/looked_at');");
+fn the_stat_cache_is_cleared_for_each_request() {
+    let mut app = app_with(1, "", "echo filesize(__DIR__ . '/looked_at');");
     app.folder.write("looked_at", "1");
     assert_eq!(app.get("a"), "1");
     app.folder.write("looked_at", "12");
@@ -127,14 +125,14 @@ fn a_file_is_looked_at_anew_in_each_request() {
 }
 
 #[test]
-fn compression_is_agreed_with_each_client() {
+fn compression_is_negotiated_with_each_client() {
     let code = "while (Outboard\\handle_request(function () {
         ob_start('ob_gzhandler'); echo 'text'; Outboard\\sleep(0.001); }));";
     let mut app = ScriptWorker::concurrent(2, code);
     for accepted in ["gzip", "", "deflate", "gzip"] {
         let request = get("a").header("Accept-Encoding", accepted);
         for (_, response) in
-            app.worker.ask_all(&[request, get("a")]).into_iter().filter(|(n, _)| *n == 0)
+            app.worker.request_all(&[request, get("a")]).into_iter().filter(|(n, _)| *n == 0)
         {
             assert_eq!(response.line("Content-Encoding").unwrap_or(""), accepted, "{response:?}");
         }
@@ -142,7 +140,7 @@ fn compression_is_agreed_with_each_client() {
 }
 
 #[test]
-fn compression_by_the_ini_file_is_that_of_every_request() {
+fn compression_by_the_ini_file_applies_to_every_request() {
     let code = "while (Outboard\\handle_request(function () { echo 'text'; }));";
     let mut app = ScriptWorker::with(code, |settings| {
         settings.ini.extend(driver::ini(&[("zlib.output_compression", "1")]));

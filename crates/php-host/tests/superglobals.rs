@@ -1,5 +1,5 @@
-//! Each superglobal, however it was asked for and whenever the file that mentions it was compiled:
-//! a resident script finds what a script per request finds.
+//! Superglobals in worker mode equal those of classic mode, for every kind of request and whenever the
+//! file that mentions them is compiled.
 
 mod driver;
 
@@ -10,7 +10,7 @@ use outboard_ring::control::Isolation;
 use outboard_ring::frame::FrameKind;
 use std::collections::BTreeMap;
 
-/// What shows each, to be put into a function.
+/// Expressions that print a superglobal, for the body of a function.
 const PROBES: [(&str, &str); 9] = [
     ("get", "$_GET"),
     ("post", "$_POST"),
@@ -32,13 +32,13 @@ const PROBES: [(&str, &str); 9] = [
     ),
 ];
 
-/// When the file that mentions it is compiled.
+/// When the file that mentions the superglobal is compiled.
 const MOMENTS: [&str; 3] = ["boot", "first", "later"];
 
-/// A resident script that shows what the file `PROBE.MOMENT.ROUND.php` does, which a request names in a
-/// field; it keeps the function that the file has returned, and mentions no superglobal. Requests of a
+/// A worker script that prints the result of the file `PROBE.MOMENT.ROUND.php`, which a request header
+/// names. It stores the function that the file returns, and mentions no superglobal itself. Requests of a
 /// round meet before and after the file is compiled.
-const RESIDENT: &str = r#"<?php
+const SCRIPT: &str = r#"<?php
     $probes = $come = [];
     foreach (PRELOADS ? glob(__DIR__ . '/*.boot.*.php') : [] as $file) { $probes[basename($file)] = require $file; }
     function meet(string $where): void {
@@ -54,8 +54,8 @@ const RESIDENT: &str = r#"<?php
         echo $show();
     }));"#;
 
-/// How a request may come.
-fn shapes(script: &str, probe: &str) -> [RequestSpec; 3] {
+/// The kinds of requests.
+fn request_kinds(script: &str, probe: &str) -> [RequestSpec; 3] {
     let upload = "--b\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\n5\r\n\
         --b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"n.txt\"\r\n\r\nhello\r\n--b--\r\n";
     [
@@ -66,18 +66,18 @@ fn shapes(script: &str, probe: &str) -> [RequestSpec; 3] {
     .map(|request| request.header("Cookie", "c=3").header("X-Probe", probe))
 }
 
-/// What a script per request says to each shape.
+/// The responses of classic mode to each kind.
 fn of_classic(folder: &TempDir) -> BTreeMap<&'static str, [String; 3]> {
     let mut host = Host::with(settings());
     let mut worker = host.fork();
-    let mut said = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     for (name, _) in PROBES {
         let file = format!("{name}.php");
         folder.write(&file, &format!("<?php echo (require __DIR__ . '/{name}.boot.0.php')();"));
-        let requests = shapes(&file, name).map(|request| request.root(&folder.0));
-        said.insert(name, requests.map(|request| finished(&worker.request(&request))));
+        let requests = request_kinds(&file, name).map(|request| request.root(&folder.0));
+        texts.insert(name, requests.map(|request| finished(&worker.request(&request))));
     }
-    said
+    texts
 }
 
 fn write_probes(folder: &TempDir) {
@@ -92,7 +92,7 @@ fn write_probes(folder: &TempDir) {
 }
 
 fn host(folder: &TempDir, preloads: bool, concurrency: u32, isolation: Isolation) -> Host {
-    let code = RESIDENT.replace("CONCURRENCY", &concurrency.to_string());
+    let code = SCRIPT.replace("CONCURRENCY", &concurrency.to_string());
     let code = code.replace("PRELOADS", if preloads { "true" } else { "false" });
     let mut settings = settings_of_worker(folder.write("worker.php", &code));
     let worker = settings.worker.as_mut().unwrap();
@@ -100,8 +100,8 @@ fn host(folder: &TempDir, preloads: bool, concurrency: u32, isolation: Isolation
     Host::with(settings)
 }
 
-/// The answers to these, which are under way together.
-fn ask_together(worker: &mut Worker, requests: &[RequestSpec]) -> Vec<String> {
+/// Sends the requests concurrently and returns the responses.
+fn request_together(worker: &mut Worker, requests: &[RequestSpec]) -> Vec<String> {
     let mut tags = Vec::new();
     for request in requests {
         let tag = worker.begin(request);
@@ -115,9 +115,8 @@ fn ask_together(worker: &mut Worker, requests: &[RequestSpec]) -> Vec<String> {
     responses.iter().map(|(_, response)| finished(response)).collect()
 }
 
-/// Goes through the table; `ask` answers three requests of which the first is the one that has the file
-/// compiled.
-fn each_is_that_of_classic(
+/// Compares all probes; `request` sends three requests, the first of which compiles the file.
+fn assert_equal_to_classic(
     concurrency: u32,
     isolation: Isolation,
     mut request: impl FnMut(&mut Host, bool, &[RequestSpec]) -> Vec<String>,
@@ -129,46 +128,50 @@ fn each_is_that_of_classic(
         let mut host = host(&folder, moment == "boot", concurrency, isolation);
         for (name, first) in PROBES.iter().flat_map(|(name, _)| (0..3).map(move |n| (*name, n))) {
             let file = format!("{name}.{moment}.{first}.php");
-            let mut requests = shapes("worker.php", &file);
+            let mut requests = request_kinds("worker.php", &file);
             requests.rotate_left(first);
-            let mut wanted = expected[name].clone();
-            wanted.rotate_left(first);
-            assert_eq!(request(&mut host, moment == "later", &requests), wanted, "{file}");
+            let mut expected_texts = expected[name].clone();
+            expected_texts.rotate_left(first);
+            assert_eq!(request(&mut host, moment == "later", &requests), expected_texts, "{file}");
         }
     }
 }
 
 #[test]
-fn one_request_after_the_other() {
-    each_is_that_of_classic(1, Isolation::Reset, |host, is_later, requests| {
+fn sequential_requests_find_the_classic_superglobals() {
+    assert_equal_to_classic(1, Isolation::Reset, |host, is_later, requests| {
         let mut worker = host.fork();
         if is_later {
-            shapes("worker.php", "none").iter().for_each(|request| _ = worker.request(request));
+            request_kinds("worker.php", "none")
+                .iter()
+                .for_each(|request| _ = worker.request(request));
         }
         requests.iter().map(|request| finished(&worker.request(request))).collect()
     });
 }
 
 #[test]
-fn three_at_a_time() {
-    each_is_that_of_classic(3, Isolation::Reset, |host, is_later, requests| {
+fn concurrent_requests_find_the_classic_superglobals() {
+    assert_equal_to_classic(3, Isolation::Reset, |host, is_later, requests| {
         let mut worker = host.fork();
         if is_later {
-            shapes("worker.php", "none").iter().for_each(|request| _ = worker.request(request));
+            request_kinds("worker.php", "none")
+                .iter()
+                .for_each(|request| _ = worker.request(request));
         }
-        ask_together(&mut worker, requests)
+        request_together(&mut worker, requests)
     });
 }
 
 #[test]
-fn in_a_fork_each() {
-    each_is_that_of_classic(1, Isolation::Fork, |host, _, requests| {
+fn forks_find_the_classic_superglobals() {
+    assert_equal_to_classic(1, Isolation::Fork, |host, _, requests| {
         requests
             .iter()
             .map(|request| {
-                let said = finished(&host.fork().request(request));
+                let texts = finished(&host.fork().request(request));
                 host.event();
-                said
+                texts
             })
             .collect()
     });

@@ -15,7 +15,7 @@ fn value<'a>(server: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn every_variable_comes_in_the_order_and_with_the_value_of_nginx_and_php_fpm() {
+fn variables_equal_those_of_nginx_and_php_fpm() {
     let mut worker = Host::new();
     let mut worker = worker.fork();
     let request = post("server.php", "text/plain", "abc")
@@ -68,7 +68,7 @@ fn every_variable_comes_in_the_order_and_with_the_value_of_nginx_and_php_fpm() {
 }
 
 #[test]
-fn headers_of_one_name_are_joined_and_forgeable_names_are_left_out() {
+fn headers_are_joined_and_forgeable_names_left_out() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let request = get("server.php")
@@ -85,7 +85,7 @@ fn headers_of_one_name_are_joined_and_forgeable_names_are_left_out() {
 }
 
 #[test]
-fn a_request_without_body_or_port_has_empty_values_as_with_nginx() {
+fn missing_body_and_port_are_empty_as_in_nginx() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let server = server(&mut worker, &get("server.php"));
@@ -106,7 +106,7 @@ fn https_is_on_for_a_secure_request_only() {
 }
 
 #[test]
-fn configured_parameters_have_the_last_word() {
+fn configured_parameters_take_precedence() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let request = get("server.php").param("SERVER_NAME", "public.test").param("STAGE", "live");
@@ -116,7 +116,7 @@ fn configured_parameters_have_the_last_word() {
 }
 
 #[test]
-fn digest_authorization_is_handed_to_the_script() {
+fn digest_authorization_is_passed_to_the_script() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let request = get("server.php").header("Authorization", "Digest username=\"bob\"");
@@ -125,7 +125,7 @@ fn digest_authorization_is_handed_to_the_script() {
 }
 
 #[test]
-fn argv_is_made_of_the_query_when_asked_for() {
+fn argv_is_built_from_the_query_if_enabled() {
     let mut settings = settings();
     settings.ini.insert("register_argc_argv".into(), "1".into());
     let mut host = Host::with(settings);
@@ -154,7 +154,7 @@ fn getenv_and_filter_input_see_the_request() {
 }
 
 #[test]
-fn getallheaders_gives_the_names_as_php_fpm_writes_them() {
+fn getallheaders_spells_names_as_php_fpm() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let request = get("headers_in.php").header("x-fancy-thing", "1");
@@ -163,7 +163,7 @@ fn getallheaders_gives_the_names_as_php_fpm_writes_them() {
 }
 
 #[test]
-fn each_script_starts_in_its_own_folder() {
+fn each_script_starts_in_its_own_directory() {
     let mut host = Host::new();
     let mut worker = host.fork();
     let folder = driver::TempDir::new();

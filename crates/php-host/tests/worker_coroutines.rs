@@ -2,12 +2,10 @@
 
 mod driver;
 
-use driver::{Response, ScriptWorker, get, serve};
+use driver::{Response, ScriptWorker, eventually, get, serve};
 use outboard_ring::response::Outcome;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// A point that all requests in flight pass together: they wait until `n` have come.
+/// Requests in flight meet here: `meet` waits until `n` have come.
 const MEET: &str = r#"
     $come = [];
     function meet(string $where, int $n): void {
@@ -15,25 +13,17 @@ const MEET: &str = r#"
         while ($GLOBALS['come'][$where] < $n) { Outboard\sleep(0.0005); }
     }"#;
 
-fn wait_for(file: &Path) {
-    let began = Instant::now();
-    while !file.exists() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{file:?} does not come");
-        std::thread::yield_now();
-    }
-}
-
-/// Eight requests at once, `/0?n=0` to `/7?n=7`, to a handler with this body, which may
-/// `meet('name', 8)`; the bodies of their answers in order of the requests.
+/// Sends eight requests at once, `/0?n=0` to `/7?n=7`, to a handler with this body, which may
+/// `meet('name', 8)`; returns the responses in order of the requests.
 fn eight(body: &str) -> Vec<Response> {
     let mut app = ScriptWorker::concurrent(8, &format!("{MEET} {}", serve(body)));
     let mut responses = Vec::new();
-    // Twice: what the first eight leave must not show in the second.
+    // Twice: the first eight must not affect the second.
     for _ in 0..2 {
         let requests: Vec<_> = (0..8)
             .map(|n| get(&format!("{n}")).query(&format!("n={n}")).header("X-N", &format!("{n}")))
             .collect();
-        responses = app.worker.ask_all(&requests);
+        responses = app.worker.request_all(&requests);
         responses.sort_by_key(|(place, _)| *place);
         app.request("reset?");
     }
@@ -50,7 +40,7 @@ fn each_gets_its_own(body: &str, expected: impl Fn(usize) -> String) {
 }
 
 #[test]
-fn superglobals() {
+fn each_request_has_its_superglobals() {
     each_gets_its_own(
         "$_SESSION = ['s' => $at]; $_GET['added'] = $at; meet('a', 8);
          $first = json_encode([$_GET, $_REQUEST, $_SERVER['REQUEST_URI'], $_SERVER['HTTP_X_N'], $_SESSION, getallheaders()['X-N']]);
@@ -60,7 +50,7 @@ fn superglobals() {
 }
 
 #[test]
-fn output_buffers() {
+fn each_request_has_its_output_buffers() {
     each_gets_its_own(
         "echo 'a', $at; meet('a', 8); ob_start(fn ($text) => strrev($text)); echo 'bc'; meet('b', 8); ob_start(); echo 'd', $at; meet('c', 8);
          $inner = ob_get_clean(); meet('d', 8); ob_end_flush(); echo $inner, ob_get_level();",
@@ -69,7 +59,7 @@ fn output_buffers() {
 }
 
 #[test]
-fn status_and_headers() {
+fn each_request_has_its_status_and_headers() {
     let body = "if ($at === 'reset?') { $GLOBALS['come'] = []; return ''; }
         http_response_code(200 + (int) $at); header(\"X-Mine: $at\"); setcookie('c', $at); meet('a', 8);
         header('X-More: ' . http_response_code()); meet('b', 8); header('Content-Type: text/x-' . $at); return (string) count(headers_list());";
@@ -86,7 +76,7 @@ fn status_and_headers() {
 }
 
 #[test]
-fn error_and_exception_handlers() {
+fn each_request_has_its_error_handlers() {
     let body = "if ($at === 'reset?') { $GLOBALS['come'] = []; return ''; }
         set_error_handler(function ($level, $message) use ($at) { echo \"error of $at: $message. \"; return true; });
         set_exception_handler(function ($e) use ($at) { echo \"exception of $at: \", $e->getMessage(); });
@@ -97,7 +87,7 @@ fn error_and_exception_handlers() {
 }
 
 #[test]
-fn shutdown_functions_and_the_last_error() {
+fn each_request_has_its_shutdown_functions() {
     each_gets_its_own(
         "register_shutdown_function(function () use ($at) { echo \" bye $at\"; });
          @trigger_error(\"last $at\"); meet('a', 8); echo error_get_last()['message']; meet('b', 8);",
@@ -106,7 +96,7 @@ fn shutdown_functions_and_the_last_error() {
 }
 
 #[test]
-fn sessions() {
+fn each_request_has_its_session() {
     let folder = driver::TempDir::new();
     let path = folder.0.display();
     each_gets_its_own(
@@ -119,7 +109,7 @@ fn sessions() {
 }
 
 #[test]
-fn bodies_and_uploads() {
+fn each_request_has_its_body_and_uploads() {
     let code = format!(
         "{MEET} {}",
         serve(
@@ -147,7 +137,7 @@ fn bodies_and_uploads() {
 }
 
 #[test]
-fn the_current_request_and_what_is_deferred() {
+fn each_request_has_its_deferred_callbacks() {
     each_gets_its_own(
         "meet('a', 8); Outboard\\defer(function () use ($at) { if (Outboard\\request()->path() !== \"/$at\") error_log('mixed up'); });
          $path = Outboard\\request()->path(); meet('b', 8); return $path . $request->path();",
@@ -166,7 +156,7 @@ fn tasks_see_the_request_that_spawned_them() {
 }
 
 #[test]
-fn fibers_that_wait_in_several_requests() {
+fn fibers_may_wait_in_several_requests() {
     each_gets_its_own(
         "$fiber = new Fiber(function () use ($at) { meet('a', 8); $got = Fiber::suspend(\"s$at\"); meet('b', 8); return $got . $_GET['n']; });
          $first = $fiber->start(); meet('c', 8); $fiber->resume(\"r$at\"); return $first . $fiber->getReturn();",
@@ -184,13 +174,13 @@ fn generators_and_static_calls_keep_their_place() {
 }
 
 #[test]
-fn answers_come_in_the_order_in_which_they_are_ready() {
+fn responses_come_in_the_order_of_completion() {
     let code = serve(
         "$until = (int) $at; while (($GLOBALS['turn'] ?? 3) > $until) Outboard\\sleep(0.0005); $GLOBALS['turn'] = $until - 1; return $at;",
     );
     let mut app = ScriptWorker::concurrent(4, &code);
     let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    let responses = app.worker.ask_all(&requests);
+    let responses = app.worker.request_all(&requests);
     let order: Vec<_> = responses.iter().map(|(place, _)| *place).collect();
     assert_eq!(order, [3, 2, 1, 0]);
 }
@@ -205,13 +195,13 @@ fn exit_of_one_request_does_not_end_another() {
     );
     let mut app = ScriptWorker::concurrent(4, &code);
     let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    for (n, response) in app.worker.ask_all(&requests) {
+    for (n, response) in app.worker.request_all(&requests) {
         assert_eq!(response.text(), format!("{n} {}", if n % 2 == 1 { "exit" } else { "end" }));
     }
 }
 
 #[test]
-fn an_exception_in_one_request_is_its_own() {
+fn an_exception_fails_only_its_request() {
     let code = format!(
         "{MEET} {}",
         serve(
@@ -220,7 +210,7 @@ fn an_exception_in_one_request_is_its_own() {
     );
     let mut app = ScriptWorker::concurrent(4, &code);
     let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    for (n, response) in app.worker.ask_all(&requests) {
+    for (n, response) in app.worker.request_all(&requests) {
         let expected = if n == 2 { 500 } else { 200 };
         assert_eq!(response.status, expected, "{response:?}");
         assert_eq!(response.log_text().contains("two"), n == 2);
@@ -228,7 +218,7 @@ fn an_exception_in_one_request_is_its_own() {
 }
 
 #[test]
-fn exhausted_memory_fails_one_request_and_the_others_finish() {
+fn exhausted_memory_fails_only_its_request() {
     let code = format!(
         "{MEET} {}",
         serve(
@@ -238,18 +228,18 @@ fn exhausted_memory_fails_one_request_and_the_others_finish() {
     let mut app = ScriptWorker::concurrent(4, &code);
     let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
     let mut leaving = false;
-    for (n, response) in app.worker.ask_all(&requests) {
+    for (n, response) in app.worker.request_all(&requests) {
         let failed = n == 1;
         assert_eq!(response.status, if failed { 500 } else { 200 }, "{response:?}");
         assert_eq!(response.text(), if failed { String::new() } else { n.to_string() });
         leaving |= response.done.leaving;
     }
     assert!(leaving);
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }
 
 #[test]
-fn a_fatal_error_fails_one_request_and_the_others_finish() {
+fn a_fatal_error_fails_only_its_request() {
     let code = format!(
         "{MEET} {}",
         serve(
@@ -258,14 +248,14 @@ fn a_fatal_error_fails_one_request_and_the_others_finish() {
     );
     let mut app = ScriptWorker::concurrent(4, &code);
     let requests: Vec<_> = (0..4).map(|n| get(&n.to_string())).collect();
-    for (n, response) in app.worker.ask_all(&requests) {
+    for (n, response) in app.worker.request_all(&requests) {
         assert_eq!(response.status, if n == 1 { 500 } else { 200 }, "{response:?}");
     }
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }
 
 #[test]
-fn a_request_that_is_cancelled_unwinds_and_the_others_go_on() {
+fn a_cancelled_request_unwinds_and_the_others_continue() {
     let code = serve(
         "if ($at === 'long') { try { Outboard\\sleep(60); return 'slept'; } finally { file_put_contents(__DIR__ . '/unwound', ''); } } return 'short';",
     );
@@ -280,13 +270,13 @@ fn a_request_that_is_cancelled_unwinds_and_the_others_go_on() {
 }
 
 #[test]
-fn handle_request_answers_many_at_a_time_as_well() {
+fn handle_request_handles_many_at_a_time() {
     let code = format!(
         "{MEET} while (frankenphp_handle_request(function () {{ meet('a', 4); echo $_GET['n']; }})) {{}} file_put_contents(__DIR__ . '/left', '');"
     );
     let mut app = ScriptWorker::concurrent(4, &code);
     let requests: Vec<_> = (0..4).map(|n| get("x").query(&format!("n={n}"))).collect();
-    for (n, response) in app.worker.ask_all(&requests) {
+    for (n, response) in app.worker.request_all(&requests) {
         assert_eq!(response.text(), n.to_string());
     }
     assert_eq!(app.stop(), Some(0));
@@ -294,7 +284,7 @@ fn handle_request_answers_many_at_a_time_as_well() {
 }
 
 #[test]
-fn a_worker_that_is_to_leave_answers_what_it_has_begun() {
+fn a_stopped_worker_completes_started_requests() {
     let code = serve(
         "touch(__DIR__ . \"/begun$at\"); while (!file_exists(__DIR__ . '/go')) Outboard\\sleep(0.0005); return 'done';",
     );
@@ -302,14 +292,14 @@ fn a_worker_that_is_to_leave_answers_what_it_has_begun() {
     let requests: Vec<_> = (0..3).map(|n| get(&n.to_string())).collect();
     let tags: Vec<_> = requests.iter().map(|request| app.worker.begin(request)).collect();
     for n in 0..3 {
-        wait_for(&app.folder.0.join(format!("begun{n}")));
+        eventually(|| app.folder.0.join(format!("begun{n}")).exists());
     }
     app.worker.stop();
     app.folder.write("go", "");
     for (_, response) in app.worker.finish_all(&tags) {
         assert_eq!(response.text(), "done");
     }
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }
 
 #[test]
@@ -317,17 +307,17 @@ fn a_hundred_requests_wait_in_one_worker() {
     let code = format!("{MEET} {}", serve("meet('a', 100); return $at;"));
     let mut app = ScriptWorker::concurrent(100, &code);
     let requests: Vec<_> = (0..100).map(|n| get(&n.to_string())).collect();
-    for (n, response) in app.worker.ask_all(&requests) {
+    for (n, response) in app.worker.request_all(&requests) {
         assert_eq!(response.text(), n.to_string());
     }
 }
 
-/// Through a function of C, so that each level takes of the C stack as well.
+/// Recurses through a C function, so that each level uses the C stack as well.
 const DEEP: &str =
     "function deep(int $n) { return $n === 0 ? 0 : 1 + array_map('deep', [$n - 1])[0]; }";
 
 #[test]
-fn recursion_goes_as_deep_as_in_a_script_per_request() {
+fn recursion_goes_as_deep_as_in_classic_mode() {
     for concurrency in [1, 16] {
         let mut app = ScriptWorker::concurrent(
             concurrency,
@@ -341,7 +331,7 @@ fn recursion_goes_as_deep_as_in_a_script_per_request() {
 }
 
 #[test]
-fn a_coroutine_has_memory_for_what_it_uses_alone() {
+fn a_coroutine_has_only_the_memory_it_uses() {
     let mut app = ScriptWorker::concurrent(
         16,
         &serve(

@@ -1,4 +1,4 @@
-//! Isolation by fork: the script boots once, and each request is answered by a copy of it.
+//! Isolation by fork: the script boots once, and a copy of it handles each request.
 
 mod driver;
 
@@ -22,7 +22,7 @@ impl Forking {
         Self { host: Host::with(settings(&folder, code)), folder }
     }
 
-    /// Has a fork answer and waits until it has gone.
+    /// Sends a request to a new fork and waits for its exit.
     fn request(&mut self, name: &str) -> Response {
         let mut worker = self.host.fork();
         let response = worker.request(&get(name));
@@ -42,13 +42,13 @@ impl Forking {
     }
 }
 
-/// Prints what the request before left behind, and leaves as much as it can.
+/// Prints state of the request before, and changes as much state as possible.
 const DIRTY: &str = r#"
-    class Kept { public static $static = 0; }
+    class Stored { public static $static = 0; }
     function counted() { static $n = 0; return ++$n; }
     $global = 0;
     function response() {
-        $found = [$GLOBALS['global']++, Kept::$static++, counted(), getenv('LEFT'), ini_get('precision'),
+        $found = [$GLOBALS['global']++, Stored::$static++, counted(), getenv('LEFT'), ini_get('precision'),
             defined('LEFT'), date_default_timezone_get(), mb_internal_encoding(), basename(getcwd()), set_error_handler(fn () => true)];
         putenv('LEFT=1'); ini_set('precision', '3'); define('LEFT', 1); date_default_timezone_set('Asia/Tokyo');
         mb_internal_encoding('ISO-8859-1'); chdir('/');
@@ -56,7 +56,7 @@ const DIRTY: &str = r#"
     }"#;
 
 #[test]
-fn nothing_of_one_request_is_there_in_the_next() {
+fn no_state_of_a_request_reaches_the_next() {
     for asking in [
         "Outboard\\serve(fn () => response());",
         "while (frankenphp_handle_request(function () { echo response(); }));",
@@ -81,7 +81,7 @@ fn the_script_boots_once() {
 }
 
 #[test]
-fn below_the_snapshot_the_script_is_a_plain_script() {
+fn after_the_snapshot_the_script_is_an_ordinary_one() {
     let mut app = Forking::new(
         "$booted = 'booted'; Outboard\\snapshot();
          header('X-Query: ' . ($_GET['q'] ?? 'none')); http_response_code(201); session_id('x');
@@ -99,7 +99,7 @@ fn below_the_snapshot_the_script_is_a_plain_script() {
 }
 
 #[test]
-fn an_exception_below_the_snapshot_is_a_500() {
+fn an_exception_after_the_snapshot_is_a_500() {
     let mut app = Forking::new("Outboard\\snapshot(); throw new DomainException('a bug');");
     for _ in 0..2 {
         let failed = app.request("a");
@@ -109,7 +109,7 @@ fn an_exception_below_the_snapshot_is_a_500() {
 }
 
 #[test]
-fn a_fatal_error_below_the_snapshot_is_a_500() {
+fn a_fatal_error_after_the_snapshot_is_a_500() {
     let mut app = Forking::new("Outboard\\snapshot(); str_repeat('x', 1 << 30);");
     let failed = app.request("a");
     assert_eq!(failed.status, 500, "{failed:?}");
@@ -127,7 +127,7 @@ fn a_snapshot_in_another_mode_does_nothing() {
 }
 
 #[test]
-fn forks_wait_side_by_side() {
+fn forks_wait_concurrently() {
     let mut app = Forking::new("Outboard\\serve(fn ($request) => $request->path());");
     let mut forks: Vec<_> = (0..4).map(|_| app.host.fork()).collect();
     for (n, fork) in forks.iter_mut().enumerate().rev() {
@@ -136,7 +136,7 @@ fn forks_wait_side_by_side() {
 }
 
 #[test]
-fn a_fork_that_is_told_to_leave_does_so_without_a_request() {
+fn a_fork_may_be_stopped_without_a_request() {
     let mut app =
         Forking::new("Outboard\\serve(fn () => 'up'); file_put_contents(__DIR__ . '/end', '');");
     let mut worker = app.host.fork();
@@ -154,7 +154,7 @@ fn coroutines_work_in_a_fork() {
 }
 
 #[test]
-fn coroutines_work_below_the_snapshot() {
+fn coroutines_work_after_the_snapshot() {
     let mut app = Forking::new(
         "Outboard\\snapshot(); echo json_encode(Outboard\\concurrently([function () { Outboard\\sleep(0.001); return 1; }, fn () => 2]));
          Outboard\\defer(function () { file_put_contents(__DIR__ . '/deferred', ''); });",
@@ -164,7 +164,7 @@ fn coroutines_work_below_the_snapshot() {
 }
 
 #[test]
-fn before_the_snapshot_there_is_nothing_to_wait_with() {
+fn coroutines_are_unavailable_before_the_snapshot() {
     let mut app = Forking::new(
         "try { Outboard\\spawn(fn () => 1); } catch (RuntimeException $e) { $said = $e->getMessage(); }
          usleep(1); Outboard\\serve(fn () => $said);",
@@ -183,7 +183,7 @@ fn random_numbers_of_forks_differ() {
 }
 
 #[test]
-fn a_script_that_never_asks_does_not_start_the_app() {
+fn a_script_without_a_call_does_not_start_the_app() {
     let folder = TempDir::new();
     let event = &start(settings(&folder, "echo 'done already';")).started;
     let Event::StartFailed { message } = event else { panic!("{event:?}") };
@@ -209,7 +209,7 @@ fn a_script_that_fails_while_booting_does_not_start_the_app() {
 }
 
 #[test]
-fn what_the_boot_prints_is_told_once() {
+fn output_of_the_boot_is_reported_once() {
     let folder = TempDir::new();
     let mut host = start(settings(&folder, "echo 'a notice'; Outboard\\serve(fn () => 'up');"));
     let Event::Started { messages, .. } = &host.started else { panic!("{:?}", host.started) };
@@ -221,7 +221,7 @@ fn what_the_boot_prints_is_told_once() {
 }
 
 #[test]
-fn a_file_of_the_boot_has_a_position_and_locks_for_each_request() {
+fn each_request_has_its_position_in_a_file_of_the_boot() {
     let mut app = Forking::new(
         "file_put_contents(__DIR__ . '/data', 'abcdef'); $file = fopen(__DIR__ . '/data', 'r+'); $log = fopen(__DIR__ . '/log', 'a'); fread($file, 1);
          Outboard\\snapshot();

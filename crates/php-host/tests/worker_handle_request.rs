@@ -1,4 +1,4 @@
-//! `frankenphp_handle_request()` and its own name: what scripts written for it rely on.
+//! `frankenphp_handle_request()` and its own name: behaviour that scripts for it rely on.
 
 mod driver;
 
@@ -8,13 +8,13 @@ use outboard_ring::control::Event;
 use outboard_ring::frame::FrameKind;
 use outboard_ring::response::Outcome;
 
-/// A script with the usual loop around this body of a handler.
+/// A script with the usual loop around this handler body.
 fn looping(body: &str) -> String {
     format!("while (frankenphp_handle_request(function () {{ {body} }}));")
 }
 
 #[test]
-fn it_returns_true_after_a_request_and_false_when_the_worker_is_to_leave() {
+fn it_returns_true_after_a_request_and_false_on_stop() {
     let code = r#"
         $seen = [];
         do {
@@ -35,7 +35,7 @@ fn its_own_name_does_the_same() {
 }
 
 #[test]
-fn names_of_frankenphp_can_be_left_out() {
+fn frankenphp_names_can_be_disabled() {
     let code =
         "Outboard\\serve(fn () => json_encode(function_exists('frankenphp_handle_request')));";
     let mut with = ScriptWorker::new(code);
@@ -68,7 +68,7 @@ fn within_a_request_it_throws() {
 }
 
 #[test]
-fn the_answer_has_left_before_it_returns() {
+fn the_response_is_sent_before_it_returns() {
     let code = r#"
         while (frankenphp_handle_request(function () { echo "answered"; })) {
             fopen(__DIR__ . '/gate', 'r');
@@ -109,7 +109,7 @@ fn superglobals_are_those_of_the_request() {
 }
 
 #[test]
-fn uploads_are_those_of_the_request_and_their_files_go_with_it() {
+fn uploads_are_removed_with_their_request() {
     let mut app = ScriptWorker::new(&looping(
         "echo json_encode([count($_FILES), isset($_FILES['f']) ? file_get_contents($_FILES['f']['tmp_name']) : null,
             is_uploaded_file($_FILES['f']['tmp_name'] ?? ''), $_FILES['f']['tmp_name'] ?? '']);",
@@ -124,7 +124,7 @@ fn uploads_are_those_of_the_request_and_their_files_go_with_it() {
 }
 
 #[test]
-fn server_is_made_for_handlers_that_mention_it() {
+fn server_is_imported_for_handlers_that_mention_it() {
     let folder = TempDir::new();
     folder.write("late.php", "<?php return fn () => $_SERVER['QUERY_STRING'];");
     let late = folder.0.join("late.php");
@@ -139,7 +139,7 @@ fn server_is_made_for_handlers_that_mention_it() {
 }
 
 #[test]
-fn before_the_first_request_server_holds_the_environment() {
+fn the_boot_finds_the_environment_in_server() {
     let mut app = ScriptWorker::new(&format!(
         "$colour = $_SERVER['APP_COLOUR'] ?? 'none'; $worker = $_SERVER['FRANKENPHP_WORKER'] ?? 'none';
          while (frankenphp_handle_request(function () use ($colour, $worker) {{ {} }}));",
@@ -170,7 +170,7 @@ fn a_body_that_is_not_read_does_not_reach_the_next_request() {
 }
 
 #[test]
-fn warnings_about_the_body_are_raised_inside_in_its_name() {
+fn body_warnings_are_raised_inside_the_call() {
     let code = r#"
         set_error_handler(function ($level, $message) { $GLOBALS['warned'] = "$level $message"; return true; });
         while (frankenphp_handle_request(function () { echo $GLOBALS['warned'] ?? 'none'; $GLOBALS['warned'] = null; }));"#;
@@ -184,7 +184,7 @@ fn warnings_about_the_body_are_raised_inside_in_its_name() {
 }
 
 #[test]
-fn too_many_fields_warn_in_its_name_as_well() {
+fn too_many_fields_are_a_warning_of_the_call() {
     let code = looping("echo error_get_last()['message'] ?? 'none';");
     let mut app = ScriptWorker::with(&code, |settings| {
         settings.ini.extend(ini(&[("max_input_vars", "1")]));
@@ -215,7 +215,7 @@ fn an_uncaught_exception_is_a_500_and_the_loop_goes_on() {
 }
 
 #[test]
-fn exit_ends_the_request_alone() {
+fn exit_ends_only_the_request() {
     let mut app = ScriptWorker::new(&looping(
         "register_shutdown_function(function () { echo ' shutdown'; });
          try { echo 'before'; if (isset($_GET['exit'])) exit(' said'); } finally { $n = 1; } echo ' after';",
@@ -228,7 +228,7 @@ fn exit_ends_the_request_alone() {
 }
 
 #[test]
-fn exit_in_nested_buffers_sends_what_they_hold() {
+fn exit_in_nested_buffers_sends_their_content() {
     let mut app = ScriptWorker::new(&looping(
         "ob_start(); echo 'outer '; ob_start(fn ($text) => strtoupper($text)); echo 'inner'; if (isset($_GET['exit'])) exit; echo '!';",
     ));
@@ -237,7 +237,7 @@ fn exit_in_nested_buffers_sends_what_they_hold() {
 }
 
 #[test]
-fn a_finished_request_goes_on_without_its_client() {
+fn a_finished_request_runs_on_without_its_client() {
     let mut app = ScriptWorker::new(&looping(
         "echo 'sent'; var_export(frankenphp_finish_request()); file_put_contents(__DIR__ . '/after', 'ran'); echo 'lost';",
     ));
@@ -268,7 +268,7 @@ fn status_and_headers_are_those_of_the_request() {
 }
 
 #[test]
-fn headers_of_requests_and_answers_are_listed() {
+fn request_and_response_headers_are_listed() {
     let mut app = ScriptWorker::new(&looping(
         "header('X-Out: 2'); echo json_encode([frankenphp_request_headers()['X-In'] ?? null, frankenphp_response_headers()['X-Out'] ?? null]);",
     ));
@@ -277,12 +277,12 @@ fn headers_of_requests_and_answers_are_listed() {
 }
 
 #[test]
-fn the_script_that_ends_by_itself_after_requests_is_not_at_fault() {
+fn a_script_may_end_after_requests() {
     let code =
         "for ($n = 0; $n < 2; $n++) { frankenphp_handle_request(function () { echo 'one'; }); }";
     let mut app = ScriptWorker::new(code);
     assert_eq!((app.get("a"), app.get("b")), ("one".into(), "one".into()));
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn each_call_may_have_another_handler() {
 }
 
 #[test]
-fn the_time_between_requests_is_the_scripts_own() {
+fn code_between_requests_may_take_its_time() {
     let code = r#"
         $between = 0;
         while (frankenphp_handle_request(function () use (&$between) { echo $between; })) { $between++; gc_collect_cycles(); }"#;
@@ -302,7 +302,7 @@ fn the_time_between_requests_is_the_scripts_own() {
 }
 
 #[test]
-fn the_time_limit_counts_each_request_anew() {
+fn the_time_limit_is_per_request() {
     let code =
         looping("if (isset($_GET['burn'])) { while (true); } echo ini_get('max_execution_time');");
     let mut app = ScriptWorker::with(&code, |settings| {
@@ -315,7 +315,7 @@ fn the_time_limit_counts_each_request_anew() {
 }
 
 #[test]
-fn exhausted_memory_is_a_500_and_the_worker_leaves() {
+fn exhausted_memory_is_a_500_and_the_worker_exits() {
     let code = looping("if (isset($_GET['eat'])) { str_repeat('x', 1 << 30); } echo 'fine';");
     let mut app = ScriptWorker::new(&code);
     assert_eq!(app.get("a"), "fine");
@@ -325,11 +325,11 @@ fn exhausted_memory_is_a_500_and_the_worker_leaves() {
         (500, Outcome::Failed, true)
     );
     assert!(failed.log_text().contains("Allowed memory size"), "{failed:?}");
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }
 
 #[test]
-fn a_fatal_error_is_a_500_and_the_worker_leaves() {
+fn a_fatal_error_is_a_500_and_the_worker_exits() {
     let folder = TempDir::new();
     let broken = folder.write(
         "broken.php",
@@ -344,11 +344,11 @@ fn a_fatal_error_is_a_500_and_the_worker_leaves() {
     let failed = app.worker.request(&get("a").query("fatal"));
     assert_eq!((failed.status, failed.done.leaving), (500, true), "{failed:?}");
     assert!(failed.log_text().contains("abstract method"), "{failed:?}");
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }
 
 #[test]
-fn a_script_that_never_asks_is_told_of_and_its_worker_leaves() {
+fn a_script_without_a_call_is_reported_and_its_worker_exits() {
     let folder = TempDir::new();
     let script = folder.write("worker.php", "<?php echo 'nothing to do';");
     let mut host = driver::Host::with(settings_of_worker(script));
@@ -360,7 +360,7 @@ fn a_script_that_never_asks_is_told_of_and_its_worker_leaves() {
 }
 
 #[test]
-fn a_script_that_fails_while_booting_is_told_of_in_phps_words() {
+fn a_script_that_fails_while_booting_is_reported() {
     for (code, words) in [
         (
             "throw new DomainException('no configuration');",
@@ -382,7 +382,7 @@ fn a_script_that_fails_while_booting_is_told_of_in_phps_words() {
 }
 
 #[test]
-fn ready_comes_with_the_first_call_and_not_before() {
+fn ready_comes_with_the_first_call() {
     let folder = TempDir::new();
     let gate = folder.0.join("gate");
     rustix::fs::mknodat(
@@ -404,7 +404,7 @@ fn ready_comes_with_the_first_call_and_not_before() {
 }
 
 #[test]
-fn a_script_that_is_not_there_is_told_of() {
+fn a_missing_script_is_reported() {
     let folder = TempDir::new();
     let event = start(settings_of_worker(folder.0.join("missing.php"))).started.clone();
     assert!(matches!(event, Event::Started { .. }), "{event:?}");

@@ -1,14 +1,14 @@
-//! What a request changes of the engine and the process is gone in the next one of the same
-//! worker, back to what the script's boot has left. Each test is two requests in a row.
+//! Changes of the engine and the process by a request are undone before the next one in the same worker,
+//! which finds the state of the script's boot. Each test sends two requests in a row.
 
 mod driver;
 
 use driver::{Host, ScriptWorker, TempDir, finished, get, ini, serve};
 use std::os::unix::fs::MetadataExt;
 
-/// After `boot`, a request that runs `change` leaves `probe` as the one before it found it.
+/// After `boot`, a request that runs `change` leaves `probe` as the request before found it.
 #[track_caller]
-fn put_back(boot: &str, change: &str, probe: &str) -> String {
+fn assert_reset(boot: &str, change: &str, probe: &str) -> String {
     let body = format!(
         "$probe = function () {{ return json_encode({probe}); }}; $before = $probe();
          if ($at === 'change') {{ {change}; return $before . ' ' . $probe(); }} return $before;"
@@ -25,23 +25,23 @@ fn put_back(boot: &str, change: &str, probe: &str) -> String {
 }
 
 #[test]
-fn the_session_with_its_id_name_and_handlers() {
+fn the_session_is_reset() {
     let started = "session_save_path(sys_get_temp_dir()); session_id('theirs'); session_start(); $_SESSION['secret'] = 1";
     let probe = "[session_id(), session_status(), $_SESSION ?? null]";
-    put_back("", started, probe);
-    put_back("", "session_name('OTHER')", "session_name()");
-    put_back(
+    assert_reset("", started, probe);
+    assert_reset("", "session_name('OTHER')", "session_name()");
+    assert_reset(
         "",
         "session_set_cookie_params(['lifetime' => 77, 'path' => '/x'])",
         "session_get_cookie_params()",
     );
-    put_back("session_name('BOOTED');", "session_name('OTHER')", "session_name()");
-    put_back(
+    assert_reset("session_name('BOOTED');", "session_name('OTHER')", "session_name()");
+    assert_reset(
         "class Handler extends SessionHandler {}",
         "session_set_save_handler(new Handler, true)",
         "session_module_name()",
     );
-    put_back(
+    assert_reset(
         "",
         "session_module_name('files'); session_cache_limiter('public')",
         "session_cache_limiter()",
@@ -60,7 +60,7 @@ fn a_session_that_is_left_open_is_written_and_unlocked() {
 }
 
 #[test]
-fn the_session_of_a_request_that_fails_is_not_the_next_ones() {
+fn the_session_of_a_failed_request_is_reset() {
     let mut app = ScriptWorker::new(&format!(
         "session_save_path(__DIR__); {}",
         serve(
@@ -93,9 +93,9 @@ fn a_save_handler_of_the_boot_serves_every_request() {
 }
 
 #[test]
-fn superglobals_but_not_env() {
+fn superglobals_except_env_are_reset() {
     for name in ["_GET", "_POST", "_COOKIE", "_FILES", "_REQUEST", "_SERVER", "_SESSION"] {
-        put_back(
+        assert_reset(
             "",
             &format!("$GLOBALS['{name}']['added'] = 1; ${name}['added'] = 1"),
             &format!("isset(${name}['added'])"),
@@ -111,23 +111,23 @@ fn superglobals_but_not_env() {
 }
 
 #[test]
-fn the_environment() {
-    put_back(
+fn the_environment_is_reset() {
+    assert_reset(
         "putenv('FROM_BOOT=1');",
         "putenv('FROM_BOOT=2'); putenv('ADDED=1')",
         "[getenv('FROM_BOOT'), getenv('ADDED')]",
     );
-    put_back("", "putenv('APP_COLOUR')", "getenv('APP_COLOUR')");
-    put_back(
+    assert_reset("", "putenv('APP_COLOUR')", "getenv('APP_COLOUR')");
+    assert_reset(
         "putenv('TZ=UTC');",
         "putenv('TZ=Asia/Tokyo'); date_default_timezone_set('Asia/Tokyo')",
         "[getenv('TZ'), exec('date +%Z')]",
     );
 }
 
-/// Applications say it once, in the request that first needs a session.
+/// Applications set it once, in the request that first needs a session.
 #[test]
-fn where_sessions_are_kept_is_remembered() {
+fn the_session_path_is_remembered() {
     let body = "if ($at === 'change') { ini_set('session.save_path', '/once'); } return ini_get('session.save_path');";
     let mut app = ScriptWorker::new(&serve(body));
     assert_ne!(app.get("probe"), "/once");
@@ -136,38 +136,38 @@ fn where_sessions_are_kept_is_remembered() {
 }
 
 #[test]
-fn ini_values() {
-    put_back("", "ini_set('precision', '3')", "[ini_get('precision'), 1/3]");
-    put_back(
+fn ini_values_are_reset() {
+    assert_reset("", "ini_set('precision', '3')", "[ini_get('precision'), 1/3]");
+    assert_reset(
         "ini_set('precision', '5');",
         "ini_set('precision', '3')",
         "[ini_get('precision'), 1/3]",
     );
-    put_back(
+    assert_reset(
         "ini_set('precision', '5');",
         "ini_restore('precision')",
         "[ini_get('precision'), 1/3]",
     );
-    put_back("", "error_reporting(0)", "error_reporting()");
-    put_back(
+    assert_reset("", "error_reporting(0)", "error_reporting()");
+    assert_reset(
         "error_reporting(E_ERROR);",
         "error_reporting(E_ALL)",
         "[error_reporting(), ini_get('error_reporting')]",
     );
-    put_back(
+    assert_reset(
         "",
         "ini_set('display_errors', '1'); ini_set('memory_limit', '64M')",
         "[ini_get('display_errors'), ini_get('memory_limit')]",
     );
-    put_back("", "ini_set('default_charset', 'x')", "ini_get('default_charset')");
-    put_back(
+    assert_reset("", "ini_set('default_charset', 'x')", "ini_get('default_charset')");
+    assert_reset(
         "",
         "ini_set('include_path', '/x'); ini_set('user_agent', 'me')",
         "[get_include_path(), ini_get('user_agent')]",
     );
-    put_back("set_include_path('/boot');", "set_include_path('/x')", "get_include_path()");
-    put_back("", "gc_disable()", "gc_enabled()");
-    put_back(
+    assert_reset("set_include_path('/boot');", "set_include_path('/x')", "get_include_path()");
+    assert_reset("", "gc_disable()", "gc_enabled()");
+    assert_reset(
         "",
         "foreach (ini_get_all(null, false) as $name => $v) { if ($name !== 'session.save_path' && (str_starts_with($name, 'date.') || str_starts_with($name, 'session.') || str_starts_with($name, 'mbstring.'))) @ini_set($name, '1'); }",
         "array_filter(ini_get_all(null, false), fn ($n) => str_starts_with($n, 'date.') || str_starts_with($n, 'session.') || str_starts_with($n, 'mbstring.'), ARRAY_FILTER_USE_KEY)",
@@ -175,10 +175,10 @@ fn ini_values() {
 }
 
 #[test]
-fn the_time_limit_and_what_an_aborting_client_means() {
-    put_back("", "set_time_limit(77)", "ini_get('max_execution_time')");
-    put_back("", "ignore_user_abort(true)", "ignore_user_abort()");
-    put_back("ignore_user_abort(true);", "ignore_user_abort(false)", "ignore_user_abort()");
+fn time_limit_and_ignore_user_abort_are_reset() {
+    assert_reset("", "set_time_limit(77)", "ini_get('max_execution_time')");
+    assert_reset("", "ignore_user_abort(true)", "ignore_user_abort()");
+    assert_reset("ignore_user_abort(true);", "ignore_user_abort(false)", "ignore_user_abort()");
     let mut app = ScriptWorker::serving(
         "if ($at === 'a') { ignore_user_abort(true); while (!connection_aborted()) { echo str_repeat('x', 10000); flush(); } file_put_contents(__DIR__ . '/gone', ''); return; } return json_encode(connection_status());",
     );
@@ -191,10 +191,14 @@ fn the_time_limit_and_what_an_aborting_client_means() {
 }
 
 #[test]
-fn error_and_exception_handlers_and_the_last_error() {
+fn error_handlers_and_the_last_error_are_reset() {
     let handlers = "[($h = set_error_handler(null)) && restore_error_handler() ? 1 : (restore_error_handler() ? gettype($h) : 0), gettype(set_exception_handler(null)), restore_exception_handler()]";
-    put_back("", "set_error_handler(fn () => true); set_exception_handler(fn () => 1)", handlers);
-    put_back("", "@trigger_error('left')", "error_get_last()['message'] ?? null");
+    assert_reset(
+        "",
+        "set_error_handler(fn () => true); set_exception_handler(fn () => 1)",
+        handlers,
+    );
+    assert_reset("", "@trigger_error('left')", "error_get_last()['message'] ?? null");
     let mut app = ScriptWorker::new(&format!(
         "set_error_handler(function ($level, $message) {{ echo \"boot: $message \"; return true; }}); {}",
         serve(
@@ -207,14 +211,14 @@ fn error_and_exception_handlers_and_the_last_error() {
 }
 
 #[test]
-fn output_buffers_headers_and_status() {
-    put_back("", "ob_start(); ob_start(fn ($text) => $text)", "ob_get_level()");
-    put_back(
+fn output_buffers_headers_and_status_are_reset() {
+    assert_reset("", "ob_start(); ob_start(fn ($text) => $text)", "ob_get_level()");
+    assert_reset(
         "",
         "ob_implicit_flush(true); header('X-A: 1'); http_response_code(404)",
         "[headers_list(), http_response_code()]",
     );
-    put_back(
+    assert_reset(
         "",
         "header_register_callback(function () { header('X-Callback: 1'); }); header('X-B: 1')",
         "headers_list()",
@@ -226,9 +230,9 @@ fn output_buffers_headers_and_status() {
     assert_eq!(app.request("b").line("X-Callback"), None);
 }
 
-/// `output_buffering` and the like are for each request, as in classic mode.
+/// `output_buffering` and similar settings apply to each request, as in classic mode.
 #[test]
-fn output_begins_as_the_ini_files_say() {
+fn output_begins_as_the_ini_files_set_it() {
     let handler = "echo 'text'; header('X-Late: 1'); return json_encode(ob_get_status(true));";
     let mut app = ScriptWorker::with(&serve(handler), |settings| {
         settings.ini.extend(ini(&[("output_buffering", "4096"), ("expose_php", "1")]));
@@ -250,7 +254,7 @@ fn output_begins_as_the_ini_files_say() {
 }
 
 #[test]
-fn variables_that_are_written_into_links() {
+fn url_rewrite_variables_are_reset() {
     let mut app = ScriptWorker::with(
         &serve("output_add_rewrite_var($at, '1'); echo '<a href=\"/x\">';"),
         |settings| settings.ini.extend(ini(&[("url_rewriter.tags", "a=href")])),
@@ -260,7 +264,7 @@ fn variables_that_are_written_into_links() {
 }
 
 #[test]
-fn shutdown_functions_are_those_of_one_request() {
+fn shutdown_functions_belong_to_one_request() {
     let mut app = ScriptWorker::serving(
         "if ($at === 'a') register_shutdown_function(function () { echo ' once'; }); return 'body';",
     );
@@ -268,19 +272,19 @@ fn shutdown_functions_are_those_of_one_request() {
 }
 
 #[test]
-fn locale_and_time_zone() {
-    put_back("", "setlocale(LC_ALL, 'C.UTF-8', 'C.utf8')", "setlocale(LC_ALL, 0)");
-    put_back(
+fn locale_and_time_zone_are_reset() {
+    assert_reset("", "setlocale(LC_ALL, 'C.UTF-8', 'C.utf8')", "setlocale(LC_ALL, 0)");
+    assert_reset(
         "setlocale(LC_ALL, 'C.UTF-8', 'C.utf8');",
         "setlocale(LC_ALL, 'C')",
         "setlocale(LC_ALL, 0)",
     );
-    put_back(
+    assert_reset(
         "",
         "date_default_timezone_set('Asia/Tokyo')",
         "[date_default_timezone_get(), date('H', 0)]",
     );
-    put_back(
+    assert_reset(
         "date_default_timezone_set('Europe/Berlin');",
         "date_default_timezone_set('Asia/Tokyo')",
         "[date_default_timezone_get(), date('H', 0)]",
@@ -288,10 +292,10 @@ fn locale_and_time_zone() {
 }
 
 #[test]
-fn the_working_directory_and_the_umask() {
-    put_back("", "chdir('/')", "getcwd()");
-    put_back("chdir(sys_get_temp_dir());", "chdir('/')", "getcwd()");
-    put_back("umask(027);", "umask(0)", "umask()");
+fn working_directory_and_umask_are_reset() {
+    assert_reset("", "chdir('/')", "getcwd()");
+    assert_reset("chdir(sys_get_temp_dir());", "chdir('/')", "getcwd()");
+    assert_reset("umask(027);", "umask(0)", "umask()");
     let mut app = ScriptWorker::new(&format!(
         "umask(0022); {}",
         serve("if ($at === 'a') umask(077); touch(__DIR__ . \"/$at\"); return '';")
@@ -303,11 +307,11 @@ fn the_working_directory_and_the_umask() {
 }
 
 #[test]
-fn mbstring() {
+fn mbstring_is_reset() {
     let change = "mb_internal_encoding('ISO-8859-1'); mb_language('ja'); mb_substitute_character(0x3f + 1); mb_detect_order(['ASCII']); mb_http_output('SJIS'); mb_regex_encoding('EUC-JP')";
     let probe = "[mb_internal_encoding(), mb_language(), mb_substitute_character(), mb_detect_order(), mb_http_output(), mb_regex_encoding()]";
-    put_back("", change, probe);
-    put_back(
+    assert_reset("", change, probe);
+    assert_reset(
         "mb_internal_encoding('UTF-16'); mb_substitute_character('none'); mb_language('uni'); mb_detect_order(['UTF-8', 'SJIS']);",
         change,
         probe,
@@ -315,13 +319,13 @@ fn mbstring() {
 }
 
 #[test]
-fn libxml() {
-    put_back(
+fn libxml_is_reset() {
+    assert_reset(
         "",
         "libxml_use_internal_errors(true); simplexml_load_string('<a>')",
         "[libxml_use_internal_errors(), libxml_get_errors()]",
     );
-    put_back(
+    assert_reset(
         "libxml_use_internal_errors(true);",
         "simplexml_load_string('<a>'); libxml_use_internal_errors(false)",
         "[libxml_use_internal_errors(), libxml_get_errors()]",
@@ -333,9 +337,9 @@ fn libxml() {
     assert_eq!((app.get("a"), app.get("b")), ("true".into(), "false".into()));
 }
 
-/// A context may carry somebody's password.
+/// A context may contain a password.
 #[test]
-fn the_stream_context_of_libxml() {
+fn the_stream_context_of_libxml_is_reset() {
     let wrapper = "class W { public $context;
         function stream_open($path) { echo json_encode(stream_context_get_options($this->context)); return false; }
         function url_stat() { return []; } }
@@ -357,13 +361,13 @@ fn the_stream_context_of_libxml() {
 }
 
 #[test]
-fn assert_options() {
-    put_back(
+fn assert_options_are_reset() {
+    assert_reset(
         "",
         "assert_options(ASSERT_ACTIVE, 0); assert_options(ASSERT_CALLBACK, fn () => 1)",
         "[assert_options(ASSERT_ACTIVE), gettype(assert_options(ASSERT_CALLBACK))]",
     );
-    put_back(
+    assert_reset(
         "assert_options(ASSERT_CALLBACK, 'strlen');",
         "assert_options(ASSERT_CALLBACK, 'trim')",
         "assert_options(ASSERT_CALLBACK)",
@@ -371,15 +375,15 @@ fn assert_options() {
 }
 
 #[test]
-fn stream_wrappers_and_filters() {
+fn stream_wrappers_and_filters_are_reset() {
     let classes = "class W { public $context; } class F extends php_user_filter {} class G extends php_user_filter {} stream_wrapper_register('boot', 'W'); stream_filter_register('boot.f', 'F');";
-    put_back(
+    assert_reset(
         classes,
         "stream_wrapper_register('mine', 'W'); stream_wrapper_unregister('http'); stream_wrapper_unregister('boot')",
         "(function () { $w = stream_get_wrappers(); sort($w); return $w; })()",
     );
-    put_back(classes, "stream_filter_register('mine.f', 'G')", "stream_get_filters()");
-    put_back(
+    assert_reset(classes, "stream_filter_register('mine.f', 'G')", "stream_get_filters()");
+    assert_reset(
         "stream_wrapper_unregister('ftp');",
         "stream_wrapper_restore('ftp')",
         "in_array('ftp', stream_get_wrappers())",
@@ -395,7 +399,7 @@ fn stream_wrappers_and_filters() {
 }
 
 #[test]
-fn a_stream_wrapper_of_the_boot_serves_on_after_a_request_that_has_unregistered_it() {
+fn a_wrapper_of_the_boot_survives_being_unregistered() {
     let boot = "class W { public $context; private $text = 'the boot';
         function stream_open() { return true; }
         function stream_read() { [$text, $this->text] = [$this->text, '']; return $text; }
@@ -403,7 +407,7 @@ fn a_stream_wrapper_of_the_boot_serves_on_after_a_request_that_has_unregistered_
         function stream_stat() { return []; } }
         class Other { public $context; }
         stream_wrapper_register('boot', 'W');";
-    // What PHP has freed is used again: for strings of its size.
+    // PHP reuses freed memory for strings of the same size.
     let handler = "static $held = [];
         if ($at !== 'read') stream_wrapper_unregister('boot');
         if ($at === 'replace') stream_wrapper_register('boot', 'Other');
@@ -417,18 +421,18 @@ fn a_stream_wrapper_of_the_boot_serves_on_after_a_request_that_has_unregistered_
 }
 
 #[test]
-fn the_default_stream_context() {
-    put_back(
+fn the_default_stream_context_is_reset() {
+    assert_reset(
         "",
         "stream_context_set_default(['http' => ['header' => 'Authorization: secret']])",
         "stream_context_get_options(stream_context_get_default())",
     );
-    put_back(
+    assert_reset(
         "stream_context_set_default(['http' => ['timeout' => 3]]);",
         "stream_context_set_default(['http' => ['header' => 'Authorization: secret']])",
         "stream_context_get_options(stream_context_get_default())",
     );
-    put_back(
+    assert_reset(
         "$default = stream_context_get_default();",
         "stream_context_set_option($GLOBALS['default'], 'http', 'timeout', 3)",
         "stream_context_get_options($GLOBALS['default'])",
@@ -437,7 +441,7 @@ fn the_default_stream_context() {
         "",
         "stream_context_set_params(stream_context_get_default(), ['notification' => 'strlen']);",
     ] {
-        put_back(
+        assert_reset(
             boot,
             "stream_context_set_params(stream_context_get_default(), ['notification' => 'trim'])",
             "stream_context_get_params(stream_context_get_default())",
@@ -446,7 +450,7 @@ fn the_default_stream_context() {
 }
 
 #[test]
-fn the_seed_of_random_numbers() {
+fn the_random_seed_is_reset() {
     let mut app = ScriptWorker::serving(
         "if ($at === 'seed') { mt_srand(1); srand(1); } return (string) mt_rand();",
     );
@@ -457,7 +461,7 @@ fn the_seed_of_random_numbers() {
 }
 
 #[test]
-fn files_that_a_request_has_locked() {
+fn locked_files_are_unlocked() {
     let mut app = ScriptWorker::new(&format!(
         "$kept = fopen(__DIR__ . '/lock', 'c'); {}",
         "Outboard\\serve(function ($request) use ($kept) {
@@ -516,9 +520,9 @@ fn a_transaction_that_is_left_open_is_rolled_back() {
     assert_eq!(app.request("a").log_text(), "");
 }
 
-/// What keeps SQLite's file locked for others, by each of the ways to say it.
+/// All statements that lock SQLite's file.
 #[test]
-fn a_transaction_that_a_statement_has_begun_on_sqlite_is_rolled_back() {
+fn an_sqlite_transaction_begun_by_a_statement_is_rolled_back() {
     let pdo = "$db = new PDO('sqlite:' . $file);";
     let persistent = "$db = new PDO('sqlite:' . $file, options: [PDO::ATTR_PERSISTENT => true]);";
     let silent = "$db = new PDO('sqlite:' . $file); $db->setAttribute(PDO::ATTR_ERRMODE, PDO::ERRMODE_SILENT);";
@@ -558,7 +562,7 @@ fn a_transaction_that_a_statement_has_begun_on_sqlite_is_rolled_back() {
 }
 
 #[test]
-fn a_transaction_that_a_statement_has_ended_is_not_in_the_way_of_the_next() {
+fn a_transaction_ended_by_a_statement_allows_the_next() {
     let mut app = ScriptWorker::serving(
         "static $db; $db ??= new PDO('sqlite::memory:'); $db->beginTransaction(); $db->exec('COMMIT'); return 'done';",
     );
@@ -587,27 +591,27 @@ fn a_hundred_thousand_requests_do_not_grow_the_worker() {
     for _ in 0..80_000 {
         app.get("a");
     }
-    // Cycles are collected when there are ten thousand, so the heap goes up and down.
+    // The cycle collector runs at ten thousand roots, so the heap size oscillates.
     assert!(memory(&mut app) < heap + 4_000_000, "{heap} {}", memory(&mut app));
     assert!(resident(app.worker.pid) < rss + 8_000_000, "{rss} {}", resident(app.worker.pid));
 }
 
 #[test]
-fn signals_alarms_limits_and_priority() {
+fn signals_alarms_limits_and_priority_are_reset() {
     let shown = "[pcntl_async_signals(), pcntl_signal_get_handler(SIGTERM), pcntl_signal_get_handler(SIGUSR1) instanceof Closure, pcntl_signal_get_handler(SIGALRM)]";
-    put_back("", "pcntl_async_signals(true)", shown);
-    put_back("", "pcntl_signal(SIGUSR1, function () {})", shown);
-    put_back(
+    assert_reset("", "pcntl_async_signals(true)", shown);
+    assert_reset("", "pcntl_signal(SIGUSR1, function () {})", shown);
+    assert_reset(
         "pcntl_async_signals(true); pcntl_signal(SIGUSR1, function () {});",
         "pcntl_async_signals(false); pcntl_signal(SIGUSR1, SIG_IGN); pcntl_signal(SIGTERM, SIG_IGN)",
         shown,
     );
-    put_back(
+    assert_reset(
         "",
         "pcntl_sigprocmask(SIG_BLOCK, [SIGUSR1])",
         "(function () { pcntl_sigprocmask(SIG_UNBLOCK, [SIGCONT], $old); return $old; })()",
     );
-    put_back(
+    assert_reset(
         "",
         "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, posix_getrlimit()['hard openfiles'])",
         "posix_getrlimit()['soft openfiles']",
@@ -632,9 +636,9 @@ fn a_handler_of_the_boot_is_called_in_every_request() {
     );
 }
 
-/// The promise where a worker's own timer and backtrace go by signals.
+/// A worker's own timer and backtrace use signals.
 #[test]
-fn a_script_per_request_leaves_signals_as_they_were() {
+fn signals_are_reset_in_classic_mode() {
     let folder = TempDir::new();
     folder.write("set.php", "<?php foreach ([SIGVTALRM, SIGTERM, SIGUSR2, SIGALRM] as $s) pcntl_signal($s, fn () => 1); pcntl_alarm(100); echo 'set';");
     folder.write("show.php", "<?php preg_match('/SigCgt:\\s*(\\w+)/', file_get_contents('/proc/self/status'), $m); echo $m[1], ' ', pcntl_alarm(0);");
@@ -646,7 +650,7 @@ fn a_script_per_request_leaves_signals_as_they_were() {
 }
 
 #[test]
-fn what_cannot_be_put_back_is_the_last_request_of_its_worker() {
+fn a_permanent_change_ends_the_worker() {
     let change = "posix_setrlimit(POSIX_RLIMIT_CORE, 0, 0) && posix_setsid() > 0";
     if !rustix::process::geteuid().is_root() {
         return;
@@ -660,5 +664,5 @@ fn what_cannot_be_put_back_is_the_last_request_of_its_worker() {
         ScriptWorker::serving(&format!("if ($at === 'a') {{ {change}; }} return 'done';"));
     assert!(!app.request("b").done.leaving);
     assert!(app.request("a").done.leaving);
-    assert_eq!(app.left(), Some(0));
+    assert_eq!(app.wait_for_exit(), Some(0));
 }

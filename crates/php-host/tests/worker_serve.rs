@@ -1,4 +1,4 @@
-//! `Outboard\serve()`: what a handler may return, what it is given, and what goes on around it.
+//! `Outboard\serve()`: results of a handler, its request object, and code around it.
 
 mod driver;
 
@@ -36,17 +36,17 @@ fn an_array_and_a_json_serializable_are_json() {
 }
 
 #[test]
-fn nothing_is_returned_by_handlers_that_echo() {
+fn handlers_that_echo_may_return_nothing() {
     let response = serve("http_response_code(201); header('X-A: b'); echo 'echoed';");
     assert_eq!((response.status, finished(&response)), (201, "echoed".into()));
     assert_eq!(response.line("X-A"), Some("b"));
 }
 
 #[test]
-fn what_cannot_be_an_answer_is_a_500_that_says_why() {
+fn an_invalid_result_is_a_500_with_a_reason() {
     let failed = serve("return 5;");
     assert_eq!((failed.status, failed.done.outcome), (500, Outcome::Failed));
-    let words = "a handler returns a Response, a string, an array or nothing, not int";
+    let words = "a handler must return a Response, a string, an array or nothing, not int";
     assert!(failed.log_text().contains(words), "{failed:?}");
 }
 
@@ -66,7 +66,7 @@ fn a_response_carries_status_headers_and_body() {
 }
 
 #[test]
-fn responses_have_makers() {
+fn responses_have_factories() {
     let json = serve("return Outboard\\Response::json(['u' => 'ü'], 201);");
     assert_eq!((json.status, finished(&json)), (201, r#"{"u":"ü"}"#.into()));
     let html = serve("return Outboard\\Response::html('<p>');");
@@ -96,7 +96,7 @@ fn a_body_may_come_in_pieces() {
 }
 
 #[test]
-fn server_sent_events_are_written_as_the_standard_says() {
+fn server_sent_events_follow_the_standard() {
     let events = serve(
         "return Outboard\\Response::events(['one', ['event' => 'e', 'id' => 2, 'data' => \"a\\nb\"], ['data' => ['j' => 1]]]);",
     );
@@ -108,7 +108,7 @@ fn server_sent_events_are_written_as_the_standard_says() {
 }
 
 #[test]
-fn an_exception_in_a_body_that_streams_fails_the_request_alone() {
+fn an_exception_in_a_streamed_body_fails_only_its_request() {
     let mut app = ScriptWorker::serving(
         "if ($at === 'a') return new Outboard\\Response(function () { yield 'a'; throw new Exception('torn'); }); return 'fine';",
     );
@@ -119,7 +119,7 @@ fn an_exception_in_a_body_that_streams_fails_the_request_alone() {
 }
 
 #[test]
-fn the_request_tells_all_that_was_asked() {
+fn the_request_object_has_all_of_the_request() {
     let mut app = ScriptWorker::serving(
         "return [$request->method(), $request->path(), $request->target(), $request->url(), $request->protocol(),
             $request->scheme(), $request->host(), $request->client(), $request->id(), $request->header('x-a'),
@@ -134,7 +134,7 @@ fn the_request_tells_all_that_was_asked() {
 }
 
 #[test]
-fn a_request_decodes_json_and_refuses_what_is_none() {
+fn invalid_json_is_rejected() {
     let mut app = ScriptWorker::serving(
         "try { return ['got' => $request->json()]; } catch (JsonException $e) { return ['no' => 1]; }",
     );
@@ -157,7 +157,7 @@ fn a_request_object_does_not_show_another_request() {
 }
 
 #[test]
-fn the_present_request_is_to_be_had_from_anywhere() {
+fn the_current_request_is_available_anywhere() {
     let mut app = ScriptWorker::new(
         "$outside = Outboard\\request();
          function f() { return Outboard\\request()->path(); }
@@ -167,7 +167,7 @@ fn the_present_request_is_to_be_had_from_anywhere() {
 }
 
 #[test]
-fn code_below_serve_runs_when_the_worker_leaves() {
+fn code_after_serve_runs_when_the_worker_stops() {
     let mut app = ScriptWorker::new(
         "Outboard\\serve(fn () => 'up'); file_put_contents(__DIR__ . '/left', 'ran');",
     );
@@ -187,7 +187,7 @@ fn exit_ends_the_request_and_not_the_worker() {
 }
 
 #[test]
-fn deferred_work_runs_once_the_answer_has_left() {
+fn deferred_work_runs_after_the_response() {
     let mut app = ScriptWorker::serving(
         "Outboard\\defer(function () { echo 'lost'; file_put_contents(__DIR__ . '/deferred', Outboard\\request()->path()); });
          Outboard\\defer(function () { throw new Exception('in vain'); });
@@ -211,14 +211,14 @@ fn nothing_can_be_deferred_outside_of_a_request() {
 }
 
 #[test]
-fn log_lines_carry_their_severity_and_facts() {
+fn log_lines_have_severity_and_context() {
     let mut app =
         ScriptWorker::serving("Outboard\\log('hello', LOG_WARNING, ['n' => 1]); return '';");
     assert_eq!(app.request("a").logs, [(4, "hello {\"n\":1}".to_owned())]);
 }
 
 #[test]
-fn is_worker_says_so() {
+fn is_worker_is_true_in_a_worker() {
     let mut app = ScriptWorker::serving("return json_encode(Outboard\\is_worker());");
     assert_eq!(app.get("a"), "true");
     let folder = driver::TempDir::new();
@@ -230,7 +230,7 @@ fn is_worker_says_so() {
 }
 
 #[test]
-fn tasks_run_side_by_side_and_give_their_results() {
+fn tasks_run_concurrently_and_return_results() {
     let mut app = ScriptWorker::serving(
         "$order = [];
          $a = Outboard\\spawn(function ($n) use (&$order) { $order[] = 'a'; Outboard\\sleep(0.02); $order[] = 'a'; return $n; }, 1);
@@ -256,7 +256,7 @@ fn concurrently_keeps_keys_and_limits() {
 }
 
 #[test]
-fn what_a_task_throws_is_thrown_where_it_is_awaited() {
+fn an_exception_of_a_task_is_thrown_by_await() {
     let mut app = ScriptWorker::serving(
         "try { Outboard\\concurrently([fn () => throw new DomainException('first'), function () { $GLOBALS['ran'] = true; }]); }
          catch (DomainException $e) { return $e->getMessage() . json_encode($GLOBALS['ran']); }",
@@ -315,7 +315,7 @@ fn timers_run_between_requests_and_end_when_cancelled() {
 }
 
 #[test]
-fn an_exception_in_a_timer_is_logged_and_the_timer_goes_on() {
+fn an_exception_in_a_timer_is_logged_and_the_timer_continues() {
     let mut app = ScriptWorker::new(
         "$n = 0;
          Outboard\\every(0.001, function () use (&$n) { $n++; throw new Exception('tick'); });
@@ -337,7 +337,7 @@ fn exit_in_a_timer_ends_the_timers_call() {
 }
 
 #[test]
-fn fibers_of_the_application_work_inside_of_handlers() {
+fn fibers_of_the_application_work_in_handlers() {
     let mut app = ScriptWorker::serving(
         "$fiber = new Fiber(function ($a) { $b = Fiber::suspend($a + 1); Outboard\\sleep(0.001); $c = Fiber::suspend($b + 1); return $c; });
          $values = [$fiber->start(1), $fiber->resume(10), $fiber->resume(20), $fiber->getReturn()];
@@ -349,7 +349,7 @@ fn fibers_of_the_application_work_inside_of_handlers() {
 }
 
 #[test]
-fn a_fiber_that_is_left_unfinished_does_no_harm() {
+fn an_unfinished_fiber_is_dropped() {
     let mut app = ScriptWorker::new(
         "$kept = [];
          Outboard\\serve(function () use (&$kept) { $fiber = new Fiber(function () { try { Fiber::suspend(1); } finally { $GLOBALS['unwound'] = ($GLOBALS['unwound'] ?? 0) + 1; } });
@@ -360,7 +360,7 @@ fn a_fiber_that_is_left_unfinished_does_no_harm() {
 }
 
 #[test]
-fn many_requests_reuse_what_they_need() {
+fn many_requests_reuse_memory() {
     let mut app = ScriptWorker::serving(
         "ob_start(); echo str_repeat('x', 10000); $GLOBALS['n'] = ($GLOBALS['n'] ?? 0) + 1; return json_encode($GLOBALS['n']) . strlen(ob_get_clean());",
     );

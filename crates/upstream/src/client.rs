@@ -126,6 +126,38 @@ impl Client {
     ///
     /// # Errors
     /// No connection was established.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use outboard_upstream::{BodyLength, Client, Error, Request, Settings, Url};
+    /// use std::io::{Read, Write};
+    ///
+    /// let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let url = format!("http://{}/", server.local_addr()?);
+    /// let received = std::thread::spawn(move || {
+    ///     let (mut peer, mut bytes) = (server.accept().expect("the client connects").0, Vec::new());
+    ///     while !bytes.ends_with(b"0\r\n\r\n") {
+    ///         let mut piece = [0; 4096];
+    ///         let count = peer.read(&mut piece).expect("the body arrives");
+    ///         bytes.extend_from_slice(&piece[..count]);
+    ///     }
+    ///     peer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").expect("the client reads");
+    ///     String::from_utf8(bytes).expect("it is text")
+    /// });
+    /// let status = outboard_reactor::run(async move {
+    ///     let client = Client::new(Settings::default());
+    ///     let mut request = Request::get(Url::parse(url.as_bytes())?);
+    ///     request.method = b"PUT".into();
+    ///     let mut upload = client.upload(request, BodyLength::Chunked).await?;
+    ///     upload.write(b"first").await;
+    ///     upload.write(b"second").await;
+    ///     Ok::<_, Error>(upload.finish().await?.status)
+    /// })??;
+    /// assert_eq!(status, 204);
+    /// assert!(received.join().expect("it ends").ends_with("5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn upload(
         self: &Rc<Self>,
         mut request: Request,
@@ -203,7 +235,7 @@ impl Client {
             }
             let url = request.url.join(location).map_err(|error| {
                 let message = format!("{} redirects to nowhere: {error}", request.url.origin());
-                Error::new(Kind::Redirects, message)
+                Error::new(Kind::Redirects, message).because(error)
             })?;
             let mut body = Vec::new();
             while body.len() < REDIRECT_BODY_BYTES && response.read(&mut body).await? {}
@@ -400,7 +432,7 @@ impl Client {
                 return late();
             }
             let message = format!("no connection to {name}: {error}");
-            let error = Error::new(Kind::Connect, message);
+            let error = Error::new(Kind::Connect, message).because(error);
             Failed::Connection { error, was_pooled: false }
         })?;
         self.count(|counters| counters.connections += 1);

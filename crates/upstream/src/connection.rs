@@ -109,7 +109,7 @@ impl Connection {
         let written = self.transport.write_all(&self.output, body).await;
         let head = self.read_head(request).await;
         match (written, head) {
-            (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, &error)),
+            (Err(error), Err(Broken::Unanswered(_))) => Err(unanswered(request, error)),
             (Err(_), head) => head.map(Head::at_the_end),
             (Ok(()), head) => head,
         }
@@ -187,17 +187,17 @@ impl Connection {
     async fn read_more(&mut self, request: &Request) -> Result<(), Broken> {
         match self.transport.read(&mut self.input).await {
             Ok(0) if self.input.is_empty() => {
-                Err(unanswered(request, &io::ErrorKind::UnexpectedEof.into()))
+                Err(unanswered(request, io::ErrorKind::UnexpectedEof.into()))
             }
             Ok(0) => {
                 let message = format!("{} closed in the middle of a head", request.url.origin());
                 Err(Broken::Failed(Error::new(Kind::Protocol, message)))
             }
             Ok(_) => Ok(()),
-            Err(error) if self.input.is_empty() => Err(unanswered(request, &error)),
+            Err(error) if self.input.is_empty() => Err(unanswered(request, error)),
             Err(error) => {
                 let message = format!("{}: {error}", request.url.origin());
-                Err(Broken::Failed(Error::new(Kind::Protocol, message)))
+                Err(Broken::Failed(Error::new(Kind::Protocol, message).because(error)))
             }
         }
     }
@@ -213,13 +213,13 @@ impl Connection {
     }
 }
 
-fn unanswered(request: &Request, error: &io::Error) -> Broken {
+fn unanswered(request: &Request, error: io::Error) -> Broken {
     let origin = request.url.origin();
     let message = match error.kind() {
         io::ErrorKind::UnexpectedEof => format!("{origin} closed without a response"),
         _ => format!("{origin} closed without a response: {error}"),
     };
-    Broken::Unanswered(Error::new(Kind::Protocol, message))
+    Broken::Unanswered(Error::new(Kind::Protocol, message).because(error))
 }
 
 /// The body of a response, with its connection.
@@ -293,9 +293,9 @@ impl Body {
             let read = self.connection.transport.read(&mut self.connection.input).await;
             match (read, &self.rest) {
                 (Ok(0), Rest::UntilClose) => self.rest = Rest::Nothing,
-                (Ok(0), _) => return Err(cut(&io::ErrorKind::UnexpectedEof.into())),
+                (Ok(0), _) => return Err(cut(io::ErrorKind::UnexpectedEof.into())),
                 (Ok(_), _) => {}
-                (Err(error), _) => return Err(cut(&error)),
+                (Err(error), _) => return Err(cut(error)),
             }
         }
     }
@@ -323,7 +323,7 @@ impl Body {
                 let broken = |error: outboard_http1::ChunkError| {
                     let message =
                         format!("the chunks of the response are invalid: {}", error.reason());
-                    Error::new(Kind::Protocol, message)
+                    Error::new(Kind::Protocol, message).because(error)
                 };
                 match decoder.decode(&input[self.at..]).map_err(broken)? {
                     Chunk::Data { range } => {
@@ -346,10 +346,10 @@ impl Body {
     }
 }
 
-fn cut(error: &io::Error) -> Error {
+fn cut(error: io::Error) -> Error {
     let message = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the response ended within its body".to_owned(),
         _ => format!("the response broke off: {error}"),
     };
-    Error::new(Kind::Protocol, message)
+    Error::new(Kind::Protocol, message).because(error)
 }

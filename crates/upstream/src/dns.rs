@@ -11,8 +11,10 @@ use outboard_reactor::{TaskId, blocking, current_task, now_ms, spawn, wake};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// Short, because `getaddrinfo(3)` does not return the time to live of a record.
@@ -24,7 +26,7 @@ const LOOKUPS_PER_ACCOUNT: usize = 32;
 /// With this many names in the cache, expired ones are removed.
 const NAMES_CACHED: usize = 256;
 
-type Resolved = Result<Rc<[IpAddr]>, String>;
+type Resolved = Result<Rc<[IpAddr]>, Arc<io::Error>>;
 
 /// The cache and the present lookups.
 #[derive(Debug, Default)]
@@ -82,7 +84,9 @@ impl Resolver {
             }
         })
         .await;
-        found.map_err(|why| Error::new(Kind::Resolve, format!("{host} has no address: {why}")))
+        found.map_err(|error| {
+            Error::new(Kind::Resolve, format!("{host} has no address: {error}")).because(error)
+        })
     }
 
     /// `None` at the limit of concurrent lookups.
@@ -119,12 +123,16 @@ impl Resolver {
 /// Runs in its own task, since the first caller can be cancelled.
 async fn resolve(host: String, lookup: Rc<Lookup>) {
     let found = blocking(move || {
-        let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|error| error.to_string())?;
+        let addresses = (host.as_str(), 0).to_socket_addrs()?;
         let addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
-        if addresses.is_empty() { Err("the list is empty".to_owned()) } else { Ok(addresses) }
+        if addresses.is_empty() {
+            Err(io::Error::other("the list is empty"))
+        } else {
+            Ok(addresses)
+        }
     })
     .await;
-    lookup.outcome.replace(Some((found.map(Rc::from), now_ms())));
+    lookup.outcome.replace(Some((found.map(Rc::from).map_err(Arc::new), now_ms())));
     for task in lookup.waiting.take() {
         wake(task);
     }

@@ -20,7 +20,7 @@
 //! | `scoped_task` | [`ScopedTask`]: a task that ends with its handle |
 //! | `url`, `error`, `counters` | [`Url`], [`Error`], [`Counters`] |
 //!
-//! # Example
+//! # Examples
 //!
 //! ```
 //! use outboard_upstream::{Client, Error, Request, Settings, Url};

@@ -11,6 +11,27 @@ use std::rc::Rc;
 use std::task::Poll;
 
 /// The handle of a task; dropping it cancels the task.
+///
+/// # Examples
+///
+/// ```
+/// use outboard_upstream::ScopedTask;
+/// use std::rc::Rc;
+///
+/// outboard_reactor::run(async {
+///     let connection = Rc::new("held by the task");
+///     let held = connection.clone();
+///     let task = ScopedTask::spawn(async move {
+///         std::future::pending::<()>().await;
+///         drop(held);
+///     });
+///     drop(task);
+///     while Rc::strong_count(&connection) > 1 {
+///         outboard_reactor::sleep(1).await;
+///     }
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ScopedTask {
     state: Rc<State>,

@@ -1,4 +1,4 @@
-//! Who gets in, and who leaves for it.
+//! Limits, and which connection closes for another.
 
 use super::*;
 use outboard_reactor::run;
@@ -20,61 +20,61 @@ fn in_a_task(work: impl FnOnce() + 'static) {
 }
 
 #[test]
-fn the_one_that_has_waited_longest_leaves_when_it_is_full() {
+fn the_longest_idle_connection_closes_for_another() {
     in_a_task(|| {
         let limits = limits(4, 0, 8);
         let all = Connections::new(None);
         let open = || all.open(Kind::Connection, A, &limits).unwrap();
         let entries: Vec<Entry> = (0..4).map(|_| open()).collect();
         assert!(all.is_full(&limits));
-        entries[2].wait();
-        entries[0].wait();
-        entries[1].wait();
+        entries[2].set_idle();
+        entries[0].set_idle();
+        entries[1].set_idle();
         // Its request has come meanwhile.
         entries[2].set_busy();
         all.make_room();
-        let unwanted: Vec<bool> = entries.iter().map(Entry::is_unwanted).collect();
-        assert_eq!(unwanted, [true, false, false, false]);
+        let closing: Vec<bool> = entries.iter().map(Entry::must_close).collect();
+        assert_eq!(closing, [true, false, false, false]);
         // One that leaves is enough for now.
         all.make_room();
-        assert!(!entries[1].is_unwanted());
+        assert!(!entries[1].must_close());
         drop(entries);
         assert_eq!((all.connections(), all.table.borrow().by_address.len()), (0, 0));
     });
 }
 
 #[test]
-fn who_is_busy_is_never_closed_for_another() {
+fn a_busy_connection_is_never_closed_for_another() {
     in_a_task(|| {
         let limits = limits(2, 0, 8);
         let all = Connections::new(None);
         let entries = [A, A].map(|address| all.open(Kind::Connection, address, &limits).unwrap());
         all.make_room();
-        assert!(all.is_full(&limits) && entries.iter().all(|entry| !entry.is_unwanted()));
+        assert!(all.is_full(&limits) && entries.iter().all(|entry| !entry.must_close()));
     });
 }
 
 #[test]
-fn an_address_makes_room_for_itself_alone() {
+fn an_address_makes_room_only_for_itself() {
     in_a_task(|| {
         let limits = limits(100, 2, 8);
         let all = Connections::new(None);
         let open = |address| all.open(Kind::Connection, address, &limits);
         let (other, first, _second) = (open(B).unwrap(), open(A).unwrap(), open(A).unwrap());
-        other.wait();
+        other.set_idle();
         assert!(open(A).is_none(), "both of its own are busy");
-        first.wait();
+        first.set_idle();
         let _third = open(A).unwrap();
-        assert!(first.is_unwanted() && !other.is_unwanted());
+        assert!(first.must_close() && !other.must_close());
         assert!(all.open(Kind::Stream, A, &limits).is_none(), "streams count as well");
-        // Who has no address has no such limit.
+        // Without an address there is no such limit.
         let unix: Vec<Entry> = (0..9).map(|_| open(None).unwrap()).collect();
         assert_eq!((unix.len(), all.connections()), (9, 13));
     });
 }
 
 #[test]
-fn streams_have_a_limit_of_their_own_and_never_wait() {
+fn streams_have_their_own_limit_and_are_never_idle() {
     in_a_task(|| {
         let limits = limits(100, 0, 2);
         let all = Connections::new(None);
@@ -82,19 +82,19 @@ fn streams_have_a_limit_of_their_own_and_never_wait() {
         let streams = [open().unwrap(), open().unwrap()];
         assert!(open().is_none());
         assert_eq!((all.streams(), all.connections()), (2, 0));
-        streams[0].wait();
+        streams[0].set_idle();
         all.make_room();
-        assert!(!streams[0].is_unwanted());
+        assert!(!streams[0].must_close());
         drop(streams);
         assert!(open().is_some());
     });
 }
 
 #[test]
-fn half_of_the_descriptors_are_left_for_what_connections_ask_for() {
+fn half_of_the_descriptors_are_left_for_requests() {
     let limits = limits(1000, 0, 8);
-    assert_eq!(Connections::new(Some(600)).most(&limits), 300);
-    assert_eq!(Connections::new(Some(1 << 20)).most(&limits), 1000);
+    assert_eq!(Connections::new(Some(600)).max(&limits), 300);
+    assert_eq!(Connections::new(Some(1 << 20)).max(&limits), 1000);
 }
 
 #[test]

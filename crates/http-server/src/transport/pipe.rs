@@ -1,10 +1,9 @@
-//! [`Pipe`]: two ends of a connection within the loop.
+//! [`Pipe`]: one of the two ends of a connection within the event loop.
 //!
-//! Made for each stream of an HTTP/2 connection: one end is served as any connection is, the other
-//! is the stream's. Invariants: what is written comes out in order, at most as much of it waiting as there is
-//! room for, which is little until the reader wants more; what was read takes its room until the
-//! reader has passed it on; an empty pipe holds no memory; a
-//! dropped end is a closed one.
+//! Created for each HTTP/2 stream: one end is served like any connection, the other belongs to the
+//! stream. Invariants: bytes are read in the order in which they were written; a direction holds at most
+//! its capacity, which is small until the reader widens it; bytes that were read use the capacity until
+//! the reader releases them; an empty pipe holds no memory; dropping an end closes it.
 
 use outboard_reactor::Event;
 use std::cell::{Cell, RefCell};
@@ -12,137 +11,140 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What may wait in one direction at first: as much as an ordinary head and a small page.
-pub(crate) const FIRST_ROOM_BYTES: usize = 4 << 10;
-/// The same when the reader takes it fast.
-pub(crate) const ROOM_BYTES: usize = 64 << 10;
-/// How much wider a pipe becomes at a time.
+/// The initial capacity of a direction: an ordinary head and a small page.
+pub(crate) const INITIAL_BYTES: usize = 4 << 10;
+/// The largest capacity, for a fast reader.
+pub(crate) const MAX_BYTES: usize = 64 << 10;
+/// The factor of each widening.
 const WIDENING: usize = 4;
 
-/// One end.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    incoming: Rc<Way>,
-    outgoing: Rc<Way>,
+    incoming: Rc<Direction>,
+    outgoing: Rc<Direction>,
 }
 
 /// One direction.
 #[derive(Debug)]
-struct Way {
+struct Direction {
     bytes: RefCell<Vec<u8>>,
-    room_bytes: Cell<usize>,
-    /// Was read, and has not been passed on.
-    lent_bytes: Cell<usize>,
-    /// Nothing comes any more.
+    capacity_bytes: Cell<usize>,
+    /// Bytes that were read and not released.
+    unreleased_bytes: Cell<usize>,
+    /// The writer has closed it.
     is_ended: Cell<bool>,
-    /// Nobody reads any more.
-    is_deaf: Cell<bool>,
-    /// For who reads, and for who writes.
-    came: Event,
-    went: Event,
+    /// The reader has closed it.
+    is_unread: Cell<bool>,
+    /// Set for the reader.
+    written: Event,
+    /// Set for the writer.
+    freed: Event,
 }
 
-impl Way {
+impl Direction {
     fn new() -> Rc<Self> {
         Rc::new(Self {
             bytes: RefCell::default(),
-            room_bytes: Cell::new(FIRST_ROOM_BYTES),
-            lent_bytes: Cell::new(0),
+            capacity_bytes: Cell::new(INITIAL_BYTES),
+            unreleased_bytes: Cell::new(0),
             is_ended: Cell::new(false),
-            is_deaf: Cell::new(false),
-            came: Event::default(),
-            went: Event::default(),
+            is_unread: Cell::new(false),
+            written: Event::default(),
+            freed: Event::default(),
         })
     }
 
     fn free_bytes(&self) -> usize {
-        let taken_bytes = self.bytes.borrow().len() + self.lent_bytes.get();
-        self.room_bytes.get().saturating_sub(taken_bytes)
+        let taken_bytes = self.bytes.borrow().len() + self.unreleased_bytes.get();
+        self.capacity_bytes.get().saturating_sub(taken_bytes)
     }
 }
 
 impl Pipe {
     /// Both ends.
     pub(crate) fn pair() -> (Self, Self) {
-        let (one, other) = (Way::new(), Way::new());
+        let (one, other) = (Direction::new(), Direction::new());
         let first = Self { incoming: one.clone(), outgoing: other.clone() };
         (first, Self { incoming: other, outgoing: one })
     }
 
-    /// How much more may wait for who reads from here than may now; 0 when it is the most.
+    /// The increase of the next widening for this reader; 0 at the maximum.
     pub(crate) fn widening_bytes(&self) -> usize {
-        let room_bytes = self.incoming.room_bytes.get();
-        (room_bytes * WIDENING).min(ROOM_BYTES) - room_bytes
+        let capacity_bytes = self.incoming.capacity_bytes.get();
+        (capacity_bytes * WIDENING).min(MAX_BYTES) - capacity_bytes
     }
 
-    /// Has so much more wait for who reads from here.
+    /// Increases the capacity for this reader.
     pub(crate) fn widen(&self, by_bytes: usize) {
-        self.incoming.room_bytes.set(self.incoming.room_bytes.get() + by_bytes);
-        self.incoming.went.set();
+        self.incoming.capacity_bytes.set(self.incoming.capacity_bytes.get() + by_bytes);
+        self.incoming.freed.set();
     }
 
-    /// How much a write from here would take.
+    /// Bytes that a write would accept.
     pub(crate) fn free_bytes(&self) -> usize {
         self.outgoing.free_bytes()
     }
 
     /// Whether a read would not wait.
     pub(crate) fn poll_readable(&self) -> Poll<()> {
-        let way = &self.incoming;
-        until(&way.came, || !way.bytes.borrow().is_empty() || way.is_ended.get())
+        let direction = &self.incoming;
+        until(&direction.written, || {
+            !direction.bytes.borrow().is_empty() || direction.is_ended.get()
+        })
     }
 
     /// Whether a write would not wait.
     pub(crate) fn poll_writable(&self) -> Poll<()> {
-        let way = &self.outgoing;
-        until(&way.went, || way.free_bytes() > 0 || way.is_deaf.get())
+        let direction = &self.outgoing;
+        until(&direction.freed, || direction.free_bytes() > 0 || direction.is_unread.get())
     }
 
-    /// Whether the other end says nothing any more.
+    /// Whether the other end has ended its direction.
     pub(crate) fn poll_hangup(&self) -> Poll<()> {
-        until(&self.incoming.came, || self.incoming.is_ended.get())
+        until(&self.incoming.written, || self.incoming.is_ended.get())
     }
 
-    /// Appends what there is; `None` when a read would wait, 0 at the end. It takes its room until
-    /// it is [released](Pipe::release).
+    /// Appends all bytes; `None` if there are none, 0 at the end. They use the capacity until
+    /// [`Pipe::release`].
     pub(crate) fn try_read(&self, buffer: &mut Vec<u8>) -> Option<usize> {
         let mut bytes = self.incoming.bytes.borrow_mut();
         if bytes.is_empty() && !self.incoming.is_ended.get() {
             return None;
         }
         let count = bytes.len();
-        if buffer.is_empty() && count > FIRST_ROOM_BYTES {
+        if buffer.is_empty() && count > INITIAL_BYTES {
             *buffer = std::mem::take(&mut bytes);
         } else {
             buffer.extend_from_slice(&bytes);
             *bytes = Vec::new();
         }
-        self.incoming.lent_bytes.set(self.incoming.lent_bytes.get() + count);
+        self.incoming.unreleased_bytes.set(self.incoming.unreleased_bytes.get() + count);
         Some(count)
     }
 
-    /// What was read has been passed on: as much may be written again.
+    /// Frees the capacity of all bytes that were read.
     pub(crate) fn release(&self) {
-        if self.incoming.lent_bytes.replace(0) > 0 {
-            self.incoming.went.set();
+        if self.incoming.unreleased_bytes.replace(0) > 0 {
+            self.incoming.freed.set();
         }
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as fits; `None` if nothing does.
     ///
     /// # Errors
-    /// The other end has gone.
+    /// The other end is closed.
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
-        let way = &self.outgoing;
-        if way.is_deaf.get() || way.is_ended.get() {
+        let direction = &self.outgoing;
+        if direction.is_unread.get() || direction.is_ended.get() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let len = slices.iter().map(|slice| slice.len()).sum();
-        let count = way.free_bytes().min(len);
+        let count = direction.free_bytes().min(len);
         if count == 0 {
             return Ok(None);
         }
-        let mut bytes = way.bytes.borrow_mut();
+        let mut bytes = direction.bytes.borrow_mut();
         bytes.reserve_exact(count);
         let mut left = count;
         for slice in slices {
@@ -150,26 +152,26 @@ impl Pipe {
             bytes.extend_from_slice(&slice[..taken]);
             left -= taken;
         }
-        way.came.set();
+        direction.written.set();
         Ok(Some(count))
     }
 
-    /// Whether the other end reads nothing any more.
-    pub(crate) fn poll_deaf(&self) -> Poll<()> {
-        until(&self.outgoing.went, || self.outgoing.is_deaf.get())
+    /// Whether the other end has stopped reading.
+    pub(crate) fn poll_unread(&self) -> Poll<()> {
+        until(&self.outgoing.freed, || self.outgoing.is_unread.get())
     }
 
-    /// Reads and writes nothing any more.
+    /// Ends both directions.
     pub(crate) fn close(&self) {
         self.end();
-        self.incoming.is_deaf.set(true);
-        self.incoming.went.set();
+        self.incoming.is_unread.set(true);
+        self.incoming.freed.set();
     }
 
-    /// Says that nothing more will be written.
+    /// Ends the outgoing direction.
     pub(crate) fn end(&self) {
         self.outgoing.is_ended.set(true);
-        self.outgoing.came.set();
+        self.outgoing.written.set();
     }
 }
 
@@ -179,7 +181,7 @@ impl Drop for Pipe {
     }
 }
 
-/// The event may be of something that was seen already.
+/// Waits for a condition; the event may be an earlier one.
 fn until(event: &Event, is_so: impl Fn() -> bool) -> Poll<()> {
     loop {
         if is_so() {
@@ -195,10 +197,10 @@ mod tests {
     use outboard_reactor::{run, spawn};
 
     #[test]
-    fn what_is_written_comes_out_in_order_however_slowly_it_is_read() {
+    fn bytes_are_read_in_order_by_a_slow_reader() {
         let sent: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
         let expected = sent.clone();
-        let came = run(async move {
+        let written = run(async move {
             let (near, far) = Pipe::pair();
             spawn(async move {
                 let mut left = &sent[..];
@@ -208,64 +210,64 @@ mod tests {
                     left = &left[written.unwrap_or(0)..];
                 }
             });
-            let mut came = Vec::new();
+            let mut written = Vec::new();
             loop {
                 std::future::poll_fn(|_| far.poll_readable()).await;
-                let read = far.try_read(&mut came).unwrap();
+                let read = far.try_read(&mut written).unwrap();
                 far.release();
-                assert!(read <= ROOM_BYTES);
+                assert!(read <= MAX_BYTES);
                 if read == 0 {
-                    return came;
+                    return written;
                 }
             }
         });
-        assert!(came.unwrap() == expected);
+        assert!(written.unwrap() == expected);
     }
 
     #[test]
     fn a_pipe_is_narrow_until_its_reader_widens_it() {
         run(async {
             let (near, far) = Pipe::pair();
-            let much = vec![0; 2 * ROOM_BYTES];
+            let much = vec![0; 2 * MAX_BYTES];
             let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
-            assert_eq!((fill(), fill()), (FIRST_ROOM_BYTES, 0));
+            assert_eq!((fill(), fill()), (INITIAL_BYTES, 0));
             far.widen(far.widening_bytes());
-            assert_eq!(fill(), (WIDENING - 1) * FIRST_ROOM_BYTES);
+            assert_eq!(fill(), (WIDENING - 1) * INITIAL_BYTES);
             far.widen(far.widening_bytes());
-            assert_eq!((fill(), far.widening_bytes()), (ROOM_BYTES - 4 * FIRST_ROOM_BYTES, 0));
+            assert_eq!((fill(), far.widening_bytes()), (MAX_BYTES - 4 * INITIAL_BYTES, 0));
         })
         .unwrap();
     }
 
     #[test]
-    fn what_was_read_and_not_passed_on_takes_room() {
+    fn unreleased_bytes_use_the_capacity() {
         run(async {
             let (near, far) = Pipe::pair();
-            let much = vec![0; 2 * ROOM_BYTES];
+            let much = vec![0; 2 * MAX_BYTES];
             let fill = || near.try_write(&[IoSlice::new(&much)]).unwrap().unwrap_or(0);
             fill();
-            assert_eq!(far.try_read(&mut Vec::new()), Some(FIRST_ROOM_BYTES));
+            assert_eq!(far.try_read(&mut Vec::new()), Some(INITIAL_BYTES));
             assert!(fill() == 0 && near.poll_writable().is_pending());
             far.release();
             assert!(near.poll_writable().is_ready());
-            assert_eq!(fill(), FIRST_ROOM_BYTES);
+            assert_eq!(fill(), INITIAL_BYTES);
         })
         .unwrap();
     }
 
     #[test]
-    fn an_end_that_is_dropped_is_noticed() {
+    fn a_dropped_end_is_a_closed_end() {
         run(async {
             let (near, far) = Pipe::pair();
             near.try_write(&[IoSlice::new(b"last words")]).unwrap();
             drop(near);
             assert!(far.poll_hangup().is_ready() && far.poll_readable().is_ready());
-            let mut came = Vec::new();
+            let mut written = Vec::new();
             assert_eq!(
-                (far.try_read(&mut came), far.try_read(&mut Vec::new())),
+                (far.try_read(&mut written), far.try_read(&mut Vec::new())),
                 (Some(10), Some(0))
             );
-            assert_eq!(came, b"last words");
+            assert_eq!(written, b"last words");
             assert!(far.try_write(&[IoSlice::new(b"too late")]).is_err());
         })
         .unwrap();

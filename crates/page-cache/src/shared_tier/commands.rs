@@ -153,3 +153,59 @@ impl Commands {
         [self.prefix.as_bytes(), epoch.as_bytes(), b":", url].concat()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outboard_config::Secret;
+
+    /// The words of the commands that were sent.
+    fn sent(send: impl FnOnce(&Link) + 'static) -> Vec<Vec<String>> {
+        let link = outboard_reactor::run(async {
+            let link = Link::default();
+            send(&link);
+            link
+        });
+        let sent = String::from_utf8(link.unwrap().outgoing()).unwrap();
+        let commands = sent.split_terminator('*').skip(1);
+        commands.map(|one| one.lines().skip(2).step_by(2).map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn keys_start_with_the_configured_name() {
+        let words = sent(|link| {
+            let commands = Commands::new("shop");
+            commands.subscribe(link);
+            commands.state(link);
+            commands.latest(link, 3);
+            commands.get(link, "e1", b"http://a.test/");
+        });
+        assert_eq!(words[0], ["SUBSCRIBE", "outboard:shop:purges"]);
+        assert_eq!(words[1], ["HMGET", "outboard:shop:state", "epoch", "generation"]);
+        assert_eq!(words[2], ["LRANGE", "outboard:shop:purges", "-3", "-1"]);
+        assert_eq!(words[3], ["HVALS", "outboard:shop:e1:http://a.test/"]);
+    }
+
+    #[test]
+    fn credentials_are_sent_only_if_there_is_a_password() {
+        let shared = |user: &str, password: &str| PageCacheShared {
+            host: String::new(),
+            port: 0,
+            tls_verified: None,
+            user: user.to_owned(),
+            password: Secret(password.to_owned()),
+            database: 0,
+            name: String::new(),
+            timeout_ms: 0,
+        };
+        for (user, password, expected) in [
+            ("", "", &["HELLO", "3"][..]),
+            ("", "pass", &["HELLO", "3", "AUTH", "default", "pass"]),
+            ("app", "pass", &["HELLO", "3", "AUTH", "app", "pass"]),
+        ] {
+            let shared = shared(user, password);
+            let words = sent(move |link| drop(Commands::greet(link, &shared)));
+            assert_eq!(words[0], expected);
+        }
+    }
+}

@@ -99,6 +99,12 @@ impl Link {
         self.outgoing.borrow().len() > CONGESTED_BYTES
     }
 
+    /// The bytes that wait to be sent.
+    #[cfg(test)]
+    pub(super) fn outgoing(&self) -> Vec<u8> {
+        self.outgoing.borrow().clone()
+    }
+
     /// Ends the connection; all pending replies fail.
     pub(super) fn disconnect(&self, why: &str) {
         self.ended.borrow_mut().get_or_insert_with(|| why.to_owned());
@@ -192,3 +198,6 @@ impl Default for Input {
         Self { reader: Reader::new(LIMITS), bytes: Vec::new(), at: 0 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 /// The purges that wait for their confirmation at most; with one more they become one of everything.
-const UNCONFIRMED_MAX: usize = 1024;
+pub(super) const UNCONFIRMED_MAX: usize = 1024;
 
 /// A purge that is sent to all gateways.
 #[derive(Debug)]

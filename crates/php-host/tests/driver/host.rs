@@ -1,4 +1,4 @@
-//! A host's zygote, which forks workers at the gateway's order.
+//! A zygote that forks workers on the gateway's orders.
 
 use super::{PATIENCE, Worker, settings};
 use outboard_ring::channel::{Capacities, GatewayChannel};
@@ -10,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
-/// A zygote.
+/// A running zygote.
 pub struct Host {
     process: Child,
     control: Option<OwnedFd>,
@@ -18,7 +18,7 @@ pub struct Host {
     next_worker: u64,
 }
 
-/// Starts the binary and sends the order to start; the event that it answers with.
+/// Starts the binary and sends the start order; `started` is the event that it replies with.
 pub fn start(settings: HostSettings) -> Host {
     let (ours, theirs) = control::pair().unwrap();
     let process = Command::new(env!("CARGO_BIN_EXE_outboard-php"))
@@ -37,7 +37,7 @@ fn receive_event(control: &OwnedFd) -> Option<Event> {
 }
 
 impl Host {
-    /// With the usual settings.
+    /// With the default settings.
     pub fn new() -> Self {
         Self::with(settings())
     }
@@ -102,7 +102,7 @@ impl Host {
         }
     }
 
-    /// Closes the control socket and waits for the zygote's end.
+    /// Closes the control socket and waits for the zygote's exit.
     pub fn close(&mut self) {
         self.control = None;
         self.process.wait().unwrap();

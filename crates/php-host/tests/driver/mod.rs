@@ -1,7 +1,7 @@
-//! The gateway's role, for tests and measurements: starts a host, forks workers, sends requests
-//! through the ring and collects the answers.
+//! The gateway's role, for tests and benchmarks: starts a host, forks workers, sends requests through the
+//! ring and collects the responses.
 //!
-//! Invariant: every wait has an end, far beyond what a passing test needs.
+//! Invariant: every wait has a time limit, far beyond what a passing test needs.
 
 #![allow(
     dead_code,
@@ -11,6 +11,7 @@
 )]
 
 mod host;
+mod process;
 mod request;
 mod response;
 mod script_worker;
@@ -19,6 +20,7 @@ mod temp_dir;
 mod worker;
 
 pub use host::{Host, start};
+pub use process::{eventually, is_running, kill};
 pub use request::{RequestSpec, get, post};
 pub use response::{Response, finished};
 use rustix::event::Timespec;
@@ -27,5 +29,5 @@ pub use settings::{ini, settings, settings_as_nobody, settings_of_worker};
 pub use temp_dir::{TempDir, fixtures};
 pub use worker::Worker;
 
-/// How long the other side may say nothing.
+/// The maximum time without an event of the other side.
 const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };

@@ -1,10 +1,10 @@
-//! A request, as a test writes it and as the worker gets it.
+//! Requests of the tests.
 
 use super::fixtures;
 use outboard_ring::request::{self, FIELD_COUNT, Field, Fixed, RequestParts};
 use std::path::{Path, PathBuf};
 
-/// What to ask for.
+/// A request, with the values that a test sets.
 #[derive(Clone)]
 pub struct RequestSpec {
     pub root: PathBuf,

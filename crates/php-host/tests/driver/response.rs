@@ -1,9 +1,9 @@
-//! An answer, put together from a worker's frames.
+//! A response, assembled from a worker's frames.
 
 use outboard_ring::frame::FrameKind;
 use outboard_ring::response::{Done, LogLine, Outcome, ResponseHead};
 
-/// All that came for one request.
+/// Everything that a worker sent for one request.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -12,7 +12,7 @@ pub struct Response {
     pub body: Vec<u8>,
     pub logs: Vec<(u8, String)>,
     pub flushes: usize,
-    /// Whether the answer was completed before the script ended.
+    /// Whether the response was completed before the script ended.
     pub ended: bool,
     pub done: Done,
 }
@@ -83,7 +83,7 @@ impl Collected {
     }
 }
 
-/// Asserts that the script ran to its end, and returns what it wrote.
+/// Asserts that the script ran to its end, and returns its output.
 pub fn finished(response: &Response) -> String {
     assert_eq!(response.done.outcome, Outcome::Finished, "{response:?}");
     response.text()

@@ -1,9 +1,9 @@
-//! A worker with a script that stays.
+//! A worker in worker mode.
 
 use super::{Host, Response, TempDir, Worker, finished, get, settings_of_worker};
 use outboard_ring::control::{Event, HostSettings};
 
-/// Worker mode: a script of the test's own, its host and one worker.
+/// A worker with a script of the test, and its host.
 pub struct ScriptWorker {
     pub worker: Worker,
     pub host: Host,
@@ -21,7 +21,7 @@ impl ScriptWorker {
         Self::new(&serve(body))
     }
 
-    /// With so many requests at a time.
+    /// With this number of requests at a time.
     pub fn concurrent(concurrency: u32, code: &str) -> Self {
         Self::with(code, |settings| {
             settings.worker.as_mut().unwrap().concurrency = concurrency;
@@ -37,7 +37,7 @@ impl ScriptWorker {
         Self { worker, host, folder }
     }
 
-    /// Asks for `/NAME` and returns what a request that succeeded says.
+    /// Requests `/NAME` and returns the output of the request, which must succeed.
     #[track_caller]
     pub fn get(&mut self, name: &str) -> String {
         finished(&self.request(name))
@@ -47,14 +47,14 @@ impl ScriptWorker {
         self.worker.request(&get(name))
     }
 
-    /// Has the worker leave, and waits until it has; its exit code.
+    /// Stops the worker and waits for its exit; returns the exit code.
     pub fn stop(&mut self) -> Option<i32> {
         self.worker.stop();
-        self.left()
+        self.wait_for_exit()
     }
 
-    /// Waits until the worker has gone; its exit code.
-    pub fn left(&mut self) -> Option<i32> {
+    /// Waits for the worker's exit; returns the exit code.
+    pub fn wait_for_exit(&mut self) -> Option<i32> {
         match self.host.event() {
             Event::Exited { worker, code, .. } if worker == self.worker.number => code,
             other => panic!("expected the end of the worker, got {other:?}"),
@@ -62,7 +62,7 @@ impl ScriptWorker {
     }
 }
 
-/// A script that serves with this handler body, which finds the path without its slash in `$at`.
+/// A script with this handler body, in which `$at` is the path without its slash.
 pub fn serve(body: &str) -> String {
     format!(
         "Outboard\\serve(function (Outboard\\Request $request) {{

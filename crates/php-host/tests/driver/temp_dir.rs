@@ -1,14 +1,14 @@
-//! Where the PHP files of the tests are: those that lie beside them, and those that they write.
+//! Directories of PHP files: the fixtures, and those that a test writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The folder of the PHP files that lie beside the tests.
+/// The directory of the fixtures.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// A folder of a test's own, removed at its end.
+/// A directory that is removed at the test's end.
 pub struct TempDir(pub PathBuf);
 
 impl TempDir {

@@ -19,7 +19,7 @@ pub struct Worker {
     pub channel: GatewayChannel,
     pub(super) bell: Doorbell,
     pub(super) own_bell: Awaited,
-    /// What the worker rings: no wait for it ends once all of its descriptors are closed.
+    /// The doorbell that the worker rings: a wait would not end if all its descriptors were closed.
     pub(super) _gateway_bell: Doorbell,
     pub(super) output: File,
     pub(super) generation: u32,
@@ -32,7 +32,7 @@ impl Worker {
         self.finish(tag, request.body.as_deref().unwrap_or(b""))
     }
 
-    /// Sends the request frame alone.
+    /// Sends only the request frame.
     pub fn begin(&mut self, request: &RequestSpec) -> Tag {
         self.generation += 1;
         let tag = Tag { slot: self.generation % LEASES as u32, generation: self.generation };
@@ -44,7 +44,7 @@ impl Worker {
         tag
     }
 
-    /// Sends the body as room allows and collects frames until `Done`.
+    /// Sends the body as space allows and collects frames until `Done`.
     pub fn finish(&mut self, tag: Tag, body: &[u8]) -> Response {
         let piece = self.channel.largest_payload_bytes() / 2;
         let mut pieces = body.chunks(piece);
@@ -72,14 +72,14 @@ impl Worker {
         }
     }
 
-    /// Sends all at once, and returns the answers in the order in which they were completed, each
-    /// with its place in `asks`.
-    pub fn ask_all(&mut self, requests: &[RequestSpec]) -> Vec<(usize, Response)> {
+    /// Sends all at once, and returns the responses in order of completion, each with its index in
+    /// `requests`.
+    pub fn request_all(&mut self, requests: &[RequestSpec]) -> Vec<(usize, Response)> {
         let tags: Vec<Tag> = requests.iter().map(|request| self.begin(request)).collect();
         self.finish_all(&tags)
     }
 
-    /// Collects the answers to these requests, in the order in which they come.
+    /// Collects the responses to these requests, in order of completion.
     pub fn finish_all(&mut self, tags: &[Tag]) -> Vec<(usize, Response)> {
         let mut collected: HashMap<u32, Collected> = HashMap::new();
         let mut responses = Vec::new();
@@ -139,13 +139,13 @@ impl Worker {
     fn sleep(&mut self) {
         if self.channel.prepare_sleep().unwrap() == Sleep::MayBlock {
             let mut ready = [PollFd::new(&self.own_bell, PollFlags::IN)];
-            assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "the worker says nothing");
+            assert_ne!(poll(&mut ready, Some(&PATIENCE)).unwrap(), 0, "the worker sends nothing");
             self.own_bell.wait();
             self.channel.cancel_sleep();
         }
     }
 
-    /// Waits until a backtrace about `tag` is there.
+    /// Waits for a backtrace of `tag`.
     pub fn backtrace(&self, tag: Tag) -> String {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         loop {
@@ -168,7 +168,7 @@ impl Worker {
         }
     }
 
-    /// What the worker wrote to its standard streams, once it is gone.
+    /// Returns the worker's standard streams, after its exit.
     pub fn output(mut self) -> String {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();

@@ -2,8 +2,9 @@
 
 use crate::{Client, Error, Kind, Request, Response, Settings, Url};
 use outboard_reactor::{now_ms, run, sleep};
+use std::error::Error as _;
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -240,10 +241,14 @@ fn a_refused_connection_is_a_connect_error() {
     on_loop(|client| async move {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let url = Url::parse(format!("http://{free}/").as_bytes()).unwrap();
-        assert_eq!(failure(&client, Request::get(url)).await, Kind::Connect);
+        let error = fetch(&client, Request::get(url)).await.unwrap_err();
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        let cause = cause.map(io::Error::kind);
+        assert_eq!((error.kind, cause), (Kind::Connect, Some(io::ErrorKind::ConnectionRefused)));
         assert_eq!(client.counters().retries, 1);
         let url = Url::parse(b"http://name.invalid/").unwrap();
-        assert_eq!(failure(&client, Request::get(url)).await, Kind::Resolve);
+        let error = fetch(&client, Request::get(url)).await.unwrap_err();
+        assert!(error.kind == Kind::Resolve && error.source().is_some(), "{error:?}");
     });
 }
 

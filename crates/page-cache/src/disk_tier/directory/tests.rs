@@ -1,25 +1,6 @@
 use super::*;
 use crate::record::encoded;
-use crate::test_support::entry;
-use std::sync::atomic::AtomicU32;
-
-/// A temporary directory that is removed with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("outboard-page-cache-disk-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::test_support::{Scratch, entry};
 
 fn write(directory: &Directory, file: u64, path: &str) {
     directory.send(Job::Write { file, bytes: encoded(&entry(path, 1)) });

@@ -6,8 +6,8 @@ namespace Outboard\Testing;
 
 use Outboard\Output;
 
-/** What was answered, kept piece by piece. */
-final class FakeAnswer implements Output
+/** A response, recorded piece by piece. */
+final class FakeResponse implements Output
 {
     public int $status = 200;
 
@@ -16,12 +16,12 @@ final class FakeAnswer implements Output
     /** @var array<string, list<string>> by lower-case name */
     public array $headers = [];
 
-    /** @var list<string> what left, cut at each flush */
+    /** @var list<string> the output, cut at each flush */
     public array $pieces = [];
 
     private string $waiting = '';
 
-    /** @param int $reads flushes until the client goes; it stays without */
+    /** @param int $reads flushes until the client disconnects */
     public function __construct(private int $reads = PHP_INT_MAX)
     {
     }

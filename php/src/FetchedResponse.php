@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Outboard;
 
-/** The answer of a Fetcher; unlike FetchResponse, anybody can make one. */
-final class Fetched
+/** The response of a Fetcher; unlike a FetchResponse, it can be constructed. */
+final class FetchedResponse
 {
     /** @param array<string, list<string>> $headers by lower-case name */
     public function __construct(
