@@ -103,8 +103,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// A request of the current task. The worker waits while the untaken response exceeds
-    /// `buffer_bytes`.
+    /// A request of the current task. The worker waits while the untaken response exceeds `buffer_bytes`.
     pub fn new(
         frame: Vec<u8>,
         body: RequestBody,

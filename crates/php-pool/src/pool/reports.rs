@@ -39,8 +39,7 @@ impl Pool {
         }
     }
 
-    /// Writes a request that has exceeded its deadline to the slow log; returns the line that it was
-    /// in.
+    /// Writes a request that has exceeded its deadline to the slow log; returns the line that it was in.
     pub(super) fn write_overdue(&self, worker: &Worker, lease: &Lease) -> String {
         let backtrace = worker.backtrace(lease.tag);
         let backtrace = backtrace.as_deref().unwrap_or("(no backtrace)");

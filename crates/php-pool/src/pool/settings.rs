@@ -165,7 +165,7 @@ mod tests {
 
     /// The settings of an app with these lines, and of its task workers if it has any.
     fn settings(lines: &str) -> (PoolSettings, Option<PoolSettings>) {
-        let text = format!("[app.a]\nroot = \"/\"\n{lines}");
+        let text = format!("[app.a]\nroot = \"/tmp\"\n{lines}");
         let config = Config::parse(&text, Path::new("/outboard.toml")).unwrap();
         let app = &config.apps[0];
         let settings = PoolSettings::of(app, Path::new("/bin/host"), None).unwrap();

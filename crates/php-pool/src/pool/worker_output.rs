@@ -2,9 +2,8 @@
 //!
 //! [`relay`] runs for each pipe, started by the manager. If a worker dies while it starts, the manager
 //! reads the rest of its pipe first: its exit may be reported before its last output, which says why.
-//! Invariants: a process with unlimited output gets a few KiB of each turn of the loop and no more
-//! lines in the log than its [`Allowance`]; beyond that it blocks on the pipe now and then, as on a
-//! terminal.
+//! Invariants: a process with unlimited output gets a few KiB of each turn of the loop and no more lines
+//! in the log than its [`Allowance`]; beyond that it blocks on the pipe now and then, as on a terminal.
 
 use super::Pool;
 use super::allowance::Allowance;

@@ -12,8 +12,7 @@ use outboard_ring::operation::Failure;
 use std::rc::Rc;
 
 impl Tasks {
-    /// Recovers the tasks that the last gateway has not finished, unless `before` uses the same
-    /// journal.
+    /// Recovers the tasks that the last gateway has not finished, unless `before` uses the same journal.
     pub fn resume(self: &Rc<Self>, before: Option<&Rc<Self>>) {
         let Some(journal) = self.journal.clone() else { return };
         let theirs = before.and_then(|before| before.journal.clone());

@@ -190,8 +190,7 @@ impl Queue {
     }
 
     /// Takes over the waiting tasks of another queue, beyond the limits if necessary. They may be
-    /// numerous, so the map is taken as it is, and the few tasks of this queue are inserted behind
-    /// them.
+    /// numerous, so the map is taken as it is, and the few tasks of this queue are inserted behind them.
     pub(super) fn take_over(&mut self, other: &mut Self) {
         let own = std::mem::replace(&mut self.waiting, std::mem::take(&mut other.waiting));
         let own_bytes = std::mem::replace(&mut self.waiting_bytes, other.waiting_bytes);

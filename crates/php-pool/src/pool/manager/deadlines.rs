@@ -1,10 +1,9 @@
 //! The wall-clock deadlines of requests, enforced from outside of PHP.
 //!
 //! Called by the manager in each tick. At the deadline the client gets a 504, and a signal requests a
-//! backtrace from the worker. Once that has arrived or takes too long, a worker with several requests
-//! is to cancel this one; a worker that does not, or has only this one, is killed. Invariant: nothing
-//! that PHP does, blocks in or ignores can occupy a worker longer. `outboard_supervisor` plans the
-//! steps.
+//! backtrace from the worker. Once that has arrived or takes too long, a worker with several requests is
+//! to cancel this one; a worker that does not, or has only this one, is killed. Invariant: nothing that
+//! PHP does, blocks in or ignores can occupy a worker longer. `outboard_supervisor` plans the steps.
 
 use super::super::Pool;
 use super::super::members::Members;

@@ -1,8 +1,7 @@
 //! The size of the pool: when workers are forked, and when they are drained.
 //!
-//! Called by the manager in each tick. It measures the demand, the plans of `outboard_supervisor`
-//! decide, and it carries out the decision. Invariant: without permission of the back-off nothing is
-//! forked.
+//! Called by the manager in each tick. It measures the demand, the plans of `outboard_supervisor` decide,
+//! and it carries out the decision. Invariant: without permission of the back-off nothing is forked.
 
 use super::super::members::Members;
 use super::super::worker::Worker;
