@@ -92,7 +92,7 @@ mod tests {
         }
         for pause_ms in [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000] {
             assert_eq!(crash_loop.crashed(now_ms), Some(pause_ms));
-            assert_eq!(crash_loop.crashed(now_ms), None, "given out before the pause");
+            assert_eq!(crash_loop.crashed(now_ms), None, "assigned before the pause");
             assert!(crash_loop.is_active());
             now_ms += pause_ms;
         }

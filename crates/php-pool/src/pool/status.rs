@@ -39,14 +39,7 @@ impl Pool {
                 Isolation::Fork => "fork".to_owned(),
             }),
             concurrency: self.settings.concurrency(),
-            phase: match self.phase.get() {
-                Phase::Serving if self.crash_loop.is_active() => "crashing",
-                Phase::Starting => "starting",
-                Phase::Serving => "serving",
-                Phase::Retiring => "retiring",
-                Phase::Gone => "gone",
-            }
-            .to_owned(),
+            phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),
             zygote_pid: self.zygote.borrow().as_ref().map(Zygote::pid),
             min: manager.sizing.bounds.min(),
@@ -64,6 +57,16 @@ impl Pool {
             waits: waits(&counters, &members),
             routes: self.routes.borrow().status(),
             workers: workers.collect(),
+        }
+    }
+
+    fn phase_name(&self) -> &'static str {
+        match self.phase.get() {
+            Phase::Serving if self.crash_loop.is_active() => "crashing",
+            Phase::Starting => "starting",
+            Phase::Serving => "serving",
+            Phase::Retiring => "retiring",
+            Phase::Gone => "gone",
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Owned by the pool. A worker processes up to `concurrency` requests. While the requests of a worker
 //! with a concurrency of one are quick, its ring also holds a backlog, so that it need not be woken for
 //! each request. A request that it has not started can be withdrawn and given to another worker.
-//! Invariants: a withdrawn request is never answered by this worker; a corrupt ring ends it.
+//! Invariants: this worker never responds to a withdrawn request; a corrupt ring ends it.
 //!
 //! [`sending`] is the direction to the worker, [`receive`] the direction from it.
 

@@ -50,7 +50,7 @@ fn waits_of_exited_and_running_workers_are_added() {
             of.map(|waits| (waits.suspended, waits.blocked, waits.blocked_ms))
         };
         let (one, two) = (StandIn::join(&pool, 1), StandIn::join(&pool, 2));
-        assert_eq!(waits(WaitCall::Sleep), None, "nobody has waited");
+        assert_eq!(waits(WaitCall::Sleep), None, "no worker has waited");
         one.channel.count_suspended(WaitCall::Sleep);
         one.channel.count_blocked(WaitCall::Sleep, 2_500);
         two.channel.count_blocked(WaitCall::Sleep, 2_500);

@@ -10,8 +10,8 @@ use outboard_ring::operation::{
 #[test]
 fn completions_reach_their_requester_in_order_and_no_successor() {
     #[derive(Debug, Default)]
-    struct Kept(RefCell<Vec<Requester>>);
-    impl Operations for Kept {
+    struct Stored(RefCell<Vec<Requester>>);
+    impl Operations for Stored {
         fn begin(&self, requester: Requester, payload: &[u8]) {
             assert!(matches!(Operation::decode(payload).unwrap().call, Call::Forget));
             self.0.borrow_mut().push(requester);
@@ -21,15 +21,15 @@ fn completions_reach_their_requester_in_order_and_no_successor() {
         }
     }
     in_loop(async {
-        let (pool, kept) = (pool(2), Rc::new(Kept::default()));
-        pool.set_operations(kept.clone());
+        let (pool, stored) = (pool(2), Rc::new(Stored::default()));
+        pool.set_operations(stored.clone());
         let mut worker = StandIn::join(&pool, 1);
         let id = Tag { slot: 3, generation: 4 };
         let mut operation = Vec::new();
         Operation { id, call: Call::Forget }.encode(&mut operation);
         worker.send(FrameKind::Operation, Tag::default(), &operation);
         poll(&pool);
-        let requester = kept.0.borrow()[0].clone();
+        let requester = stored.0.borrow()[0].clone();
         // More than the ring holds: what does not fit waits.
         let piece = |number: u8| [number; 30_000];
         for number in 0..8 {
@@ -81,7 +81,6 @@ fn a_fetch_without_operations_fails_at_once() {
     });
 }
 
-/// An operation that makes the gateway panic costs the worker that asked for it, and nobody else.
 #[test]
 fn an_operation_that_panics_kills_only_its_worker() {
     #[derive(Debug)]
@@ -95,14 +94,14 @@ fn an_operation_that_panics_kills_only_its_worker() {
     in_loop(async {
         let pool = pool(1);
         pool.set_operations(Rc::new(Panics));
-        let (mut asks, mut other) = (StandIn::join(&pool, 1), StandIn::join(&pool, 2));
+        let (mut worker, mut other) = (StandIn::join(&pool, 1), StandIn::join(&pool, 2));
         let exchanges = [submit(&pool), submit(&pool)];
-        let (its_own, of_the_other) = (asks.start_next(), other.start_next());
-        asks.send(FrameKind::Operation, its_own, b"anything");
+        let (its_own, of_the_other) = (worker.start_next(), other.start_next());
+        worker.send(FrameKind::Operation, its_own, b"anything");
         poll(&pool);
         other.respond(of_the_other, b"well");
         poll(&pool);
-        assert_eq!(asks.state(&pool), Some(State::Killing));
+        assert_eq!(worker.state(&pool), Some(State::Killing));
         assert_eq!(other.state(&pool), Some(State::Idle));
         reap(&pool, 1);
         let ends = exchanges.map(|exchange| end_of(&exchange));

@@ -81,7 +81,11 @@ fn workers_that_were_idle_for_long_are_drained_down_to_the_minimum() {
             pool.resize(now_ms() + 10_000 * group);
         }
         assert_eq!(pool.members.borrow().active(), 1);
-        assert_eq!(workers[3].state(&pool), Some(State::Idle), "the warmest one remains");
+        assert_eq!(
+            workers[3].state(&pool),
+            Some(State::Idle),
+            "the most recently used one remains"
+        );
     });
 }
 
