@@ -62,7 +62,7 @@ fn an_app_that_always_crashes_is_paused_and_recovers() {
     assert_eq!(pool["phase"], "crashing", "{pool:#}");
     assert!(pool["crashes"].as_u64() < Some(60), "{pool:#}");
     serves_again(&site);
-    site.logs(&["a request was answered again"]);
+    site.logs(&["a request has succeeded"]);
     assert_eq!(site.status()["pools"][0]["phase"], "serving");
 }
 

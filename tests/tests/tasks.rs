@@ -203,7 +203,7 @@ fn journaled_tasks_survive_a_killed_gateway() {
     json(&site, "/dispatch?name=shout&data=late&delay=0.01", 200);
     let docroot = kill(site);
     let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
-    site.logs(&["22 tasks were left by the last gateway"]);
+    site.logs(&["22 tasks of the last gateway were recovered"]);
     fifo.open();
     assert_eq!(lines(&site, "counted", 20), (0..20).map(|n| n.to_string()).collect::<Vec<_>>());
     lines(&site, "shouted", 1);
@@ -227,7 +227,7 @@ fn waiting_tasks_run_after_a_restart() {
     assert_eq!(tasks_of(&site)["waiting"], 1, "a reload takes up nothing twice");
     let docroot = site.into_stopped();
     let site = Configured::start(docroot, &kept_in(&folder, "workers = 1"));
-    site.logs(&["1 tasks were left by the last gateway"]);
+    site.logs(&["1 tasks of the last gateway were recovered"]);
     assert_eq!(tasks_of(&site)["waiting"], 1);
 }
 
