@@ -19,6 +19,8 @@ mod rolling_replacement;
 mod routes;
 mod settings;
 mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod worker;
