@@ -96,7 +96,7 @@ impl Pool {
             worker.fail();
         }
         drop(members);
-        if self.phase.get() == Phase::Starting && !self.manager.borrow().failure.is_some() {
+        if self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_none() {
             let host = self.settings.host_binary.display();
             let output = self.remaining_zygote_output();
             self.start_failed(match output.trim_end() {
