@@ -286,3 +286,6 @@ async fn serve_dynamic(
         None => origin::respond(connection, ctx, app, &origin).await,
     }
 }
+
+#[cfg(test)]
+mod tests;

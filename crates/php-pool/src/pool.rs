@@ -19,6 +19,8 @@ mod retirement;
 mod routes;
 mod settings;
 mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
 mod worker;
