@@ -95,7 +95,8 @@ pub struct Exchange {
     /// Lines that PHP has logged about it.
     log_lines: RefCell<String>,
     ended: Cell<bool>,
-    abandoned: Cell<bool>,
+    /// Whether the client is gone.
+    pub(crate) abandoned: Cell<bool>,
     buffer_bytes: usize,
     /// The part of the response that its client has not read and that is on disk.
     spooled_bytes: Cell<usize>,
@@ -179,11 +180,6 @@ impl Exchange {
     /// Lines that PHP has logged about it.
     pub fn log_lines(&self) -> String {
         self.log_lines.borrow().clone()
-    }
-
-    /// Whether the client is gone.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.abandoned.get()
     }
 
     /// Whether the response is complete or has failed.

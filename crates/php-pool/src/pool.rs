@@ -190,7 +190,8 @@ impl Pool {
         }
         if members.queue.len() >= self.settings.queue_length {
             self.counters.borrow_mut().rejected += 1;
-            let is_down = self.phase.get() == Phase::Starting && self.manager.borrow().is_failing();
+            let is_down =
+                self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_some();
             return Err(if is_down { Reason::AppDown } else { Reason::QueueFull });
         }
         self.counters.borrow_mut().queued += 1;

@@ -150,7 +150,7 @@ impl Tasks {
 
     /// Whether records of finished tasks are being removed from the journal.
     pub fn is_writing(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.pending_removals() > 0)
+        self.journal.as_ref().is_some_and(|journal| journal.pending_removals.get() > 0)
     }
 
     /// Whether it starts no tasks any more.

@@ -14,12 +14,12 @@ use std::rc::Rc;
 impl Pool {
     /// Assigns a request to a worker with room.
     pub(super) fn assign(&self, members: &mut Members, slot: usize, exchange: Rc<Exchange>) {
-        if let Err(corrupt) = members.assign(slot, exchange, self.timing_from(now_ms())) {
-            if let Some(worker) = members.workers[slot].as_mut() {
-                self.kill_for_protocol_error(worker, corrupt);
-            }
-            members.update_room_list(slot);
+        if let Some(worker) = members.workers[slot].as_mut()
+            && let Err(corrupt) = worker.assign(exchange, self.timing_from(now_ms()))
+        {
+            self.kill_for_protocol_error(worker, corrupt);
         }
+        members.update_room_list(slot);
     }
 
     /// Gives a worker with room the next request of its backlog or queued ones, drains it, or leaves it
@@ -85,13 +85,6 @@ impl Pool {
                 self.kill_for_protocol_error(worker, corrupt);
             }
         }
-    }
-
-    /// Gives the unstarted backlog of a worker to others.
-    pub(super) fn redistribute_backlog(&self, members: &mut Members, slot: usize) {
-        let Some(worker) = members.workers[slot].as_mut() else { return };
-        let withdrawn = worker.withdraw_backlog(now_ms());
-        self.reassign(members, withdrawn);
     }
 
     /// Gives withdrawn requests to other workers, before queued ones.

@@ -34,7 +34,7 @@ const IDLE_TICK_MS: u64 = 100;
 pub(super) struct ManagerState {
     pub(super) php_version: String,
     /// Why PHP does not start, while it does not.
-    failure: Option<String>,
+    pub(super) failure: Option<String>,
     last_worker: u64,
     /// The pipe that forks for one request share: a pipe for each would be a considerable part of the
     /// cost of a request.
@@ -67,11 +67,6 @@ impl ManagerState {
             retire_deadline_ms: None,
             sizing: sizing::Sizing::new(settings),
         }
-    }
-
-    /// Whether PHP fails to start.
-    pub(super) fn is_failing(&self) -> bool {
-        self.failure.is_some()
     }
 
     /// Whether a fork is permitted; after crashes and failed starts it is not for some time.

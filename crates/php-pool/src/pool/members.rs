@@ -3,11 +3,9 @@
 //! Owned by the pool. Invariant: the list of workers with room is exact if
 //! [`Members::update_room_list`] was called after each change.
 
-use super::leases::Timing;
 use super::worker::Worker;
 use crate::exchange::Exchange;
 use crate::worker_id::WorkerId;
-use outboard_ring::spsc::Corrupt;
 use outboard_supervisor::worker::lifecycle::State;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -38,7 +36,7 @@ pub(super) struct Members {
     /// By slot; a slot is reused after its worker was reaped.
     pub(super) workers: Vec<Option<Worker>>,
     /// Slots of workers with room; the last idle one was used most recently.
-    with_room: Vec<usize>,
+    pub(super) with_room: Vec<usize>,
     pub(super) queue: VecDeque<QueuedRequest>,
 }
 
@@ -112,19 +110,6 @@ impl Members {
         }
     }
 
-    /// Assigns a request to a worker with room. Even after an error the worker has it.
-    pub(super) fn assign(
-        &mut self,
-        slot: usize,
-        exchange: Rc<Exchange>,
-        timing: Timing,
-    ) -> Result<(), Corrupt> {
-        let Some(worker) = self.workers[slot].as_mut() else { return Ok(()) };
-        let assigned = worker.assign(exchange, timing);
-        self.update_room_list(slot);
-        assigned
-    }
-
     /// Slots of idle workers, longest idle first.
     pub(super) fn idle(&self) -> Vec<usize> {
         let is_idle = |slot: &usize| {
@@ -133,16 +118,11 @@ impl Members {
         self.with_room.iter().copied().filter(is_idle).collect()
     }
 
-    /// Slots of workers with room.
-    pub(super) fn with_room(&self) -> Vec<usize> {
-        self.with_room.clone()
-    }
-
     /// Removes the next request whose client still waits.
     pub(super) fn next_queued(&mut self) -> Option<Rc<Exchange>> {
         loop {
             let exchange = self.queue.pop_front()?.exchange;
-            if !exchange.is_abandoned() && !exchange.has_ended() {
+            if !exchange.abandoned.get() && !exchange.has_ended() {
                 return Some(exchange);
             }
         }

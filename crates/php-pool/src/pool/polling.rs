@@ -10,7 +10,6 @@ use super::members::Members;
 use super::worker::{FrameOutcome, PANICKED, Worker, WorkerMessage};
 use outboard_reactor::{contain, now_ms};
 use outboard_ring::spsc::{Corrupt, Sleep};
-use std::ops::ControlFlow;
 
 /// A worker with a backlog does not ring for each response (`Link::publish_answer` of the host). If its
 /// next request takes long, the responses before that wait no longer than this.
@@ -67,7 +66,10 @@ impl Pool {
 
     /// Revokes the announcement.
     pub fn cancel_sleep(&self) {
-        self.members.borrow_mut().all_mut().for_each(Worker::cancel_sleep);
+        self.members
+            .borrow_mut()
+            .all_mut()
+            .for_each(|worker| worker.process.channel.cancel_sleep());
     }
 
     /// Processes the frames of one worker. Returns the same for it.
@@ -87,10 +89,7 @@ impl Pool {
             let count = |len| {
                 share.count(len);
                 budget.count(len);
-                match share.is_spent() || budget.is_spent() {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
+                share.is_spent() || budget.is_spent()
             };
             match self.receive_from(worker, count) {
                 Ok(Some(outcome)) => {
@@ -114,7 +113,7 @@ impl Pool {
     fn receive_from(
         &self,
         worker: &mut Worker,
-        count: impl FnMut(usize) -> ControlFlow<()>,
+        count: impl FnMut(usize) -> bool,
     ) -> Result<Option<FrameOutcome>, Corrupt> {
         let received = contain(|| {
             worker.pump()?;

@@ -48,28 +48,23 @@ impl Pool {
         true
     }
 
-    /// Drains the worker of a slot.
+    /// Drains the worker of a slot: it exits once its requests are finished.
     pub(super) fn drain_slot(&self, members: &mut Members, slot: usize) {
         if let Some(worker) = members.workers[slot].as_mut() {
-            self.drain(worker);
+            let longest_ms = if worker.in_flight() > 0 { self.settings.deadline_ms } else { 0 };
+            let until_ms = now_ms().saturating_add(longest_ms).saturating_add(LEAVING_GRACE_MS);
+            if worker.process.drain(until_ms).is_err() {
+                self.kill(worker);
+            }
         }
         members.update_room_list(slot);
-    }
-
-    /// Drains a worker: it exits once its requests are finished.
-    fn drain(&self, worker: &mut Worker) {
-        let longest_ms = if worker.in_flight() > 0 { self.settings.deadline_ms } else { 0 };
-        let until_ms = now_ms().saturating_add(longest_ms).saturating_add(LEAVING_GRACE_MS);
-        if worker.process.drain(until_ms).is_err() {
-            self.kill(worker);
-        }
     }
 
     /// Kills a worker that has broken the protocol. Its requests fail or are given to others when its
     /// exit is reported.
     pub(super) fn kill_for_protocol_error(&self, worker: &mut Worker, corrupt: Corrupt) {
         self.log_failure(worker, Reason::WorkerProtocolError, &corrupt.to_string());
-        worker.mark_broken();
+        worker.is_broken = true;
         self.kill(worker);
     }
 

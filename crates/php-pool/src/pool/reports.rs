@@ -32,7 +32,7 @@ impl Pool {
             _ => {
                 let took_ms = lease.took_ms(now_ms());
                 if self.settings.slow_ms.is_some_and(|slow_ms| took_ms >= slow_ms) {
-                    let backtrace = worker.backtrace(lease.tag).unwrap_or_default();
+                    let backtrace = worker.process.channel.backtrace(lease.tag).unwrap_or_default();
                     self.write_slow(worker, exchange, took_ms, &backtrace);
                 }
             }
@@ -41,7 +41,7 @@ impl Pool {
 
     /// Writes a request that has exceeded its deadline to the slow log; returns the line that it was in.
     pub(super) fn write_overdue(&self, worker: &Worker, lease: &Lease) -> String {
-        let backtrace = worker.backtrace(lease.tag);
+        let backtrace = worker.process.channel.backtrace(lease.tag);
         let backtrace = backtrace.as_deref().unwrap_or("(no backtrace)");
         self.write_slow(worker, &lease.exchange, lease.took_ms(now_ms()), backtrace);
         backtrace.lines().next().unwrap_or_default().to_owned()

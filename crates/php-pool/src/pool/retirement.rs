@@ -65,9 +65,9 @@ impl Pool {
     /// Whether a worker of a retiring pool is not needed: the queue is empty, and another worker has
     /// room for pending requests.
     pub(super) fn may_retire(&self, members: &Members, slot: usize) -> bool {
-        let is_other = |other: usize| other != slot;
+        let is_other = |other: &usize| *other != slot;
         members.queue.is_empty()
-            && (!self.expects_requests() || members.with_room().into_iter().any(is_other))
+            && (!self.expects_requests() || members.with_room.iter().any(is_other))
     }
 
     /// Drains workers that a retiring pool does not need, and forks one if all have exited and one is
@@ -80,7 +80,7 @@ impl Pool {
             self.fail_queue(Reason::Draining);
         }
         let mut members = self.members.borrow_mut();
-        for slot in members.with_room() {
+        for slot in members.with_room.clone() {
             self.assign_next(&mut members, slot);
         }
         let needs_worker = self.expects_requests() && members.active() == 0;

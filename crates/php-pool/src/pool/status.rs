@@ -18,7 +18,7 @@ impl Pool {
         let members = self.members.borrow();
         let counters = self.counters.borrow();
         let manager = self.manager.borrow();
-        let now_ms = now_ms();
+        let (sizing, now_ms) = (&manager.sizing, now_ms());
         let workers = members.all().map(|worker| {
             let life = &worker.process.lifecycle;
             api::Worker {
@@ -42,9 +42,9 @@ impl Pool {
             phase: self.phase_name().to_owned(),
             php_version: manager.php_version.clone(),
             zygote_pid: self.zygote.borrow().as_ref().map(Zygote::pid),
-            min: manager.sizing.bounds.min(),
-            max: manager.sizing.bounds.max(),
-            sizing: manager.sizing.explanation(),
+            min: sizing.bounds.min(),
+            max: sizing.bounds.max(),
+            sizing: sizing.decision.map_or_else(String::new, |decision| decision.to_string()),
             queue_length: members.queue.len() as u64,
             in_flight: members.all().map(Worker::in_flight).sum(),
             requests: counters.requests,

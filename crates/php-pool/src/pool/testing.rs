@@ -47,7 +47,7 @@ impl PhpRequest {
 
     /// Whether the client is gone.
     pub fn is_abandoned(&self) -> bool {
-        self.0.is_abandoned()
+        self.0.abandoned.get()
     }
 
     /// Sends an interim response.

@@ -163,8 +163,8 @@ impl StandIn {
         pool.members.borrow_mut().add(|slot| {
             let id = WorkerId { pool: pool.id, slot, number };
             let allowance = pool.allowance.clone();
-            Worker::new(id, process, None, &pool.settings, allowance, None)
-                .counted_below(&pool.memory.borrow())
+            let memory = pool.memory.borrow();
+            Worker::new(id, process, None, &pool.settings, allowance, &memory, None)
         });
         let channel = WorkerChannel::map(&memory).unwrap();
         StandIn { number, channel, frame: Vec::new() }

@@ -71,10 +71,11 @@ pub(crate) struct Worker {
     /// When it was killed.
     pub(super) killed_ms: Option<u64>,
     /// Whether it has broken the protocol.
-    is_broken: bool,
+    pub(super) is_broken: bool,
     /// Until it is ready: its output, to read the rest if it dies.
     pub(super) output: Option<OwnedFd>,
-    startup_output: StartupOutput,
+    /// Its output while it starts.
+    pub(super) startup_output: StartupOutput,
     /// Whether the pool's list of workers with room has it.
     pub(crate) is_listed: bool,
     /// Its requests since its memory was last measured.
@@ -90,6 +91,7 @@ impl Worker {
         output: Option<OwnedFd>,
         settings: &PoolSettings,
         allowance: Rc<Allowance>,
+        operations: &Rc<Account>,
         doorbell_source: Option<Source>,
     ) -> Self {
         Self {
@@ -103,7 +105,7 @@ impl Worker {
             backlog: VecDeque::new(),
             unsent: VecDeque::new(),
             unsent_frames: VecDeque::new(),
-            unsent_held: Account::detached().hold(0),
+            unsent_held: Account::below(operations, MEMORY_EIGHTHS).hold(0),
             waiting_for_room: Vec::new(),
             stalled_by: None,
             paused: Vec::new(),
@@ -116,12 +118,6 @@ impl Worker {
             request_counts: RequestCounts::default(),
             _doorbell_source: doorbell_source,
         }
-    }
-
-    /// Counts the memory of its operations below this account.
-    pub(crate) fn counted_below(mut self, operations: &Rc<Account>) -> Self {
-        self.unsent_held = Account::below(operations, MEMORY_EIGHTHS).hold(0);
-        self
     }
 
     /// The account of its operations.
@@ -189,26 +185,11 @@ impl Worker {
         failed
     }
 
-    /// Its ring is not read any more.
-    pub(crate) fn mark_broken(&mut self) {
-        self.is_broken = true;
-    }
-
-    /// The backtrace of a request, once the worker has written it.
-    pub(crate) fn backtrace(&self, tag: Tag) -> Option<String> {
-        self.process.channel.backtrace(tag)
-    }
-
     /// Stores output while it starts.
     pub(crate) fn record_startup_output(&mut self, lines: &str) {
         if matches!(self.state(), State::Forking | State::Booting) {
             self.startup_output.record(lines);
         }
-    }
-
-    /// Its output while it started.
-    pub(crate) fn startup_output(&self) -> &str {
-        self.startup_output.text()
     }
 }
 

@@ -29,7 +29,7 @@ pub struct TaskJournal {
     namespace: Rc<Namespace>,
     prefix: String,
     /// Records that are being removed.
-    pending_removals: Cell<usize>,
+    pub(super) pending_removals: Cell<usize>,
 }
 
 /// A task from the journal, and when it is due, in Unix ms.
@@ -44,11 +44,6 @@ impl TaskJournal {
     /// Whether both have the same records.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.namespace, &other.namespace) && self.prefix == other.prefix
-    }
-
-    /// The number of records that are being removed.
-    pub(super) fn pending_removals(&self) -> usize {
-        self.pending_removals.get()
     }
 
     /// Writes the record of a task that is due after `delay_ms`.

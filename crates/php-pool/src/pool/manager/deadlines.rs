@@ -62,7 +62,8 @@ impl Pool {
         now_ms: u64,
     ) {
         let Some(worker) = members.workers[slot].as_mut() else { return };
-        let (has_backtrace, can_cancel) = (worker.backtrace(tag).is_some(), worker.can_cancel());
+        let has_backtrace = worker.process.channel.backtrace(tag).is_some();
+        let can_cancel = worker.can_cancel();
         let Some(lease) = worker.leases.get_mut(tag) else { return };
         let deadline_ms = lease.timing.map(|timing| timing.deadline_ms);
         let bounds = Bounds::Running { deadline_ms, drain_deadline_ms };

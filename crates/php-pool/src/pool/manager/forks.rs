@@ -65,8 +65,8 @@ impl Pool {
         };
         self.members.borrow_mut().add(|slot| {
             let id = WorkerId { pool: self.id, slot, number };
-            Worker::new(id, process, unread, &self.settings, allowance.clone(), doorbell)
-                .counted_below(&self.memory.borrow())
+            let (settings, memory) = (&self.settings, self.memory.borrow());
+            Worker::new(id, process, unread, settings, allowance.clone(), &memory, doorbell)
         });
         self.counters.borrow_mut().forks += 1;
         if let (Some(output), Some(pool)) = (output, self.weak_self.upgrade()) {

@@ -35,11 +35,10 @@ impl Pool {
     pub(in crate::pool) fn redistribute_stuck_backlogs(&self, now_ms: u64) {
         let mut members = self.members.borrow_mut();
         for slot in 0..members.workers.len() {
-            let is_stuck = members.workers[slot].as_ref().is_some_and(|worker| {
-                worker.backlog_len() > 0 && worker.busy_ms(now_ms) > Some(STUCK_MS)
-            });
-            if is_stuck {
-                self.redistribute_backlog(&mut members, slot);
+            let Some(worker) = members.workers[slot].as_mut() else { continue };
+            if worker.backlog_len() > 0 && worker.busy_ms(now_ms) > Some(STUCK_MS) {
+                let withdrawn = worker.withdraw_backlog(now_ms);
+                self.reassign(&mut members, withdrawn);
             }
         }
     }

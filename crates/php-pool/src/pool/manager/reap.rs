@@ -62,7 +62,7 @@ impl Pool {
             return;
         }
         manager.backoff.failed_to_start(now_ms());
-        manager.failure.get_or_insert_with(|| match worker.startup_output() {
+        manager.failure.get_or_insert_with(|| match worker.startup_output.text() {
             "" => text.to_owned(),
             output => format!("{text}: {output}"),
         });
@@ -96,7 +96,7 @@ impl Pool {
             worker.fail();
         }
         drop(members);
-        if self.phase.get() == Phase::Starting && !self.manager.borrow().is_failing() {
+        if self.phase.get() == Phase::Starting && self.manager.borrow().failure.is_none() {
             let host = self.settings.host_binary.display();
             let output = self.remaining_zygote_output();
             self.start_failed(match output.trim_end() {

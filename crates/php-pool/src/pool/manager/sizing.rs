@@ -36,7 +36,8 @@ pub(crate) struct Sizing {
     sizes: Sizes,
     policy: Policy,
     idle_timeout_ms: u64,
-    decision: Option<Decision>,
+    /// The last decision, with its reason.
+    pub(crate) decision: Option<Decision>,
     cpu: Option<(u64, Sample)>,
     cpu_busy_percent: Option<u8>,
     memory_sampled_ms: u64,
@@ -76,11 +77,6 @@ impl Sizing {
             last_grow_ms: None,
             last_shrink_ms: None,
         }
-    }
-
-    /// Why the pool has its size, for `outboard status`.
-    pub(crate) fn explanation(&self) -> String {
-        self.decision.map_or_else(String::new, |decision| decision.to_string())
     }
 
     /// Why this worker has to be replaced, if it has.

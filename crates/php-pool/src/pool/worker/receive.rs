@@ -11,7 +11,6 @@ use outboard_ring::frame::{FrameHeader, FrameKind, Tag};
 use outboard_ring::response::{Done, LogLine};
 use outboard_ring::spsc::{Corrupt, Sleep, Wake};
 use outboard_supervisor::worker::lifecycle::{RequestEnd, State, Transition};
-use std::ops::ControlFlow;
 
 /// The longest time of a quick request.
 const QUICK_MS: u64 = 1;
@@ -46,7 +45,7 @@ impl Worker {
         &mut self,
         payload: &mut Vec<u8>,
         now_ms: u64,
-        mut count: impl FnMut(usize) -> ControlFlow<()>,
+        mut is_last: impl FnMut(usize) -> bool,
         mut on_message: impl FnMut(&mut Worker, Tag, WorkerMessage<'_>),
     ) -> Result<Option<FrameOutcome>, Corrupt> {
         let mut outcome = None;
@@ -54,11 +53,11 @@ impl Worker {
         if !self.paused.is_empty() {
             self.resume_paused()?;
         }
-        let mut flow = ControlFlow::Continue(());
-        while outcome.is_none() && flow.is_continue() && !self.is_stalled() {
+        let mut stop = false;
+        while outcome.is_none() && !stop && !self.is_stalled() {
             let Some(header) = self.process.channel.receive(payload)? else { break };
             popped = true;
-            flow = count(payload.len());
+            stop = is_last(payload.len());
             outcome = self.handle(header, payload, now_ms, &mut on_message)?;
         }
         if popped {
@@ -188,10 +187,5 @@ impl Worker {
             return Ok(Sleep::MayBlock);
         }
         self.process.channel.prepare_sleep()
-    }
-
-    /// The gateway polls the ring again.
-    pub(crate) fn cancel_sleep(&mut self) {
-        self.process.channel.cancel_sleep();
     }
 }
