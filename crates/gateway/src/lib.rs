@@ -59,5 +59,5 @@ mod status;
 mod tasks;
 mod turn;
 pub mod upgrade;
-mod users;
+pub mod users;
 mod wire;

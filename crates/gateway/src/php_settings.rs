@@ -10,6 +10,17 @@ use std::collections::BTreeMap;
 /// (`fastcgi_finish_request`, no console). See `docs/decisions/0004-sapi-name.md`.
 const SAPI_NAME: &str = "fpm-fcgi";
 
+/// Programs of Swoole run by the command line, and check that they do.
+const SAPI_NAME_OF_CLI: &str = "cli";
+
+/// What the command line's program sets (`cli_main.c`), and that scripts are cached all the same.
+const INI_OF_CLI: [(&str, &str); 4] = [
+    ("opcache.enable_cli", "1"),
+    ("html_errors", "0"),
+    ("max_execution_time", "0"),
+    ("display_errors", "0"),
+];
+
 /// What a task worker knows itself by (`resident.c`).
 const TASK_WORKER_VARIABLE: &str = "OUTBOARD_TASK_WORKER";
 
@@ -33,13 +44,20 @@ pub(crate) fn of(app: &App) -> Result<HostSettings, String> {
         // When its memory is full, opcache would end workers whose scripts stay (`opcache.c`).
         fixed_ini.insert("opcache.force_restart_timeout".to_owned(), "0".to_owned());
     }
+    let is_swoole = matches!(&app.mode, Mode::Worker(worker) if worker.swoole);
+    let mut ini = php.ini.clone();
+    if is_swoole {
+        for (name, value) in INI_OF_CLI {
+            ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
     Ok(HostSettings {
         app: app.name.clone(),
         document_root: app.root.clone(),
-        sapi_name: SAPI_NAME.to_owned(),
+        sapi_name: if is_swoole { SAPI_NAME_OF_CLI } else { SAPI_NAME }.to_owned(),
         ini_file: php.ini_file.clone(),
         ini_scan_dir: php.ini_scan_dir.clone(),
-        ini: php.ini.clone(),
+        ini,
         fixed_ini,
         env: environment(app),
         run_as: run_as(app)?,
@@ -65,8 +83,10 @@ pub(crate) fn of_tasks(app: &App, tasks: &config::Tasks) -> Result<HostSettings,
         script: tasks.script.clone(),
         concurrency: tasks.concurrency,
         isolation: Isolation::Reset,
-        frankenphp: settings.worker.is_none_or(|worker| worker.frankenphp),
+        frankenphp: settings.worker.as_ref().is_none_or(|worker| worker.frankenphp),
         state_report: None,
+        swoole: settings.worker.as_ref().is_some_and(|worker| worker.swoole),
+        arguments: settings.worker.take().map_or_else(Vec::new, |worker| worker.arguments),
     });
     Ok(settings)
 }
@@ -82,6 +102,8 @@ fn worker(mode: &Mode) -> Option<WorkerScript> {
         },
         frankenphp: worker.frankenphp,
         state_report: worker.state_report.clone(),
+        swoole: worker.swoole,
+        arguments: worker.argv(),
     })
 }
 

@@ -1,15 +1,17 @@
 //! Users and groups of the machine, by the files that name them.
 //!
-//! Called by [`crate::identity`] and [`crate::php_settings`]. Users of remote directories are not
+//! Called by `crate::identity`, `crate::php_settings` and the command line. Users of remote directories are not
 //! in these files: their numbers are no names either, so such a user gets an entry.
 
 use rustix::process::{Gid, Uid};
 
 /// Who a process can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct User {
-    pub(crate) uid: Uid,
-    pub(crate) gid: Gid,
+pub struct User {
+    /// The number of the user.
+    pub uid: Uid,
+    /// The number of the group.
+    pub gid: Gid,
     /// Groups that name this user as a member.
     pub(crate) groups: Vec<Gid>,
 }
@@ -18,7 +20,7 @@ pub(crate) struct User {
 ///
 /// # Errors
 /// That there is no such user, or no such group.
-pub(crate) fn user(name: &str, group: Option<&str>) -> Result<User, String> {
+pub fn user(name: &str, group: Option<&str>) -> Result<User, String> {
     let line = find("/etc/passwd", name)
         .ok_or_else(|| format!("there is no user {name} on this machine"))?;
     let (Some(uid), Some(own_gid)) = (number(&line, 2), number(&line, 3)) else {

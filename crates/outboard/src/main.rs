@@ -23,6 +23,7 @@ mod notify;
 mod opcache;
 mod profile;
 mod reload;
+mod run;
 mod serve;
 mod status;
 mod terminal;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let terminal = terminal::Terminal::new(outboard.color);
     match outboard.command {
         Command::Serve(arguments) => serve::run(&arguments, &terminal),
+        Command::Run(arguments) => run::run(&arguments, &terminal),
         Command::Check(arguments) => check::run(&arguments, &terminal),
         Command::Start(pick) => named::start::run(&pick, &terminal),
         Command::Restart(pick) => named::stop::restart(&pick, &terminal),

@@ -92,7 +92,7 @@ uint64_t outboard_name_of(const coroutine *one)
 	return (uint64_t) one->serial << 32 | one->index;
 }
 
-static coroutine *named(uint64_t name)
+coroutine *outboard_coroutine_named(uint64_t name)
 {
 	uint32_t index = (uint32_t) name;
 	coroutine *one = index < count ? all[index] : NULL;
@@ -107,7 +107,7 @@ coroutine *outboard_coroutine_at(uint32_t index)
 /* Ends the present wait of a coroutine; false when it is over already. */
 bool outboard_wake(uint64_t waiter)
 {
-	coroutine *one = named(waiter);
+	coroutine *one = outboard_coroutine_named(waiter);
 	if (!one || one->phase != WAITING) {
 		return false;
 	}
@@ -195,19 +195,22 @@ void outboard_switch_to(coroutine *next)
 	zend_fiber_switch_context(&transfer);
 }
 
-/* Who takes the loop over when the running context waits. */
-static coroutine *successor(void)
+/* A context at the top of the loop. */
+static coroutine *fresh(void)
 {
-	coroutine *next = outboard_next_ready();
-	if (next) {
-		return next;
-	}
-	next = idle;
+	coroutine *next = idle;
 	if (next) {
 		idle = next->next;
 		return next;
 	}
 	return new_context();
+}
+
+/* Who takes the loop over when the running context waits. */
+static coroutine *successor(void)
+{
+	coroutine *next = outboard_next_ready();
+	return next ? next : fresh();
 }
 
 enum outboard_woken outboard_suspend(void)
@@ -230,6 +233,33 @@ enum outboard_woken outboard_suspend(void)
 	return self->cancelled ? OUTBOARD_CANCELLED : OUTBOARD_WOKEN;
 }
 
+/*
+ * Gives the turn at once: to a coroutine whose wait is over, or, without one, to a context at the top of
+ * the loop. The running one goes on as soon as that one waits, before all others that are ready.
+ */
+void outboard_give_turn(coroutine *next)
+{
+	coroutine *self = outboard_running;
+	outboard_call_state under_way;
+	if (!next) {
+		next = fresh();
+	}
+	if (!next) {
+		zend_error_noreturn(E_ERROR, "Out of memory for another coroutine");
+	}
+	self->phase = READY;
+	self->next = ready.first;
+	ready.first = self;
+	if (!ready.last) {
+		ready.last = self;
+	}
+	self->frame = EG(current_execute_data);
+	outboard_call_state_take(&under_way);
+	outboard_switch_to(next);
+	outboard_call_state_put(&under_way);
+	self->frame = NULL;
+}
+
 uint64_t outboard_waiter(void)
 {
 	return outboard_name_of(outboard_running);
@@ -237,7 +267,7 @@ uint64_t outboard_waiter(void)
 
 const zend_execute_data *outboard_frame_of(uint64_t waiter)
 {
-	coroutine *one = named(waiter);
+	coroutine *one = outboard_coroutine_named(waiter);
 	return one ? one->frame : NULL;
 }
 

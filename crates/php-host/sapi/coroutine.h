@@ -35,6 +35,8 @@ uint64_t outboard_name_of(const coroutine *one);
 coroutine *outboard_coroutine_at(uint32_t index); /* NULL beyond the last */
 void outboard_ready(coroutine *one);
 coroutine *outboard_next_ready(void);
+coroutine *outboard_coroutine_named(uint64_t name); /* NULL when its wait is over */
+void outboard_give_turn(coroutine *next);
 void outboard_become_idle(void);
 void outboard_switch_to(coroutine *next);
 
@@ -53,8 +55,12 @@ typedef struct {
 void outboard_call_state_take(outboard_call_state *state);
 void outboard_call_state_put(const outboard_call_state *state);
 
-/* loop.c; never returns. */
-void outboard_loop(void);
+/* loop.c */
+void outboard_loop(void); /* never returns */
+void outboard_begin_now(void (*run)(void *arg), void *arg);
+void outboard_cancel_coroutine(coroutine *one);
+void outboard_run_until_idle(void);
+void outboard_request_done(void *exchange, const outboard_result *result);
 
 /* attempt.c */
 

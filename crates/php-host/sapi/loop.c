@@ -7,11 +7,14 @@
  * script gets its turn back once nothing is left to be done.
  */
 #include "coroutine.h"
+#include "swoole.h"
 #include "ext/standard/basic_functions.h"
 
 typedef struct task {
 	zval callback;
 	zval ended;
+	void (*run)(void *arg); /* instead of the two */
+	void *arg;
 	outboard_visit *visit;
 	struct task *next;
 	uint64_t id;
@@ -20,6 +23,10 @@ typedef struct task {
 
 static task *first_task;
 static task **last_task = &first_task;
+/* Goes before all others, in the context that has got the turn for it. */
+static task *immediate;
+/* Whether the main script waits until nothing is left to be waited for. */
+static bool main_awaits_idle;
 static uint32_t tasks;
 static uint64_t task_ids;
 static uint32_t visits;
@@ -188,7 +195,9 @@ static void run_task(task *one)
 	outboard_visit_enter(visit ? visit : &outboard_boot_visit);
 	outboard_running->visit = visit;
 	outboard_running->task = one->id;
-	if (!one->cancelled) {
+	if (one->run) {
+		one->run(one->arg);
+	} else if (!one->cancelled) {
 		outboard_call(&one->callback, visit);
 	}
 	outboard_running->cancelled = false;
@@ -207,7 +216,7 @@ static void run_task(task *one)
 	outboard_visit_enter(&outboard_boot_visit);
 }
 
-static void cancel(coroutine *one)
+void outboard_cancel_coroutine(coroutine *one)
 {
 	one->cancelled = true;
 	outboard_rs_cancel_wait(outboard_events, outboard_name_of(one));
@@ -218,11 +227,12 @@ static void cancel(coroutine *one)
 static void cancel_visit(const outboard_event *event)
 {
 	coroutine *one;
+	outboard_swoole_cancel(event->exchange);
 	for (uint32_t i = 0; (one = outboard_coroutine_at(i)); i++) {
 		if (one->visit && one->visit->exchange == event->exchange) {
 			outboard_backtrace_at(one->frame, event->slot, event->generation);
 			one->visit->cancelled = true;
-			cancel(one);
+			outboard_cancel_coroutine(one);
 		}
 	}
 }
@@ -248,7 +258,12 @@ static void handle(const outboard_event *event)
 {
 	switch (event->kind) {
 	case OUTBOARD_REQUEST:
-		answer(event);
+		if (way == OUTBOARD_SWOOLE) {
+			visits++;
+			outboard_swoole_answer(handler, event);
+		} else {
+			answer(event);
+		}
 		break;
 	case OUTBOARD_WAKE:
 		outboard_wake(event->id);
@@ -270,6 +285,12 @@ static void handle(const outboard_event *event)
 void outboard_loop(void)
 {
 	for (;;) {
+		if (immediate) {
+			task *one = immediate;
+			immediate = NULL;
+			run_task(one);
+			continue;
+		}
 		coroutine *next = outboard_next_ready();
 		if (next) {
 			outboard_become_idle();
@@ -288,6 +309,11 @@ void outboard_loop(void)
 		} else {
 			outboard_event event = {0};
 			bool may_start = handler && !stopping && !outboard_broken && visits < outboard_concurrency;
+			if (main_awaits_idle && !may_start && outboard_rs_is_idle(outboard_events)) {
+				main_awaits_idle = false;
+				outboard_wake(outboard_name_of(&outboard_main_script));
+				continue;
+			}
 			outboard_rs_next(outboard_events, may_start, true, &event);
 			handle(&event);
 		}
@@ -312,6 +338,35 @@ uint64_t outboard_spawn(zval *callback, zval *ended)
 	return one->id;
 }
 
+/* Has it run in a coroutine of no request, which gets the turn at once. */
+void outboard_begin_now(void (*run)(void *arg), void *arg)
+{
+	task *one = ecalloc(1, sizeof(*one));
+	one->run = run;
+	one->arg = arg;
+	tasks++;
+	immediate = one;
+	outboard_give_turn(NULL);
+}
+
+/* The main script waits here until no coroutine is ready, no timer set and nothing waited for. */
+void outboard_run_until_idle(void)
+{
+	main_awaits_idle = true;
+	outboard_suspend();
+	main_awaits_idle = false;
+}
+
+/* A request that had no visit is over. */
+void outboard_request_done(void *exchange, const outboard_result *result)
+{
+	outboard_result sent = *result;
+	sent.leaving = outboard_broken || outboard_process_is_spoilt;
+	stopping |= outboard_process_is_spoilt;
+	visits--;
+	outboard_rs_done(outboard_events, exchange, &sent);
+}
+
 void outboard_cancel_task(uint64_t id)
 {
 	for (task *one = first_task; one; one = one->next) {
@@ -322,7 +377,7 @@ void outboard_cancel_task(uint64_t id)
 	coroutine *working;
 	for (uint32_t i = 0; (working = outboard_coroutine_at(i)); i++) {
 		if (working->task == id) {
-			cancel(working);
+			outboard_cancel_coroutine(working);
 		}
 	}
 }

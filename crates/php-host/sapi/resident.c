@@ -2,7 +2,7 @@
  * The life of a resident script: boots it, hands it requests at its call for one, brings it to
  * its end. Called by the worker (src/resident.rs); calls loop.c for everything in between.
  */
-#include "visit.h"
+#include "swoole.h"
 #include "runtime.h"
 #include "ext/spl/spl_exceptions.h"
 #include "ext/standard/basic_functions.h"
@@ -15,7 +15,7 @@ static bool answering;
 static bool one_shot;
 
 /* From here on the worker takes requests. In a zygote this returns in the forks only. */
-static void begin_answering(void)
+void outboard_begin_answering(void)
 {
 	if (answering) {
 		return;
@@ -48,7 +48,7 @@ static bool is_resident(void)
 }
 
 /* In a worker of the tasks' pool every request is a task, whatever the script would answer. */
-static bool attend(zval *handler, enum outboard_way way)
+bool outboard_attend_or_perform(zval *handler, enum outboard_way way)
 {
 	const char *tasks = getenv("OUTBOARD_TASK_WORKER");
 	zval perform;
@@ -57,7 +57,7 @@ static bool attend(zval *handler, enum outboard_way way)
 		return outboard_attend(handler, way);
 	}
 	ZVAL_STRING(&perform, "Outboard\\Engine\\perform");
-	goes_on = outboard_attend(&perform, way == OUTBOARD_SERVED ? OUTBOARD_ALL : way);
+	goes_on = outboard_attend(&perform, way == OUTBOARD_ONE ? way : OUTBOARD_ALL);
 	zval_ptr_dtor(&perform);
 	return goes_on;
 }
@@ -74,8 +74,8 @@ PHP_FUNCTION(outboard_handle_request)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
 	if (is_resident()) {
-		begin_answering();
-		RETURN_BOOL(attend(&info.function_name,
+		outboard_begin_answering();
+		RETURN_BOOL(outboard_attend_or_perform(&info.function_name,
 			outboard_concurrency == 1 ? OUTBOARD_ONE : OUTBOARD_ALL));
 	}
 }
@@ -93,8 +93,8 @@ PHP_FUNCTION(outboard_serve)
 		Z_PARAM_FUNC(info, cache)
 	ZEND_PARSE_PARAMETERS_END();
 	if (is_resident()) {
-		begin_answering();
-		while (attend(&info.function_name, OUTBOARD_SERVED)) {
+		outboard_begin_answering();
+		while (outboard_attend_or_perform(&info.function_name, OUTBOARD_SERVED)) {
 		}
 	}
 }
@@ -110,7 +110,7 @@ PHP_FUNCTION(outboard_snapshot)
 	if (!outboard_events || answering || !outboard_rs_is_forking(outboard_events)) {
 		return;
 	}
-	begin_answering();
+	outboard_begin_answering();
 	while (event.kind != OUTBOARD_REQUEST && event.kind != OUTBOARD_STOP) {
 		outboard_rs_next(outboard_events, true, true, &event);
 	}
@@ -199,8 +199,14 @@ static void boot(const char *script)
 	zend_stream_init_filename(&file, script);
 	file.primary_script = 1;
 	load_runtime();
+	if (outboard_is_swoole) {
+		outboard_swoole_boot();
+	}
 	if (php_execute_script(&file) && !answering && !EG(exit_status)) {
 		run_configured();
+	}
+	if (outboard_is_swoole) {
+		outboard_swoole_end();
 	}
 	zend_destroy_file_handle(&file);
 }
@@ -217,8 +223,11 @@ bool outboard_resident_run(const char *script, void *events, bool frankenphp, ui
 	outboard_events = events;
 	outboard_frankenphp = frankenphp;
 	outboard_doctor_startup(state_report);
-	if (frankenphp) {
+	if (frankenphp && !outboard_is_swoole) {
 		add_frankenphp();
+	}
+	if (outboard_is_swoole) {
+		outboard_swoole_add_module();
 	}
 	zend_first_try {
 		SG(server_context) = NULL;

@@ -117,6 +117,7 @@ enum outboard_way {
 	OUTBOARD_ONE, /* the script gets the turn back after each request */
 	OUTBOARD_ALL, /* it gets it back when the worker is to leave */
 	OUTBOARD_SERVED, /* the same, and what the handler returns is the answer */
+	OUTBOARD_SWOOLE, /* the same; the handler gets a request and a response of Swoole */
 };
 
 void outboard_loop_startup(void);

@@ -219,6 +219,8 @@ unsafe extern "C" {
         exchange: *mut c_void,
         result: *mut RawVerdict,
     );
+    fn outboard_swoole_exit_status() -> i32;
+    fn outboard_swoole_prepare(count: i32, arguments: *const *const c_char);
     fn outboard_resident_run(
         script: *const c_char,
         events: *mut c_void,
@@ -407,6 +409,24 @@ pub(crate) unsafe fn run(
 /// Runs a resident script to its end. False when it ended without a call for a request, or left an
 /// engine that cannot be trusted.
 ///
+/// With what the script ended: the number of exit(), or 255 after a fatal error.
+pub(crate) fn exit_status() -> u8 {
+    // SAFETY: reads a number of the engine, which has run.
+    u8::try_from(unsafe { outboard_swoole_exit_status() } & 0xff).unwrap_or(u8::MAX)
+}
+
+/// The script that [`run_resident`] runs is a program of Swoole. Once, in a process that runs no other.
+pub(crate) fn prepare_swoole(arguments: &[String]) {
+    let texts: Vec<CString> =
+        arguments.iter().filter_map(|argument| CString::new(argument.as_str()).ok()).collect();
+    // They live as long as the process.
+    let texts = Vec::leak(texts);
+    let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    let pointers = Vec::leak(pointers);
+    // SAFETY: `pointers` has so many, and none of it ever goes.
+    unsafe { outboard_swoole_prepare(pointers.len() as i32, pointers.as_ptr()) }
+}
+
 /// # Safety
 /// `events` is what the callbacks of [`crate::callbacks`] expect, and nothing else uses its target
 /// until this returns.

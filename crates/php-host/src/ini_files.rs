@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 /// The parent of those folders (build.rs).
 const HOME: &str = env!("OUTBOARD_PHP_INI_HOME");
 
-/// In the order in which they are asked.
+/// In the order in which they are asked. A program that is run as by the command line has the
+/// latter's files before php-fpm's.
 const FOLDERS: [&str; 2] = ["outboard", "fpm"];
+const FOLDERS_OF_CLI: [&str; 3] = ["outboard", "cli", "fpm"];
 
 /// The files to read; `None`: what the engine finds by itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl<'a> IniFiles<'a> {
         let or_first = |named: &'a Option<PathBuf>, variable: &str, name: &str| match named {
             Some(path) => Some(Cow::Borrowed(path.as_path())),
             None if settings.env.contains_key(variable) => None,
-            None => first(home, name).map(Cow::Owned),
+            None => first(home, settings, name).map(Cow::Owned),
         };
         Self {
             file: or_first(&settings.ini_file, "PHPRC", "php.ini"),
@@ -44,8 +46,9 @@ impl<'a> IniFiles<'a> {
     }
 }
 
-fn first(home: &Path, name: &str) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| home.join(folder).join(name)).find(|path| path.exists())
+fn first(home: &Path, settings: &HostSettings, name: &str) -> Option<PathBuf> {
+    let folders: &[&str] = if settings.sapi_name == "cli" { &FOLDERS_OF_CLI } else { &FOLDERS };
+    folders.iter().map(|folder| home.join(folder).join(name)).find(|path| path.exists())
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! script of its own; in worker mode by a script that stays.
 //!
 //! Started by the supervisor with the control socket as standard input; never by hand. As
-//! `outboard-php sample` it looks at workers from outside, for `outboard profile`.
+//! `outboard-php sample` it looks at workers from outside, for `outboard profile`; as
+//! `outboard-php run` it runs a program of Swoole up to its server's start, for `outboard run`.
 //!
 //! ```text
 //!  main ─▶ zygote (control socket, forks, reaps) ─fork─▶ worker (request loop)
@@ -33,6 +34,7 @@ mod purge;
 mod resident;
 mod sampler;
 mod startup;
+mod swoole;
 mod worker;
 mod zygote;
 
@@ -52,8 +54,12 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let outcome = match arguments.next().as_deref() {
         Some(sampler::COMMAND) => sampler::run(),
+        Some(swoole::COMMAND) => swoole::run(None, arguments),
         Some(USER_OPTION) => match user(arguments.next()) {
-            Some(user) => zygote::run(Some(user)),
+            Some(user) => match arguments.next().as_deref() {
+                Some(swoole::COMMAND) => swoole::run(Some(user), arguments),
+                _ => zygote::run(Some(user)),
+            },
             None => Err(std::io::Error::other("which user and group is told by numbers: 33:33")),
         },
         _ => zygote::run(None),

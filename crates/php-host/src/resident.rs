@@ -8,6 +8,7 @@ use crate::engine::{self, Verdict};
 use crate::events::{Event, Events};
 use crate::link::Link;
 use crate::purge;
+use crate::swoole;
 use crate::worker::End;
 use crate::zygote::Forking;
 use outboard_ring::channel::WaitCall;
@@ -18,6 +19,8 @@ use outboard_ring::purge::PurgeCall;
 use outboard_ring::spsc::Corrupt;
 use std::cell::RefCell;
 use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
@@ -30,20 +33,45 @@ pub(crate) struct Resident {
     forking: Option<Forking>,
     /// A fork answers one request.
     is_fork: bool,
+    /// Whether the script is a program of Swoole, and what its start means in this process.
+    program: Option<Program>,
+}
+
+/// A program of Swoole.
+#[derive(Debug)]
+pub(crate) enum Program {
+    /// It is only read: the description of its server goes here, and the process ends.
+    Described(File),
+    /// Workers are forked at its start.
+    Started,
 }
 
 /// Runs the script in a worker of its own.
 pub(crate) fn serve(script: &WorkerScript, link: Rc<RefCell<Link>>) -> Result<End, Corrupt> {
     let events = Events::new(link).map_err(|_| Corrupt { what: "no epoll for the worker" })?;
-    let mut resident = Resident { events: Some(events), forking: None, is_fork: false };
+    let mut resident =
+        Resident { events: Some(events), forking: None, is_fork: false, program: None };
     let sound = run(script, &mut resident);
     resident.end(sound)
+}
+
+/// Runs a program of Swoole that has no gateway, up to its server's start, whose description goes to
+/// `description`. Returns when it ends without one.
+pub(crate) fn describe(script: &WorkerScript, link: Rc<RefCell<Link>>, description: File) {
+    let Ok(events) = Events::new(link) else { return };
+    let program = Some(Program::Described(description));
+    let mut resident = Resident { events: Some(events), forking: None, is_fork: false, program };
+    run(script, &mut resident);
 }
 
 /// Runs the script in a zygote: each fork serves one request and leaves. Returns when the script
 /// has ended without a call for a request.
 pub(crate) fn snapshot(script: &WorkerScript, forking: Forking) -> Forking {
-    let mut resident = Resident { events: None, forking: Some(forking), is_fork: false };
+    // A program may use coroutines before its server starts.
+    let events =
+        if script.swoole { swoole::private_link().and_then(Events::new).ok() } else { None };
+    let program = script.swoole.then_some(Program::Started);
+    let mut resident = Resident { events, forking: Some(forking), is_fork: false, program };
     let sound = run(script, &mut resident);
     match resident.forking.take() {
         Some(forking) => forking,
@@ -55,6 +83,9 @@ fn run(script: &WorkerScript, resident: &mut Resident) -> bool {
     let Ok(path) = CString::new(script.script.as_os_str().as_bytes()) else { return false };
     let report = script.state_report.as_ref();
     let report = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    if script.swoole {
+        engine::prepare_swoole(&script.arguments);
+    }
     // SAFETY: `resident` is used by the callbacks alone until this returns.
     unsafe {
         engine::run_resident(
@@ -94,19 +125,47 @@ impl Resident {
 
     /// Whether the snapshot is still to be made.
     pub(crate) fn is_forking(&self) -> bool {
-        self.forking.is_some()
+        self.forking.is_some() && self.events.is_none()
     }
 
     /// In a zygote: forks workers until told to leave; true in each of them. Else false at once.
     pub(crate) fn snapshot(&mut self) -> bool {
-        let Some(forking) = self.forking.take() else { return false };
-        let link = forking.fork_workers();
-        match Events::new(link) {
-            Ok(events) => self.events = Some(events),
-            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+        if self.program.is_some() || self.forking.is_none() {
+            return false;
+        }
+        if !self.fork_workers() {
+            crate::worker::leave(0);
         }
         self.is_fork = true;
         true
+    }
+
+    /// Forks workers until told to leave; true in each of them.
+    pub(crate) fn fork_workers(&mut self) -> bool {
+        // Forks do not inherit the memory of a ring: what goes here is not unmapped there.
+        self.events = None;
+        let link = self.forking.take().and_then(Forking::fork_workers);
+        let is_worker = link.is_some();
+        let events = link.map_or_else(swoole::private_link, Ok).and_then(Events::new);
+        match events {
+            Ok(events) => self.events = Some(events),
+            Err(_) => crate::worker::leave(crate::worker::CODE_SETUP),
+        }
+        is_worker
+    }
+
+    /// The server of a program of Swoole is to start: the end of a program that is only read.
+    pub(crate) fn describe(&mut self, description: &[u8]) {
+        if let Some(Program::Described(target)) = &mut self.program {
+            // The reader reports what it misses.
+            let _ = target.write_all(description);
+            crate::worker::leave(0);
+        }
+    }
+
+    /// Whether nothing is waited for.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.events.as_ref().is_none_or(Events::is_idle)
     }
 
     /// What is to be done next.

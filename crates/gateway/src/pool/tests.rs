@@ -31,6 +31,8 @@ fn settings(concurrency: u32, isolation: Isolation) -> PoolSettings {
         concurrency,
         isolation,
         frankenphp: true,
+        swoole: false,
+        arguments: Vec::new(),
         state_report: None,
     };
     let host = HostSettings {
